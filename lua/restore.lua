@@ -9,15 +9,16 @@
 --- @arg   epoch            string
 --- @arg   order            string
 --- @arg   record           string  deadline|content|tickets|lines|user
+--- @arg   sold             string  how many of its seats were sold when the caller looked: none, some or all
 --- @arg   freed[line]      string  the counters of the blocks of its seats as the caller saw them, counter.counter
 --- @reply restored
 --- @reply changed
 --- @reply not_loaded
 
-local FIRST_LINE_KEY, TIER_KEYS, FIRST_FREED_ARG = 3, 2, 4
+local FIRST_LINE_KEY, TIER_KEYS, FIRST_FREED_ARG = 3, 2, 5
 
 local sale_key, due_key = KEYS[1], KEYS[2]
-local epoch, order, record = ARGV[1], ARGV[2], ARGV[3]
+local epoch, order, record, sold_seen = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local deadline, _, tickets, packed, user = string.match(record, RECORD)
 local lines = deadline and unpack_lines(packed)
 if not lines then
@@ -32,18 +33,21 @@ elseif held and held ~= record then
   return { 'restored' }
 end
 
-local is_sold, writes = false, {}
+local any_sold, all_sold, writes = false, true, {}
 local grids = each_bitmap(lines, FIRST_LINE_KEY, TIER_KEYS, function(taken_key, sold_key, line, _, grid)
   local runs = runs_of(line.seats, grid.places)
-  for _, sold in ipairs(reading(sold_key, runs)) do
-    is_sold = is_sold or sold ~= 0
+  local fields = setting(runs)
+  for i, sold in ipairs(reading(sold_key, runs)) do
+    any_sold = any_sold or sold ~= 0
+    all_sold = all_sold and sold == fields[4 * i]
   end
-  writes[#writes + 1] = { taken_key, setting(runs) }
+  writes[#writes + 1] = { taken_key, sold_key, fields, clearing(runs) }
 end)
--- The order may have ended since the caller read it: then its seats are sold, or were freed. Not so
--- while its hold is there: what a hold names is taken, whatever another one has given back.
+-- The order may have ended since the caller read it: then more of its seats are sold, or they were freed. Not
+-- so while its hold is there: what a hold names is taken, whatever another one has given back.
 if not held then
-  if is_sold then
+  local sold = any_sold and (all_sold and 'all' or 'some') or 'none'
+  if sold ~= sold_seen then
     return { 'changed' }
   end
   for i, grid in ipairs(grids) do
@@ -55,7 +59,10 @@ if not held then
 end
 
 for _, write in ipairs(writes) do
-  write_bits(write[1], write[2])
+  write_bits(write[1], write[3])
+  if any_sold and not held then
+    write_bits(write[2], write[4])
+  end
 end
 if not held then
   call('HSET', sale_key, order, record)

@@ -27,6 +27,12 @@ pub struct Endpoints {
     pub sqs: String,
     /// The payment provider, `http://127.0.0.1:PORT`.
     pub provider: String,
+    /// The fake of WeChat Pay, `http://127.0.0.1:PORT`; empty if there is none.
+    #[serde(default)]
+    pub wechat: String,
+    /// The fake of Alipay, `http://127.0.0.1:PORT`; empty if there is none.
+    #[serde(default)]
+    pub alipay: String,
     /// The beacon, `http://127.0.0.1:PORT`.
     #[serde(default)]
     pub beacon: String,
@@ -86,6 +92,8 @@ impl Endpoints {
             dynamodb,
             sqs,
             provider,
+            wechat: String::new(),
+            alipay: String::new(),
             beacon: beacon.url(),
             table_prefix,
             grace_seconds,
@@ -165,6 +173,8 @@ mod tests {
             dynamodb: "http://127.0.0.1:2".to_owned(),
             sqs: "http://127.0.0.1:3".to_owned(),
             provider: "http://127.0.0.1:5".to_owned(),
+            wechat: "http://127.0.0.1:7".to_owned(),
+            alipay: "http://127.0.0.1:8".to_owned(),
             beacon: "http://127.0.0.1:6".to_owned(),
             table_prefix: "onsale-".to_owned(),
             grace_seconds: 5,

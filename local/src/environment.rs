@@ -11,7 +11,7 @@ use shared::runtime::config::{
     AdmissionConfig, Config, MetricsConfig, PaymentConfig, ProviderApi, Secret,
 };
 use shared::runtime::functions::QueueName;
-use shared::runtime::merchants::{MERCHANTS, MERCHANTS_FILE, MerchantsSource};
+use shared::runtime::merchants::{MERCHANTS, MERCHANTS_FILE, MERCHANTS_SECRET, MerchantsSource};
 
 /// The key that the admissions in `tests/events/` are signed with, and its id. Published: nothing but
 /// a function that is tried on one machine may accept it.
@@ -53,7 +53,7 @@ pub fn variables(config: &Config) -> Variables {
         MetricsConfig::Off => Default::default(),
         MetricsConfig::Emf { stage } => ("emf".to_owned(), stage.clone()),
     };
-    let (merchants, merchants_file) = merchants(&config.providers.merchants);
+    let [merchants, merchants_file, merchants_secret] = merchants(&config.providers.merchants);
     let archive_after = config.sales.archive_after_days;
     let archive_after = archive_after.map_or_else(|| "never".to_owned(), |days| days.to_string());
     let queues = QueueName::ALL.map(|queue| (queue.url_variable(), urls.get(queue).clone()));
@@ -86,6 +86,7 @@ pub fn variables(config: &Config) -> Variables {
         ("ONSALE_PROVIDER_URLS", pairs(addresses)),
         (MERCHANTS, merchants),
         (MERCHANTS_FILE, merchants_file),
+        (MERCHANTS_SECRET, merchants_secret),
         ("ONSALE_BEACON_URLS", config.beacon.urls.join(",")),
         ("ONSALE_BEACON_CHAINS", chains.join(",")),
         ("ONSALE_CATALOGUE_BYTES", config.sales.memory_bytes.to_string()),
@@ -97,14 +98,16 @@ pub fn variables(config: &Config) -> Variables {
     queues.into_iter().chain(others).collect()
 }
 
-/// The document of merchants, and the file that has it: one of them at most is not empty.
-fn merchants(source: &MerchantsSource) -> (String, String) {
+/// The document of merchants, the file that has it, and the secret: one of them at most is not empty.
+fn merchants(source: &MerchantsSource) -> [String; 3] {
+    let none = String::new;
     match source {
-        MerchantsSource::Absent => Default::default(),
+        MerchantsSource::Absent => [none(), none(), none()],
         MerchantsSource::Text(Secret(text)) => {
-            (String::from_utf8_lossy(text).into_owned(), String::new())
+            [String::from_utf8_lossy(text).into_owned(), none(), none()]
         }
-        MerchantsSource::File(file) => (String::new(), file.clone()),
+        MerchantsSource::File(file) => [none(), file.clone(), none()],
+        MerchantsSource::Secret(secret) => [none(), none(), secret.clone()],
     }
 }
 

@@ -35,7 +35,8 @@ use crate::concurrency::Concurrency;
 use crate::data_dir::{self, DataDir, Secrets};
 use crate::endpoints::{Endpoints, EndpointsError};
 use crate::event_sources::{Source, invoke};
-use crate::gateway::{Gateway, Routes};
+use crate::gateway::{Gateway, Place, Routes};
+use crate::merchants::{self, MerchantProviders};
 use crate::open_files::{self, Verdict};
 use crate::payment;
 use crate::queues::{self, Queues, Redelivery};
@@ -43,8 +44,8 @@ use crate::servers::{self, External, FakeBeacon, Pace, PaymentProvider, Stack};
 use crate::stores;
 use crate::throttled::{self, Recorder};
 use fake_identity::{Identity, Refused, Role};
-use fake_limits::{Cache, Limits, Throttled, Throttles};
-use fake_payments::Lags;
+use fake_limits::{Cache, Enforced, Limits, Throttled, Throttles};
+use fake_payments::{Form, Lags};
 use sources::{RECONCILE_TIMEOUT, reconcile, report, start_sources};
 
 /// Default prefix of the names of tables and queues.
@@ -179,6 +180,7 @@ pub struct Engine {
     identity: Identity,
     secrets: Secrets,
     provider: PaymentProvider,
+    merchants: MerchantProviders,
     beacon: FakeBeacon,
     stack: Stack,
     recorder: Recorder,
@@ -205,22 +207,32 @@ impl Engine {
         let throttles = Throttles::default();
         let limits = options.limits.enforced(&throttles);
         let stack = Stack::start_within(kept_in, &options.external, limits.as_ref()).await?;
-        let ledger = kept_in.map(|dir| dir.join(PROVIDER_FILE));
-        let lags = Lags::from_search_seconds(options.search_lag_seconds);
-        let provider = PaymentProvider::start_within(ledger.as_deref(), lags, limits.clone())
-            .map_err(servers::Error::from)?;
+        let (provider, merchants) =
+            providers(kept_in, options.search_lag_seconds, limits.as_ref())?;
         let beacon = FakeBeacon::start(Pace::QUICKNET).map_err(servers::Error::from)?;
         let servers = stack.endpoints();
         let sqs = stores::sqs(&servers.sqs_url);
         let queues = Queues::create(&sqs, &options.prefix, Some(options.redelivery)).await?;
-        let endpoints = Endpoints::from_servers(servers, &provider, &beacon, options.prefix);
+        let endpoints = Endpoints {
+            wechat: merchants.url(Form::Wechat),
+            alipay: merchants.url(Form::Alipay),
+            ..Endpoints::from_servers(servers, &provider, &beacon, options.prefix)
+        };
         let dynamo = stores::dynamo(&endpoints);
         if !options.accept_lost_orders {
-            lost_orders::check(&stack, &provider, &dynamo).await?;
+            let payments = provider.ledger().len() + merchants.ledger().len();
+            lost_orders::check(&stack, payments, &dynamo).await?;
         }
         create_tables(dynamo.client(), &dynamo.config().tables).await?;
         let mut config = config(stack.engine_topology(), &endpoints, &queues, &secrets)?;
         config.redis.kind = cache_kind(options.limits);
+        config.providers.call_rate = call_rate(options.limits);
+        let port = options.port;
+        let place = Place::take(port).await.map_err(|source| Error::Port { port, source })?;
+        merchants.write(data_dir.path(), &place.url(), &secrets).map_err(servers::Error::from)?;
+        config.providers.merchants = merchants::source(data_dir.path());
+        let webhook = format!("{}{}", place.url(), payment::entry_path(&secrets));
+        provider.notify(&webhook, &secrets.stripe).map_err(servers::Error::from)?;
         let app = Arc::new(App::from_config(&config).await?);
 
         // A crash loses at most a second of Redis; DynamoDB has it all. Repair before the first request.
@@ -228,12 +240,9 @@ impl Engine {
 
         let identity = || Identity::new(secrets.identity.as_bytes());
         let account = Concurrency::new(limits.as_ref());
-        let (port, routes) = (options.port, options.routes);
-        let (app_of, limited) = (Arc::clone(&app), limits.as_ref());
+        let (routes, app_of, limited) = (options.routes, Arc::clone(&app), limits.as_ref());
         let gateway =
-            Gateway::start_within(app_of, identity(), port, routes, limited, account.clone())
-                .await
-                .map_err(|source| Error::Port { port, source })?;
+            Gateway::start_at(place, app_of, identity(), routes, limited, account.clone());
         let (seconds, of) = (options.reconcile_seconds, options.limits);
         let sources = start_sources(&app, &sqs, &queues, seconds, &account, of);
         let recorder = recorder(&data_dir, kept_in.is_some(), of, throttles, &stack)?;
@@ -251,6 +260,7 @@ impl Engine {
             identity,
             secrets,
             provider,
+            merchants,
             beacon,
             stack,
             recorder,
@@ -292,6 +302,12 @@ impl Engine {
     #[must_use]
     pub fn provider(&self) -> &PaymentProvider {
         &self.provider
+    }
+
+    /// The fakes of WeChat Pay and Alipay.
+    #[must_use]
+    pub fn merchants(&self) -> &MerchantProviders {
+        &self.merchants
     }
 
     /// The beacon.
@@ -367,7 +383,7 @@ impl Engine {
                 if self.gateway.has_ended() {
                     return Error::Ended("the gateway");
                 }
-                if self.provider.has_ended() {
+                if self.provider.has_ended() || self.merchants.has_ended() {
                     return Error::Ended("the payment provider");
                 }
                 if self.beacon.has_ended() {
@@ -396,9 +412,22 @@ impl Engine {
             source.stop().await;
         }
         self.provider.stop().await;
+        self.merchants.stop().await;
         self.stack.stop().await?;
         Ok(removed?)
     }
+}
+
+/// Starts the fakes of Stripe, and of WeChat Pay and Alipay.
+fn providers(
+    kept_in: Option<&Path>,
+    search_lag_seconds: u32,
+    limits: Option<&Enforced>,
+) -> Result<(PaymentProvider, MerchantProviders), servers::Error> {
+    let ledger = kept_in.map(|dir| dir.join(PROVIDER_FILE));
+    let lags = Lags::from_search_seconds(search_lag_seconds);
+    let stripe = PaymentProvider::start_within(ledger.as_deref(), lags, limits.cloned())?;
+    Ok((stripe, MerchantProviders::start(kept_in, search_lag_seconds, limits)?))
 }
 
 /// Records what is refused, in the data directory; an engine whose state is kept goes on counting.
@@ -418,6 +447,16 @@ fn recorder(
     let redis = stack.redis().filter(|_| is_metered);
     let redis = redis.map(|redis| redis::Client::open(redis.url())).transpose();
     Ok(Recorder::start(limits, throttles, file, redis.map_err(servers::Error::from)?))
+}
+
+/// The rate of calls with which the engine is configured: as its providers grant the beginning of payments, of
+/// which the engine begins five for each four of its rate.
+fn call_rate(limits: Limits) -> CallRate {
+    let granted = match limits {
+        Limits::None => CallRate::MAX_PER_SECOND,
+        Limits::Aws(quotas) => quotas.payments_per_second.saturating_mul(4) / 5,
+    };
+    CallRate::from_per_second(granted.clamp(1, CallRate::MAX_PER_SECOND)).unwrap_or_default()
 }
 
 /// The kind of cache that the engine is configured with; `None` if its limits are not enforced.

@@ -72,7 +72,11 @@ fn what_is_used_is_counted_and_what_is_counted_is_paid_for() {
     // Ten messages an invocation, received and deleted together.
     for action in ["counting", "expiry_of_paid", "expiry"] {
         assert_eq!(of(action, "invocations"), 0.1, "{action}");
-        assert!((of(action, "sqs_requests") - 0.2).abs() < 1e-9, "{action}");
+        // What is expired tells of it: ten messages go in one request at best, each in its own at worst.
+        let sent = if action == "expiry" { 0.1..=1.0 } else { 0.0..=0.0 };
+        let requests = of(action, "sqs_requests") - 0.2;
+        let fits = sent.contains(&requests) || (requests - sent.start()).abs() < 1e-9;
+        assert!(fits, "{action}: {requests}");
     }
     assert_eq!(of("expiry_of_paid", "write_units"), 0.0, "there is nothing left to do");
     assert!(of("expiry", "write_units") >= 8.0, "what a reservation wrote is taken back");

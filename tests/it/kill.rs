@@ -115,6 +115,7 @@ async fn nothing_acknowledged_is_lost_when_the_engine_is_killed_while_it_sells()
         ledger: Some(ledger.clone()),
         progress: false,
         callback_repeats: CallbackRepeats::Soon,
+        pages: None,
         grace: Endpoints::read(dir.path()).unwrap().grace(),
         endpoints: None,
         rehearsal: None,

@@ -179,6 +179,7 @@ async fn a_crowd_buys_while_the_tables_are_throttled_and_nothing_goes_wrong() {
         ledger: Some(ledger.clone()),
         progress: false,
         callback_repeats: CallbackRepeats::default(),
+        pages: None,
         grace: engine.endpoints().grace(),
         endpoints: Some(engine.endpoints().clone()),
         rehearsal: None,

@@ -17,6 +17,9 @@ use super::backends;
 use super::described::{Answer, Description};
 use crate::repository::{read, root};
 
+/// Admissions asked for until the rate of a sale refuses one.
+const MAX_ADMISSIONS_TRIED: usize = 200;
+
 /// A client that sends the document's examples.
 struct Client {
     description: Description,
@@ -216,8 +219,16 @@ async fn every_example_can_be_sent_and_every_answer_is_as_described() {
     assert_eq!(client.send("startPayment", "page", none()).await.status, 404);
     let unknown_order = client.ok(200, "paymentCallback", "captured", none()).await;
     assert_eq!(unknown_order["outcome"], "refund");
-    let twice = client.send("admit", "two", none()).await;
-    assert_eq!((twice.status, twice.header("retry-after")), (429, Some("1")));
+    // Its rate is one a second, by a clock that does not wait for a busy machine.
+    let mut refused = None;
+    for _ in 0..MAX_ADMISSIONS_TRIED {
+        let again = client.send("admit", "two", none()).await;
+        if again.status != 201 {
+            refused = Some((again.status, again.header("retry-after").map(str::to_owned)));
+            break;
+        }
+    }
+    assert_eq!(refused, Some((429, Some("1".to_owned()))));
 
     let mut all = BTreeSet::new();
     for (_, _, operation) in client.description.operations() {

@@ -50,6 +50,7 @@ fn options(url: &str, arrivals: u64, most: Duration) -> Options {
         ledger: None,
         progress: false,
         callback_repeats: CallbackRepeats::default(),
+        pages: None,
         grace: Grace::NONE,
         endpoints: None,
         rehearsal: None,

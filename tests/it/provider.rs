@@ -44,7 +44,7 @@ fn order(number: OrderNumber) -> Order {
         changed_at: NOW,
         payment: None,
         attempts: Attempts::default(),
-        synced: false,
+        facts: engine::domain::fact::Facts::default(),
         refunds: engine::domain::order_refund::RefundCounts::default(),
     }
 }

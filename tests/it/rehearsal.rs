@@ -76,6 +76,7 @@ async fn rehearse(arrivals: u64, rehearsal: Rehearsal) -> Result<Report, LoadTes
         ledger: None,
         progress: false,
         callback_repeats: CallbackRepeats::default(),
+        pages: None,
         grace: Grace::NONE,
         endpoints: None,
         rehearsal: Some(rehearsal),

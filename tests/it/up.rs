@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::time::Timestamp;
 use fake_identity::{Identity, Role};
+use fake_payments::page_of_code;
 use local::data_dir::{self, DataDir, Secrets};
 use local::endpoints::Endpoints;
 use local::open_files;
@@ -15,7 +16,8 @@ use local::payment;
 use local::queues::Redelivery;
 use local::servers::{Signal, signal};
 use local::up::{Engine, Error, Options};
-use reqwest::header::{ALLOW, CONTENT_TYPE, HOST, WWW_AUTHENTICATE};
+use reqwest::header::{ALLOW, CONTENT_TYPE, HOST, LOCATION, WWW_AUTHENTICATE};
+use reqwest::redirect::Policy;
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
@@ -195,8 +197,78 @@ async fn a_ticket_is_sold_over_http() {
     assert_eq!(other.send().await.unwrap().status(), StatusCode::NOT_FOUND);
     use engine::ports::{Orders as _, Ports as _};
     let orders = engine.app().ports.orders();
-    let is_synced = async || orders.get(number.parse().unwrap()).await.unwrap().unwrap().synced;
-    until("the order is counted", is_synced).await;
+    let is_settled = async || {
+        let order = orders.get(number.parse().unwrap()).await.unwrap().unwrap();
+        order.facts.are_settled()
+    };
+    until("the order is settled", is_settled).await;
+    engine.stop().await.unwrap();
+}
+
+/// A person pays a payment that was started: opens its page, and presses the button there.
+async fn pay_on_page(engine: &Engine, started: &Value) -> Response {
+    let browser = reqwest::Client::builder().redirect(Policy::none()).build().unwrap();
+    let page = match (started["url"].as_str(), started["code"].as_str()) {
+        (Some(url), None) => url.to_owned(),
+        (None, Some(code)) => {
+            let each = engine.merchants().iter();
+            each.filter_map(|provider| page_of_code(&provider.url(), code)).next().unwrap()
+        }
+        (_, _) => panic!("{started}"),
+    };
+    let opened = browser.get(&page).send().await.unwrap();
+    let page = match opened.headers().get(LOCATION) {
+        Some(to) => opened.url().join(to.to_str().unwrap()).unwrap(),
+        None => opened.url().clone(),
+    };
+    assert!(opened.status().is_success() || opened.status().is_redirection(), "{opened:?}");
+    browser.post(page).body("action=pay").send().await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_buyer_pays_on_the_page_of_each_provider_and_its_own_notification_tells() {
+    let (engine, caller) = ephemeral().await;
+    let mut sale = hall("hall-pages", 300);
+    sale["currency"] = json!("CNY");
+    caller.put_sale(&sale).await;
+    for (provider, method, comes_back) in [
+        ("wechat", "code", false),
+        ("alipay", "code", false),
+        ("alipay", "page", true),
+        ("stripe", "page", true),
+    ] {
+        let user = format!("{provider}-{method}");
+        let order = caller.buy_two(&user, "hall-pages").await;
+        let number = order["order"].as_str().unwrap();
+        let mut choice = json!({ "provider": provider, "method": method });
+        let back = format!("https://shop.example/orders/{number}");
+        if comes_back {
+            choice["return_url"] = json!(back);
+        }
+        let start = caller.buyer(&user, Method::POST, &format!("/orders/{number}/payments"));
+        let started = start.json(&choice).send().await.unwrap();
+        let status = started.status();
+        let started: Value = started.json().await.unwrap();
+        assert!(status.is_success(), "{provider} {method}: {started}");
+        let paid = pay_on_page(&engine, &started).await;
+        let to = paid.headers().get(LOCATION).map(|to| to.to_str().unwrap().to_owned());
+        assert_eq!(to, comes_back.then_some(back), "{provider} {method}");
+        let is_paid = async || caller.order_of(&user, number).await["state"] == "paid";
+        until("the notification is taken", is_paid).await;
+        let shown = caller.order_of(&user, number).await;
+        assert_eq!(shown["payments"][0]["provider"], provider, "{shown}");
+    }
+    // Stripe's own list would tell as well: that its webhook was taken, it says itself.
+    let told = async || {
+        let merchants = engine.merchants().iter().map(|provider| provider.notified().taken);
+        merchants.chain([engine.provider().notified().taken]).all(|taken| taken > 0)
+    };
+    until("every provider's notification is taken", told).await;
+    for provider in engine.merchants().iter() {
+        assert_eq!(provider.notified().probes_believed, 0);
+    }
+    let ledgers = (engine.merchants().ledger().len(), engine.provider().ledger().len());
+    assert_eq!(ledgers, (3, 1));
     engine.stop().await.unwrap();
 }
 

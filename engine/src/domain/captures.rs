@@ -210,7 +210,7 @@ mod tests {
             changed_at: NOW,
             payment: None,
             attempts: Attempts::default(),
-            synced: false,
+            facts: crate::domain::fact::Facts::default(),
             refunds: crate::domain::order_refund::RefundCounts::default(),
         }
     }

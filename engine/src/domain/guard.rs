@@ -25,8 +25,10 @@ pub enum Guard {
     AttendeeLimit,
     /// A payment is decided once, however often its callback comes (DynamoDB).
     CallbackDedupe,
-    /// An order is counted once in its sale's statistics (DynamoDB).
+    /// A fact of an order is settled once: in its sale's statistics, and in the log (DynamoDB).
     SyncOnce,
+    /// What takes an order out of the index of due work has seen all of its facts (DynamoDB).
+    FactsSeen,
     /// Only the holder of the lease names the epoch that was loaded (DynamoDB).
     LeaseFence,
     /// A payment is refunded once, however often that is requested (the payment provider).
@@ -99,10 +101,10 @@ pub enum Guard {
     RefundBound,
     /// A refund goes from the refunds that were seen: two at once make two numbers (DynamoDB).
     RefundsSeen,
-    /// Only what is counted is counted down.
-    CountedFirst,
     /// A refund of seats is refused once a seat of their blocks was freed since its snapshot (Redis).
     UnsellCounter,
+    /// A buyer's tickets are corrected only if they are what was seen (Redis).
+    RecountSeen,
     /// Seats are marked sold without their hold only if none of their blocks was freed since the order was
     /// read (Redis).
     SellCounter,
@@ -132,7 +134,7 @@ pub enum Guard {
 
 impl Guard {
     /// Every guard but [`Self::OF_ROOMS`], for the test that removes each.
-    pub const ALL: [Self; 47] = [
+    pub const ALL: [Self; 48] = [
         Self::ClaimCondition,
         Self::StateCondition,
         Self::NumberOnce,
@@ -141,6 +143,7 @@ impl Guard {
         Self::AttendeeLimit,
         Self::CallbackDedupe,
         Self::SyncOnce,
+        Self::FactsSeen,
         Self::LeaseFence,
         Self::RefundOnce,
         Self::ReleaseOnlyHeld,
@@ -177,8 +180,8 @@ impl Guard {
         Self::TicketOnce,
         Self::RefundBound,
         Self::RefundsSeen,
-        Self::CountedFirst,
         Self::UnsellCounter,
+        Self::RecountSeen,
         Self::SellCounter,
     ];
 

@@ -11,6 +11,7 @@ pub use super::payment::{
 
 use crate::domain::attempt::Attempts;
 use crate::domain::attendee::{Attendee, AttendeeHash};
+use crate::domain::fact::{Cause, Fact, FactKind, Facts};
 use crate::domain::ids::{Legs, RequestFingerprint, SaleId, Seat, SeatName, TierId, UserId};
 use crate::domain::inventory::{HeldLine, HoldRecord};
 use crate::domain::money::{MinorUnits, Money};
@@ -216,6 +217,13 @@ impl OrderLine {
         self.tickets.iter().filter(|ticket| ticket.is_live())
     }
 
+    /// The seats of some of its tickets, as the inventory knows them; `None` without any.
+    pub(crate) fn held<'a>(&self, tickets: impl Iterator<Item = &'a Ticket>) -> Option<HeldLine> {
+        let seats: Vec<Seat> = tickets.map(|ticket| ticket.seat).collect();
+        let (tier, legs) = (self.tier.clone(), self.legs);
+        (!seats.is_empty()).then_some(HeldLine { tier, legs, seats })
+    }
+
     /// Number of its live tickets.
     #[must_use]
     pub fn count(&self) -> Tickets {
@@ -256,8 +264,8 @@ pub struct Order {
     pub payment: Option<PaymentKey>,
     /// The payments that were started for it.
     pub attempts: Attempts,
-    /// True once it is counted in its sale's statistics; never before it is paid.
-    pub synced: bool,
+    /// What happened to it, and how much of that is settled.
+    pub facts: Facts,
     /// Number of its refunds, and of those whose money is back.
     pub refunds: RefundCounts,
 }
@@ -274,26 +282,46 @@ impl Order {
         self.lines.iter().map(OrderLine::count).sum()
     }
 
-    /// The order after an event; `None` if the event cannot happen to it.
+    /// The order after an event, with the fact that tells it; `None` if the event cannot happen to it.
     #[must_use]
-    pub fn after(&self, event: OrderEvent, now: Timestamp) -> Option<Self> {
+    pub fn after(&self, event: OrderEvent, cause: Cause, now: Timestamp) -> Option<Self> {
         let state = transition(self.state, event)?;
-        Some(Self { state, changed_at: now, ..self.clone() })
+        let facts = self.facts.with(FactKind::of(event), now, cause);
+        Some(Self { state, changed_at: now, facts, ..self.clone() })
     }
 
-    /// The time at which work on it is overdue: while it is pending, its deadline; a paid one that is not
-    /// counted, or one with an open attempt, [`FOLLOW_UP_SECONDS`] after its last change of state.
+    /// The order after something that leaves its state as it is.
+    #[must_use]
+    pub fn told(&self, kind: FactKind, cause: Cause, now: Timestamp) -> Self {
+        Self { facts: self.facts.with(kind, now, cause), ..self.clone() }
+    }
+
+    /// The time at which work on it is overdue: while it is pending, its deadline; after that
+    /// [`FOLLOW_UP_SECONDS`] after its last change of state if it has an open attempt, and as long after its
+    /// last fact if one is not settled.
     #[must_use]
     pub fn due_at(&self) -> Option<Timestamp> {
-        let is_unfinished = match self.state {
-            OrderState::Pending => return Some(self.pay_by),
-            OrderState::Paid => !self.synced || self.attempts.any_open(),
-            OrderState::Cancelled
+        if self.state == OrderState::Pending {
+            return Some(self.pay_by);
+        }
+        let open_since = self.attempts.any_open().then_some(self.changed_at);
+        let since = open_since.into_iter().chain(self.unsettled_since()).min();
+        since.map(|since| since.plus_seconds(FOLLOW_UP_SECONDS))
+    }
+
+    /// Since when its facts should be settled; `None` if they are. What is told of a cancelled order is told
+    /// when the message of its deadline comes: cancelling it sends none.
+    #[must_use]
+    pub fn unsettled_since(&self) -> Option<Timestamp> {
+        let last = self.facts.last_at().filter(|_| !self.facts.are_settled())?;
+        Some(match self.state {
+            OrderState::Cancelled => last.max(self.pay_by),
+            OrderState::Pending
+            | OrderState::Paid
             | OrderState::Expired
             | OrderState::RefundDue
-            | OrderState::Refunded => self.attempts.any_open(),
-        };
-        is_unfinished.then(|| self.changed_at.plus_seconds(FOLLOW_UP_SECONDS))
+            | OrderState::Refunded => last,
+        })
     }
 
     /// True for an order of 0: it is paid as it is made.
@@ -308,21 +336,17 @@ impl Order {
         self.lines.is_empty()
     }
 
-    /// True once it is counted. Only what is counted can be counted down: a refund counts its order first.
-    #[must_use]
-    pub const fn is_counted(&self) -> bool {
-        self.synced
-    }
-
     /// The seats of its live tickets, as the inventory knows them.
     #[must_use]
     pub fn held_lines(&self) -> Vec<HeldLine> {
-        let held = |line: &OrderLine| {
-            let seats: Vec<Seat> = line.live().map(|ticket| ticket.seat).collect();
-            let (tier, legs) = (line.tier.clone(), line.legs);
-            (!seats.is_empty()).then_some(HeldLine { tier, legs, seats })
-        };
-        self.lines.iter().filter_map(held).collect()
+        let live = self.lines.iter().filter_map(|line| line.held(line.live()));
+        live.collect()
+    }
+
+    /// The seats of all its tickets, also of those that are refunded.
+    #[must_use]
+    pub fn all_lines(&self) -> Vec<HeldLine> {
+        self.lines.iter().filter_map(|line| line.held(line.tickets.iter())).collect()
     }
 
     /// The hold that Redis should have while the order is pending.
@@ -353,29 +377,75 @@ impl Order {
     }
 }
 
-/// What some paid orders add to the statistics of one tier.
+/// What the statistics say of one tier.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TierTotals {
-    /// Tickets.
+    /// Tickets that are sold and live.
     pub tickets: u64,
     /// What they cost.
     pub revenue_minor: MinorUnits,
 }
 
-/// Adds up paid orders per sale and tier.
+/// What some facts add to the statistics of one tier, or take from them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct TierChange {
+    /// Tickets.
+    pub tickets: i64,
+    /// What they cost.
+    pub revenue_minor: MinorUnits,
+}
+
+/// What settling the rest of some orders' facts does to the statistics, per sale and tier: tickets that are
+/// sold are added, those of a refund are taken off.
+#[must_use]
+pub fn changes<'a>(
+    orders: impl IntoIterator<Item = &'a Order>,
+) -> BTreeMap<(SaleId, TierId), TierChange> {
+    let mut sums = BTreeMap::new();
+    for order in orders {
+        for (_, fact) in order.facts.unsettled() {
+            add_change(&mut sums, order, fact);
+        }
+    }
+    sums
+}
+
+/// What the settled facts of some orders come to, per sale and tier.
 #[must_use]
 pub fn totals<'a>(
     orders: impl IntoIterator<Item = &'a Order>,
 ) -> BTreeMap<(SaleId, TierId), TierTotals> {
-    let mut sums: BTreeMap<(SaleId, TierId), TierTotals> = BTreeMap::new();
+    let mut sums = BTreeMap::new();
     for order in orders {
-        for line in &order.lines {
-            let sum = sums.entry((order.sale.clone(), line.tier.clone())).or_default();
-            sum.tickets += u64::from(line.count());
-            sum.revenue_minor += line.total_minor();
+        for fact in order.facts.settled() {
+            add_change(&mut sums, order, fact);
         }
     }
-    sums
+    let total = |TierChange { tickets, revenue_minor }| {
+        // An order gives back no more than it has.
+        TierTotals { tickets: u64::try_from(tickets).unwrap_or(0), revenue_minor }
+    };
+    sums.into_iter().map(|(key, sum)| (key, total(sum))).collect()
+}
+
+fn add_change(sums: &mut BTreeMap<(SaleId, TierId), TierChange>, order: &Order, fact: &Fact) {
+    let (lines, is_sale) = match fact.refund_made() {
+        Some(refund) => (order.lines_of(refund), false),
+        None if fact.kind.sells() => (order.lines.clone(), true),
+        None => return,
+    };
+    for line in lines {
+        let tickets = Tickets::of_seats(line.tickets.len());
+        let (count, price) = (i64::from(tickets), line.price_minor * tickets);
+        let sum = sums.entry((order.sale.clone(), line.tier)).or_default();
+        if is_sale {
+            sum.tickets += count;
+            sum.revenue_minor += price;
+        } else {
+            sum.tickets -= count;
+            sum.revenue_minor = sum.revenue_minor - price;
+        }
+    }
 }
 
 #[cfg(test)]

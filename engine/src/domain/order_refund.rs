@@ -10,6 +10,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use super::fact::{Actor, Cause, FactKind};
 use super::guard::{Guard, stands};
 use super::ids::{SeatName, TierId};
 use super::inventory::HeldLine;
@@ -17,6 +18,7 @@ use super::money::{Currency, MinorUnits, Money};
 use super::number::OrderNumber;
 use super::order::{
     Order, OrderEvent, OrderLine, OrderState, PaymentKey, PaymentOutcome, PaymentRecord, Ticket,
+    transition,
 };
 use super::refund::{Refund, RefundReply, RefundState, one_line};
 use super::time::Timestamp;
@@ -33,7 +35,17 @@ pub const PAUSE_SECONDS: i64 = 60;
 
 /// The number of a refund within its order, from 1 to [`MAX_REFUNDS`].
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
 )]
 #[serde(try_from = "u8", into = "u8")]
 #[schemars(inline)]
@@ -160,16 +172,7 @@ impl AskedBy {
 
 /// A ticket of an order, named as the order shows it: an order has one line a tier.
 #[derive(
-    Debug,
-    Clone,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    schemars::JsonSchema,
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(deny_unknown_fields)]
 pub struct TicketName {
@@ -360,7 +363,8 @@ fn taken_back(
 ) -> Result<(Vec<TicketName>, MinorUnits), RefundRefusal> {
     let mut names: Vec<TicketName> = Vec::new();
     let mut price = MinorUnits::ZERO;
-    let all: Vec<TicketName> = order.live_tickets().map(|(line, ticket)| ticket.named(line)).collect();
+    let all: Vec<TicketName> =
+        order.live_tickets().map(|(line, ticket)| ticket.named(line)).collect();
     let wanted = match &request.tickets {
         RefundedTickets::All => &all,
         RefundedTickets::Named(named) => named,
@@ -435,8 +439,12 @@ impl Order {
     #[must_use]
     pub fn lines_of(&self, refund: RefundNumber) -> Vec<OrderLine> {
         let of_refund = |line: &OrderLine| {
-            let tickets: Vec<Ticket> =
-                line.tickets.iter().filter(|ticket| ticket.refund == Some(refund)).cloned().collect();
+            let tickets: Vec<Ticket> = line
+                .tickets
+                .iter()
+                .filter(|ticket| ticket.refund == Some(refund))
+                .cloned()
+                .collect();
             (!tickets.is_empty()).then(|| OrderLine { tickets, ..line.clone() })
         };
         self.lines.iter().filter_map(of_refund).collect()
@@ -445,12 +453,10 @@ impl Order {
     /// The seats of the tickets that a refund took back, as the inventory knows them.
     #[must_use]
     pub fn seats_of(&self, refund: RefundNumber) -> Vec<HeldLine> {
-        let held = |line: OrderLine| HeldLine {
-            tier: line.tier,
-            legs: line.legs,
-            seats: line.tickets.iter().map(|ticket| ticket.seat).collect(),
+        let of_refund = |line: &OrderLine| {
+            line.held(line.tickets.iter().filter(|ticket| ticket.refund == Some(refund)))
         };
-        self.lines_of(refund).into_iter().map(held).collect()
+        self.lines.iter().filter_map(of_refund).collect()
     }
 
     /// The order with a refund that is made now; `None` if it is not paid.
@@ -471,23 +477,34 @@ impl Order {
         }
         let is_last = order.live_tickets().next().is_none();
         let event = if is_last { OrderEvent::Refund } else { OrderEvent::RefundPart };
-        order.after(event, now).map(|order| order.if_all_is_back(now))
+        let by = match refund.asked_by {
+            AskedBy::Buyer => Actor::Buyer,
+            AskedBy::Operator | AskedBy::SaleCancelled => Actor::Operator,
+        };
+        let order = order.after(event, Cause::refund(refund, by), now)?;
+        // Tickets that cost nothing, and were the last: there is nothing to wait for.
+        let confirmed = transition(order.state, OrderEvent::RefundConfirmed);
+        let state = confirmed.filter(|_| order.is_all_back()).unwrap_or(order.state);
+        Some(Self { state, ..order })
     }
 
     /// The order as it is when the money of one more of its refunds is back.
     #[must_use]
-    pub fn after_part(&self, now: Timestamp) -> Self {
-        let mut order = self.clone();
-        order.refunds.back = order.refunds.back.saturating_add(1).min(order.refunds.made);
-        order.if_all_is_back(now)
+    pub fn after_part(&self, refund: &OrderRefund, now: Timestamp) -> Self {
+        let RefundCounts { made, back } = self.refunds;
+        let refunds = RefundCounts { made, back: back.saturating_add(1).min(made) };
+        let order = Self { refunds, ..self.clone() };
+        let cause = Cause::refund(refund, Actor::Provider);
+        let confirmed = order
+            .is_all_back()
+            .then(|| order.after(OrderEvent::RefundConfirmed, cause.clone(), now));
+        confirmed.flatten().unwrap_or_else(|| order.told(FactKind::Refunded, cause, now))
     }
 
-    /// Refunded, if it waits for nothing but the money of its refunds, and all of that is back.
-    fn if_all_is_back(self, now: Timestamp) -> Self {
+    /// True if all the money of its refunds is back.
+    fn is_all_back(&self) -> bool {
         let RefundCounts { made, back } = self.refunds;
-        let is_over = self.state == OrderState::RefundDue && made > 0 && back == made;
-        let refunded = is_over.then(|| self.after(OrderEvent::RefundConfirmed, now)).flatten();
-        refunded.unwrap_or(self)
+        made > 0 && back == made
     }
 }
 
@@ -543,6 +560,7 @@ impl OrderRefund {
 mod tests {
     use super::*;
     use crate::domain::attempt::Attempts;
+    use crate::domain::fact::Facts;
     use crate::domain::ids::{
         Legs, PaymentId, ProviderId, RequestFingerprint, SaleId, Seat, UserId,
     };
@@ -578,7 +596,10 @@ mod tests {
                 tier: TierId::new("a").unwrap(),
                 legs: Legs::ONE,
                 price_minor: MinorUnits(500),
-                terms: Some(RefundTerms { until: NOW.plus_seconds(60), fee_minor: MinorUnits(100) }),
+                terms: Some(RefundTerms {
+                    until: NOW.plus_seconds(60),
+                    fee_minor: MinorUnits(100),
+                }),
                 tickets: (1..=3).map(ticket).collect(),
             }],
             total: Money { amount_minor: MinorUnits(1500), currency },
@@ -588,7 +609,7 @@ mod tests {
             changed_at: NOW,
             payment: Some(key.clone()),
             attempts: Attempts::default(),
-            synced: true,
+            facts: Facts::made(NOW).with(FactKind::Paid, NOW, Cause::BUYER),
             refunds: RefundCounts::default(),
         };
         let capture = Capture { key, order: order.number, amount: order.total, attempt: None };
@@ -661,17 +682,19 @@ mod tests {
         assert_eq!((second.refund.amount, second.payment.left()), (euros(800), euros(300)));
         assert_eq!(second.order.state, OrderState::RefundDue);
         assert!(second.order.held_lines().is_empty() && !second.order.state.is_live());
-        let one_back = second.order.after_part(NOW);
+        let one_back = second.order.after_part(&first.refund, NOW);
         assert_eq!(one_back.state, OrderState::RefundDue);
-        assert_eq!(one_back.after_part(NOW).state, OrderState::Refunded);
+        let both_back = one_back.after_part(&second.refund, NOW);
+        assert_eq!(both_back.state, OrderState::Refunded);
+        let told = both_back.facts.all.iter().map(|fact| fact.kind.as_str());
+        let told: Vec<_> = told.collect();
+        assert_eq!(told, ["made", "paid", "refund_made", "refund_made", "refunded", "refunded"]);
     }
 
     #[test]
     fn a_whole_order_takes_all_that_is_left_and_nothing_waits_for_nothing() {
-        let goodwill = RefundRequest {
-            amount: Some(euros(300)),
-            ..ask(1, AskedBy::Operator, of(&[]))
-        };
+        let goodwill =
+            RefundRequest { amount: Some(euros(300)), ..ask(1, AskedBy::Operator, of(&[])) };
         let first = decide(&paid(), &goodwill).unwrap();
         assert_eq!((first.order.tickets().get(), first.payment.left()), (3, euros(1200)));
         let whole = ask(2, AskedBy::SaleCancelled, RefundedTickets::All);
@@ -701,10 +724,7 @@ mod tests {
             (with(euros(1501)), No::MoreThanLeft { left: euros(1500) }),
             (with(euros(-1)), No::MoreThanLeft { left: euros(1500) }),
             (with(yuan), No::OtherCurrency(Currency::new("EUR").unwrap())),
-            (
-                RefundRequest { asked_by: AskedBy::Buyer, ..with(euros(5)) },
-                No::NotAllowed,
-            ),
+            (RefundRequest { asked_by: AskedBy::Buyer, ..with(euros(5)) }, No::NotAllowed),
         ];
         for (request, refusal) in cases {
             assert_eq!(decide(&it, &request), Err(refusal), "{request:?}");

@@ -124,6 +124,17 @@ pub enum PaymentOutcome {
     Refund(RefundReason),
 }
 
+impl PaymentOutcome {
+    /// Why it is refunded, if it is.
+    #[must_use]
+    pub const fn reason(self) -> Option<RefundReason> {
+        match self {
+            Self::Accepted => None,
+            Self::Refund(reason) => Some(reason),
+        }
+    }
+}
+
 /// A capture and what became of it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PaymentRecord {
@@ -203,9 +214,10 @@ pub fn decide_payment(order: Option<&Order>, capture: &Capture) -> PaymentDecisi
 mod tests {
     use super::*;
     use crate::domain::attempt::Attempts;
-    use crate::domain::order_refund::RefundCounts;
+    use crate::domain::fact::Facts;
     use crate::domain::ids::{Legs, RequestFingerprint, SaleId, Seat, SeatName, TierId, UserId};
     use crate::domain::order::{OrderLine, Ticket};
+    use crate::domain::order_refund::RefundCounts;
 
     fn order(state: OrderState, paid_by: Option<&str>) -> Order {
         let user = UserId::new("7").unwrap();
@@ -235,7 +247,7 @@ mod tests {
             changed_at: now,
             payment: paid_by.map(key),
             attempts: Attempts::default(),
-            synced: false,
+            facts: Facts::default(),
             refunds: RefundCounts::default(),
         }
     }

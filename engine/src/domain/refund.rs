@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::fact::{Cause, FactKind};
 use super::order::{Order, OrderEvent, OrderState, PaymentRecord};
 use super::time::Timestamp;
 
@@ -168,13 +169,20 @@ impl PaymentRecord {
 }
 
 impl Order {
-    /// The order as it is when this payment's money is back: refunded, if it waits for the refund of
-    /// this very payment. `None` if the payment was not its own.
+    /// The order as it is when this payment's money is back, which it tells: refunded, if it waits for the
+    /// refund of this very payment. `None` for a tombstone.
     #[must_use]
     pub fn after_refund(&self, payment: &PaymentRecord, now: Timestamp) -> Option<Self> {
         let is_own = self.payment.as_ref() == Some(&payment.capture.key);
         let waits = self.state == OrderState::RefundDue;
-        (is_own && waits).then(|| self.after(OrderEvent::RefundConfirmed, now)).flatten()
+        if self.is_tombstone() {
+            return None;
+        }
+        let cause = Cause::capture(&payment.capture, payment.outcome.reason());
+        if is_own && waits {
+            return self.after(OrderEvent::RefundConfirmed, cause, now);
+        }
+        Some(self.told(FactKind::Refunded, cause, now))
     }
 }
 

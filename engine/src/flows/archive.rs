@@ -180,7 +180,7 @@ async fn undecided<P: Ports>(
     let (mut pending, mut uncounted) = (0, 0);
     let count = |order: Order| {
         pending += usize::from(order.state == OrderState::Pending);
-        uncounted += usize::from(order.state == OrderState::Paid && !order.synced);
+        uncounted += usize::from(order.state == OrderState::Paid && !order.facts.are_counted());
     };
     each_owner(ports, sale, lease, count).await?;
     let refunds = match refunds {

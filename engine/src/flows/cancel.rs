@@ -4,6 +4,7 @@
 //! ([`crate::flows::close`]). If they paid all the same, the money goes back: nothing is rescued that its
 //! buyer gave up.
 
+use crate::domain::fact::Cause;
 use crate::domain::guard::{Guard, stands};
 use crate::domain::ids::UserId;
 use crate::domain::number::OrderNumber;
@@ -47,7 +48,7 @@ pub async fn cancel(
         let Some(order) = order.filter(|order| is_own(order) && !order.is_tombstone()) else {
             return Err(Refusal::NotFound);
         };
-        let end = match order.after(OrderEvent::Cancel, now) {
+        let end = match order.after(OrderEvent::Cancel, Cause::BUYER, now) {
             Some(end) => end,
             None if order.state == OrderState::Cancelled => {
                 release(ports, &inventory_of(ports, &order).await?, number).await?;

@@ -9,14 +9,15 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use serde::Serialize;
 
-use crate::domain::ids::{Epoch, InventoryId, Leg, SaleId, Seat, TierId};
+use crate::domain::ids::{Epoch, InventoryId, Leg, SaleId, Seat, TierId, UserId};
 use crate::domain::inventory::{
-    HeldLine, HoldRecord, Repair, Restore, Terms, TierGrid, freed_block_of,
+    HeldLine, HoldRecord, Recount, Repair, Restore, SeatsSold, Terms, TierGrid, freed_block_of,
 };
 use crate::domain::number::OrderNumber;
-use crate::domain::order::{Order, OrderState, PaymentKey};
+use crate::domain::order::{Order, OrderLine, OrderState, PaymentKey};
 use crate::domain::order_refund::RefundKey;
 use crate::domain::sale::{Sale, Tier};
+use crate::domain::tickets::Tickets;
 use crate::flows::load::Owned;
 use crate::ports::{Claim, Orders, Ports, Published, Seats, Stored, block_of};
 
@@ -66,6 +67,8 @@ pub enum Discrepancy {
     NotSold(Box<Order>),
     /// Seat-legs that are taken though no hold names them and nobody claims them.
     Leaked(Repair),
+    /// A buyer of an order with refunded tickets of whom Redis has more tickets than are theirs.
+    Overcounted(Box<Order>, Recount),
 }
 
 /// What Redis holds under an order's number.
@@ -125,7 +128,8 @@ impl Discrepancy {
             | Self::HoldDiffers(order, ..)
             | Self::Forgotten(order, _)
             | Self::HeldAndFree(order, _)
-            | Self::NotSold(order) => Some(order.number),
+            | Self::NotSold(order)
+            | Self::Overcounted(order, _) => Some(order.number),
             Self::Refund(order, _) | Self::HoldOverdue(_, order, _) => Some(*order),
             Self::OrderRefund(key) => Some(key.order),
         }
@@ -142,7 +146,8 @@ impl Discrepancy {
             | Self::HoldDiffers(order, ..)
             | Self::Forgotten(order, _)
             | Self::HeldAndFree(order, _)
-            | Self::NotSold(order) => Some(&order.sale),
+            | Self::NotSold(order)
+            | Self::Overcounted(order, _) => Some(&order.sale),
             Self::Leaked(repair) => Some(repair.inventory.sale()),
             Self::Refund(..) | Self::OrderRefund(_) => None,
         }
@@ -184,7 +189,7 @@ impl Discrepancy {
             Self::Uncounted(..) => (
                 "uncounted",
                 "its sync message was lost, is late, or failed, or Redis could not be told",
-                "its seats are sold in Redis, and it is counted, once",
+                "its facts are settled, once; the seats of a paid one are sold in Redis",
             ),
             Self::Unclosed(_) => (
                 "unclosed",
@@ -228,6 +233,11 @@ impl Discrepancy {
                 "a release was forgotten by a failover, or a hold's mark was",
                 "they are freed, unless a seat of their block was freed meanwhile",
             ),
+            Self::Overcounted(..) => (
+                "overcounted",
+                "the process died after a refund was made, or Redis has forgotten what followed it",
+                "the buyer has as many tickets as are theirs, unless that changed meanwhile",
+            ),
         }
     }
 
@@ -237,7 +247,9 @@ impl Discrepancy {
             Self::NotLoaded { redis, .. } => named("no epoch", redis.as_ref()),
             Self::Terms { redis, .. } => terms(redis),
             Self::Overdue(_, hold) | Self::Uncounted(_, hold) => hold.text(),
-            Self::Refund(..) | Self::OrderRefund(_) | Self::Unclosed(_) => "knows of no payments".to_owned(),
+            Self::Refund(..) | Self::OrderRefund(_) | Self::Unclosed(_) => {
+                "knows of no payments".to_owned()
+            }
             Self::HoldOverdue(..) => "a hold past its deadline".to_owned(),
             Self::HoldDiffers(_, _, record) => format!("holds {}", lines(&record.lines)),
             Self::Forgotten(..) => "no hold".to_owned(),
@@ -247,6 +259,7 @@ impl Discrepancy {
                 let leaked = repair.leaked.iter().map(|(_, seat)| *seat);
                 format!("tier {} has {} taken", repair.tier, seats(leaked))
             }
+            Self::Overcounted(_, recount) => format!("its buyer has {} tickets", recount.seen),
         }
     }
 
@@ -273,6 +286,9 @@ impl Discrepancy {
                 order.as_ref().map_or_else(|| "no order".to_owned(), |order| state(order))
             }
             Self::Leaked(_) => "nobody claims them".to_owned(),
+            Self::Overcounted(_, recount) => {
+                format!("{} are the buyer's, or held for orders under way", recount.tickets)
+            }
         }
     }
 }
@@ -336,12 +352,13 @@ impl SaleSnapshot {
     /// that was pending last and had no hold first is forgotten, unless it ended meanwhile:
     /// `restore` checks that.
     ///
-    /// An order without a hold, of whose claims Redis had every one as sold and taken, is not read:
-    /// there is nothing to find in it. Say it owned a claim on a seat-leg that Redis had as sold. A
-    /// seat-leg is marked sold only for the order that claims it and is paid (`sell` is given an order
-    /// that was read as paid, `load` marks what one claims), and from paid there is no way back: its
-    /// claims are its own for good. A Redis that has forgotten is older, and what it then says is sold
-    /// was so, and is. So this order was paid before the bitmap was read, and before the first claim:
+    /// An order without a hold, of whose claims Redis had every one as sold and taken, and none on a seat
+    /// that was returned once, is not read: there is nothing to find in it. Say it owned a claim on a seat-leg
+    /// that Redis had as sold. A seat-leg is marked sold only for the order that claims it and is paid (`sell`
+    /// is given an order that was read as paid, `load` marks what one claims), and a paid order gives a
+    /// claim up only by a refund, whose transaction writes into the seat's item that it was returned. It was
+    /// not: so the claim is that order's for good. A Redis that has forgotten is older, and what it then says
+    /// is sold was so, and is. So this order was paid before the bitmap was read, and before the first claim:
     /// all of its seat-legs were seen, as claims, and `is_settled` was asked of each. Of a paid order
     /// without a hold all that can be found is [`Discrepancy::NotSold`], which is one of them that is
     /// not settled. What is found of holds and of leaked seats needs no owner: orders that hold are
@@ -449,7 +466,12 @@ impl SaleSnapshot {
         let lines = record.lines.iter().map(|line| &line.tier);
         let inventory = published.sale.inventory_of_all(lines)?;
         let epoch = published.epoch.clone()?;
-        Some(Restore { inventory, epoch, order: order.number, record, freed })
+        let seat_legs = record.lines.iter().flat_map(HeldLine::seat_legs);
+        let sold =
+            SeatsSold::of(seat_legs.map(|at| {
+                self.grids.get(&at.tier).is_some_and(|grid| grid.is_sold(at.leg, at.seat))
+            }));
+        Some(Restore { inventory, epoch, order: order.number, record, freed, sold })
     }
 
     /// True if Redis has every seat-leg of the lines as taken.
@@ -466,6 +488,35 @@ impl SaleSnapshot {
             let grid = self.grids.get(&at.tier);
             grid.is_some_and(|grid| is_settled(grid, at.leg, at.seat))
         })
+    }
+
+    /// Buyers of orders with refunded tickets of whom Redis may have too many: by inventory, each with the
+    /// order. `bought` is what Redis has of them.
+    pub(crate) fn returners(&self, published: &Published) -> BTreeMap<InventoryId, Vec<&Order>> {
+        let mut found: BTreeMap<InventoryId, Vec<&Order>> = BTreeMap::new();
+        for order in self.owned.returned.iter().filter_map(|number| self.owned.orders.get(number)) {
+            let tiers = order.lines.iter().map(|line| &line.tier);
+            if let Some(at) = published.sale.inventory_of_all(tiers) {
+                let orders = found.entry(at).or_default();
+                if !orders.iter().any(|known| known.user == order.user) {
+                    orders.push(order);
+                }
+            }
+        }
+        found
+    }
+
+    /// The tickets of a buyer that were read, held ones included: if Redis has no more, there are not too many.
+    pub(crate) fn known_tickets(&self, at: &InventoryId, user: &UserId) -> Tickets {
+        let orders = self.owned.orders.values().filter(|order| {
+            let is_here = |line: &OrderLine| at.tier().is_none_or(|tier| line.tier == *tier);
+            order.user == *user && order.state.is_live() && order.lines.iter().all(is_here)
+        });
+        let holds = self.holds.iter().filter(|((inventory, number), record)| {
+            inventory == at && record.user == *user && !self.owned.orders.contains_key(number)
+        });
+        let held: Tickets = holds.map(|(_, record)| record.tickets()).sum();
+        orders.map(Order::tickets).sum::<Tickets>().saturating_add(held)
     }
 
     /// Reads again what seemed leaked and was disturbed, and nothing else: a moment, in which seats of the
@@ -491,7 +542,7 @@ impl SaleSnapshot {
         }
         let grids = BTreeMap::from([(id.clone(), grid)]);
         let claims = BTreeMap::from([(id.clone(), claims)]);
-        let owned = Owned { claims, orders: BTreeMap::new() };
+        let owned = Owned { claims, ..Owned::default() };
         Ok(Self { grids, holds, owned }.leaked(published, tier, seats.into_iter()))
     }
 

@@ -21,6 +21,7 @@ use futures_util::future::join_all;
 
 use crate::domain::attempt::Attempts;
 use crate::domain::captures::{Coverage, Listing};
+use crate::domain::fact::{Cause, Facts};
 use crate::domain::grace::{FOR_THE_PROVIDER_SECONDS, Grace};
 use crate::domain::guard::{Guard, stands};
 use crate::domain::ids::InventoryId;
@@ -32,6 +33,7 @@ use crate::domain::order_refund::RefundCounts;
 use crate::domain::time::Timestamp;
 use crate::flows::hold::{align, release, sale_of, sell};
 use crate::flows::pay::pay_nothing;
+use crate::flows::sync::settle_soon;
 use crate::ports::{
     ChangeReply, Cursors, Freshness, Orders, Ports, Queue, Seats, StoreError, Stored, messages,
 };
@@ -128,7 +130,9 @@ async fn expire_some(ports: &impl Ports, due: &[Expiry], now: Timestamp) -> Vec<
         match orders.get(&expiry.number) {
             // It was sold in Redis before it was counted. If Redis forgot, reconcile will find it.
             Some(order)
-                if order.state == OrderState::Paid && order.synced && own(at, order) == *at =>
+                if order.state == OrderState::Paid
+                    && order.facts.are_settled()
+                    && own(at, order) == *at =>
             {
                 Ok(Expired::Resolved)
             }
@@ -191,8 +195,9 @@ async fn end(
             }
         }
         let owner = order.as_ref().map_or_else(|| at.clone(), |order| own(at, order));
+        let tells = order.is_some();
         let ended = match order {
-            Some(order) => match order.after(OrderEvent::Expire, now) {
+            Some(order) => match order.after(OrderEvent::Expire, Cause::DEADLINE, now) {
                 Some(end) => ports.orders().end(&end).await?,
                 None => {
                     settle(ports, &order, at).await?;
@@ -219,6 +224,9 @@ async fn end(
                 if owner != *at {
                     release(ports, &owner, number).await?;
                 }
+                if tells {
+                    settle_soon(ports, number).await;
+                }
                 return Ok(Expired::Ended);
             }
             ChangeReply::Conflict if attempt < ATTEMPTS => {
@@ -230,14 +238,15 @@ async fn end(
     Err(StoreError::Unavailable(format!("order {number} keeps changing")))
 }
 
-/// Brings Redis to an order that is not pending. One that is paid and not counted may have been paid
-/// while Redis did not answer, or its callback died: it is handed over now.
+/// Brings Redis to an order that is not pending, and has its facts settled. One that is paid and not settled
+/// may have been paid while Redis did not answer, or its callback died: it is handed over now.
 async fn settle(ports: &impl Ports, order: &Order, at: &InventoryId) -> Stored<()> {
-    if order.state == OrderState::Paid && !order.synced {
+    if order.state == OrderState::Paid && !order.facts.are_settled() {
         sell(ports, order).await?;
-        return ports.queue().sync(order.number).await;
+    } else {
+        align(ports, order, at).await?;
     }
-    align(ports, order, at).await
+    if order.facts.are_settled() { Ok(()) } else { ports.queue().sync(order.number).await }
 }
 
 /// What is to be done with a pending order past its deadline.
@@ -347,7 +356,7 @@ async fn tombstone(
         changed_at: now,
         payment: None,
         attempts: Attempts::default(),
-        synced: false,
+        facts: Facts::default(),
         refunds: RefundCounts::default(),
     })
 }

@@ -8,13 +8,14 @@
 use crate::domain::guard::{Guard, stands};
 use crate::domain::ids::UserId;
 use crate::domain::number::OrderNumber;
-use crate::domain::order::{Order, OrderState};
+use crate::domain::order::Order;
 use crate::domain::order_refund::{
     OrderRefund, RefundKey, RefundPlan, RefundRefusal, RefundRequest, decide_refund,
 };
 use crate::domain::time::Timestamp;
 use crate::flows::hold::unsell;
 use crate::flows::refund::request_part;
+use crate::flows::sync::settle_soon;
 use crate::ports::{ChangeReply, Orders, Ports, StoreError};
 
 /// Most attempts; an order that changed meanwhile is read again.
@@ -66,12 +67,6 @@ pub async fn give_back(
         if request.number.get() <= order.refunds.made {
             return known(ports, order, request).await;
         }
-        // Only what is counted can be counted down.
-        let is_paid = order.state == OrderState::Paid;
-        if stands(Guard::CountedFirst) && is_paid && !order.is_counted() {
-            ports.orders().sync(std::slice::from_ref(&order)).await?;
-            continue;
-        }
         let payment = match &order.payment {
             Some(key) => ports.orders().payment(number, key).await?,
             None => None,
@@ -116,4 +111,5 @@ async fn follow_up(ports: &impl Ports, plan: &RefundPlan, now: Timestamp) {
     if let Err(error) = request_part(ports, refund, now).await {
         tracing::warn!(refund = %refund.key, %error, "its money is left to the sweeper");
     }
+    settle_soon(ports, order.number).await;
 }

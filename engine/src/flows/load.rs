@@ -30,7 +30,7 @@ use std::sync::Arc;
 use futures_util::stream::{self, StreamExt as _};
 
 use crate::domain::guard::{Guard, stands};
-use crate::domain::ids::{Epoch, InventoryId, SaleId, TierId, UserId};
+use crate::domain::ids::{Epoch, InventoryId, SaleId, Seat, TierId, UserId};
 use crate::domain::inventory::{Freed, HoldRecord, Load, LoadPart, LoadReply, Terms, TierGrid};
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderState};
@@ -38,8 +38,8 @@ use crate::domain::sale::{Sale, Tier};
 use crate::domain::tickets::Tickets;
 use crate::domain::time::{Clock, Timestamp};
 use crate::ports::{
-    Catalogue, ChangeReply, Claim, Freshness, Orders, Ports, Queue, SEATS_PER_BLOCK, Seats,
-    StoreError, Stored,
+    BlockClaims, Catalogue, ChangeReply, Claim, Freshness, Orders, Ports, Queue, SEATS_PER_BLOCK,
+    Seats, StoreError, Stored,
 };
 
 /// Time for which a loader may be silent before another may begin, in milliseconds. It is the longest
@@ -312,16 +312,19 @@ impl<'a, P: Ports> Lease<'a, P> {
 }
 
 /// Every claim of a sale, and orders that own them.
+#[derive(Default)]
 pub(crate) struct Owned {
     /// Claims, tier by tier.
     pub claims: BTreeMap<TierId, Vec<Claim>>,
     /// The owners that were asked for, and the orders asked for besides.
     pub orders: BTreeMap<OrderNumber, Order>,
+    /// The orders of which tickets were refunded, as the seats tell; they are among `orders`.
+    pub returned: BTreeSet<OrderNumber>,
 }
 
 impl Owned {
-    /// Reads the claims of a sale, and then the orders that own a claim of which `is_asked` says so, and
-    /// those `besides`.
+    /// Reads the claims of a sale, and then the orders that own a claim of which `is_asked` says so or
+    /// whose seat was returned once, the orders that returned one, and those `besides`.
     pub(crate) async fn read<P: Ports>(
         ports: &P,
         sale: &Sale,
@@ -330,18 +333,23 @@ impl Owned {
     ) -> Stored<Self> {
         let mut numbers = besides;
         let mut claims: BTreeMap<TierId, Vec<Claim>> = BTreeMap::new();
-        let take = |tier: &TierId, of_block: Vec<Claim>| {
-            let asked = of_block.iter().filter(|claim| is_asked(tier, claim));
+        let mut returned = BTreeSet::new();
+        let take = |tier: &TierId, of_block: BlockClaims| {
+            let seats: BTreeSet<Seat> = of_block.returned.iter().map(|(seat, _)| *seat).collect();
+            let is_asked = |claim: &&Claim| seats.contains(&claim.seat) || is_asked(tier, claim);
+            let asked = of_block.claims.iter().filter(is_asked);
             numbers.extend(asked.map(|claim| claim.order));
-            claims.entry(tier.clone()).or_default().extend(of_block);
+            returned.extend(of_block.returned.iter().map(|(_, order)| *order));
+            claims.entry(tier.clone()).or_default().extend(of_block.claims);
         };
         read_claims(ports, sale, None, take).await?;
+        numbers.extend(&returned);
         let mut orders = BTreeMap::new();
         let take = |order: Order| {
             orders.insert(order.number, order);
         };
         read_orders(ports, numbers, None, take).await?;
-        Ok(Self { claims, orders })
+        Ok(Self { claims, orders, returned })
     }
 }
 
@@ -367,9 +375,9 @@ impl Owners {
     async fn read<P: Ports>(ports: &P, sale: &Sale, lease: &mut Lease<'_, P>) -> Stored<Self> {
         let mut owners = Self::default();
         let mut numbers = BTreeSet::new();
-        let take = |tier: &TierId, of_block: Vec<Claim>| {
-            numbers.extend(of_block.iter().map(|claim| claim.order));
-            owners.claims.entry(tier.clone()).or_default().extend(of_block);
+        let take = |tier: &TierId, BlockClaims { claims, .. }: BlockClaims| {
+            numbers.extend(claims.iter().map(|claim| claim.order));
+            owners.claims.entry(tier.clone()).or_default().extend(claims);
         };
         read_claims(ports, sale, Some(&mut *lease), take).await?;
         read_orders(ports, numbers, Some(lease), |order| owners.add(sale, &order)).await?;
@@ -402,8 +410,8 @@ pub(crate) async fn each_owner<P: Ports>(
     take: impl FnMut(Order) + Send,
 ) -> Stored<()> {
     let mut numbers = BTreeSet::new();
-    let owners = |_: &TierId, of_block: Vec<Claim>| {
-        numbers.extend(of_block.iter().map(|claim| claim.order));
+    let owners = |_: &TierId, of_block: BlockClaims| {
+        numbers.extend(of_block.claims.iter().map(|claim| claim.order));
     };
     read_claims(ports, sale, Some(&mut *lease), owners).await?;
     read_orders(ports, numbers, Some(lease), take).await
@@ -415,12 +423,12 @@ async fn read_claims<P: Ports>(
     ports: &P,
     sale: &Sale,
     lease: Option<&mut Lease<'_, P>>,
-    mut take: impl FnMut(&TierId, Vec<Claim>) + Send,
+    mut take: impl FnMut(&TierId, BlockClaims) + Send,
 ) -> Stored<()> {
     let blocks: Vec<(&TierId, u32)> = sale.tiers().iter().flat_map(blocks_of).collect();
     let mut pages = Pages { left: blocks, repeated: 0, at_once: BLOCKS_AT_ONCE };
     let read = |(tier, block)| async move {
-        let claims = ports.orders().claims(sale.id(), tier, block).await;
+        let claims = ports.orders().block_claims(sale.id(), tier, block).await;
         ((tier, block), claims)
     };
     pages.read(read, lease, |(tier, _), claims| take(tier, claims)).await

@@ -1,6 +1,7 @@
 //! Pay: one recorded decision for every capture, then everything that follows from it.
 
 use crate::domain::attempt::Attempts;
+use crate::domain::fact::{Cause, FactKind};
 use crate::domain::guard::{Guard, stands};
 use crate::domain::order::{
     Capture, Order, OrderEvent, OrderState, PaymentDecision, PaymentOutcome, PaymentRecord,
@@ -11,6 +12,7 @@ use crate::domain::tickets::Tickets;
 use crate::domain::time::Timestamp;
 use crate::flows::hold::{inventory_of, sale_of, sell};
 use crate::flows::refund::request;
+use crate::flows::sync::settle_soon;
 use crate::ports::{Freshness, Orders, Ports, Queue, SettleReply, Settlement, StoreError, Stored};
 
 /// Seconds after which a paid order that could not be sold in Redis is read again.
@@ -24,13 +26,19 @@ const ATTEMPTS: usize = 6;
 /// # Errors
 /// Fails if a store does; the decision, once recorded, stays.
 pub async fn pay(ports: &impl Ports, capture: &Capture, now: Timestamp) -> Stored<PaymentRecord> {
-    let Decided { record, paid } = decide(ports, capture, now).await?;
-    match paid {
-        Some(order) => {
+    let Decided { record, order } = decide(ports, capture, now).await?;
+    match (order, record.outcome) {
+        (Some(order), PaymentOutcome::Accepted) => {
             hand_over(ports, &order, now).await?;
             close_the_rest(ports, &order).await;
         }
-        None => follow_up(ports, &record, now).await?,
+        (order, PaymentOutcome::Refund(_)) => {
+            follow_up(ports, &record, now).await?;
+            if let Some(order) = order {
+                settle_soon(ports, order.number).await;
+            }
+        }
+        (None, PaymentOutcome::Accepted) => follow_up(ports, &record, now).await?,
     }
     Ok(record)
 }
@@ -67,8 +75,8 @@ pub async fn answer(
     }
 }
 
-/// [`pay`] where Redis is out of reach: the seats of an order that is paid are sold, and it is counted, by
-/// the consumer of the expiry queue, which it is brought up in at once.
+/// [`pay`] where Redis is out of reach: the seats of an order that is paid are sold, and its facts are
+/// settled, by the consumer of the expiry queue, which it is brought up in at once.
 ///
 /// # Errors
 /// As [`pay`].
@@ -77,20 +85,27 @@ pub async fn pay_from_afar(
     capture: &Capture,
     now: Timestamp,
 ) -> Stored<PaymentRecord> {
-    let Decided { record, paid } = decide(ports, capture, now).await?;
-    match (paid, record.outcome) {
-        (Some(order), _) => {
+    let Decided { record, order } = decide(ports, capture, now).await?;
+    match (order, record.outcome) {
+        (Some(order), PaymentOutcome::Accepted) => {
             bring_up(ports, &order, now, now).await;
             close_the_rest(ports, &order).await;
         }
         (None, PaymentOutcome::Accepted) => {
             let order = ports.orders().get(record.capture.order).await?;
-            let is_left = |order: &Order| order.state == OrderState::Paid && !order.synced;
+            let is_left =
+                |order: &Order| order.state == OrderState::Paid && !order.facts.are_settled();
             if let Some(order) = order.filter(is_left) {
                 bring_up(ports, &order, now, now).await;
             }
         }
-        (None, PaymentOutcome::Refund(_)) => follow_up(ports, &record, now).await?,
+        (order, PaymentOutcome::Refund(_)) => {
+            follow_up(ports, &record, now).await?;
+            // A pending one is settled when it is decided.
+            if let Some(order) = order.filter(|order| order.state != OrderState::Pending) {
+                bring_up(ports, &order, now, now).await;
+            }
+        }
     }
     Ok(record)
 }
@@ -107,12 +122,13 @@ pub async fn pay_nothing(ports: &impl Ports, order: Order, now: Timestamp) -> St
         if order.state != OrderState::Pending {
             return Ok(order);
         }
-        let settlement = moved(Some(order), OrderEvent::Pay, &capture, now)?;
-        let record = PaymentRecord::decided(&capture, PaymentOutcome::Accepted, now);
+        let accepted = PaymentOutcome::Accepted;
+        let settlement = moved(Some(order), OrderEvent::Pay, &capture, accepted, now)?;
+        let record = PaymentRecord::decided(&capture, accepted, now);
         match ports.orders().settle(&record, &settlement, Tickets::NONE).await? {
             SettleReply::Settled => {
                 let missing = || StoreError::Contract(format!("order {number}: paid and not"));
-                let paid = settlement.paid().ok_or_else(missing)?;
+                let paid = settlement.order().ok_or_else(missing)?;
                 hand_over(ports, &paid, now).await?;
                 return Ok(paid);
             }
@@ -127,13 +143,13 @@ pub async fn pay_nothing(ports: &impl Ports, order: Order, now: Timestamp) -> St
 /// Decision on a payment.
 struct Decided {
     record: PaymentRecord,
-    /// The order as this very decision wrote it, paid; it need not be read again.
-    paid: Option<Order>,
+    /// The order as this very decision wrote it; it need not be read again.
+    order: Option<Order>,
 }
 
 impl From<PaymentRecord> for Decided {
     fn from(record: PaymentRecord) -> Self {
-        Self { record, paid: None }
+        Self { record, order: None }
     }
 }
 
@@ -142,6 +158,7 @@ async fn decide(ports: &impl Ports, capture: &Capture, now: Timestamp) -> Stored
     for _ in 0..ATTEMPTS {
         let order = ports.orders().get(capture.order).await?;
         let none = Tickets::NONE;
+        let accepted = PaymentOutcome::Accepted;
         let (outcome, settlement, limit) = match decide_payment(order.as_ref(), capture) {
             PaymentDecision::AlreadyPaid => {
                 let known = ports.orders().payment(capture.order, &capture.key).await?;
@@ -150,10 +167,13 @@ async fn decide(ports: &impl Ports, capture: &Capture, now: Timestamp) -> Stored
                 return known.map(Decided::from).ok_or_else(missing);
             }
             PaymentDecision::Refund(reason) => {
-                (PaymentOutcome::Refund(reason), Settlement::RefundOnly, none)
+                let order = order.filter(|order| !order.is_tombstone());
+                let cause = Cause::capture(capture, Some(reason));
+                let told = order.map(|order| order.told(FactKind::CaptureRefused, cause, now));
+                (PaymentOutcome::Refund(reason), Settlement::RefundOnly(told), none)
             }
             PaymentDecision::Pay => {
-                (PaymentOutcome::Accepted, moved(order, OrderEvent::Pay, capture, now)?, none)
+                (accepted, moved(order, OrderEvent::Pay, capture, accepted, now)?, none)
             }
             PaymentDecision::Rescue if rescue => {
                 let missing = || StoreError::Contract("an order without a sale".to_owned());
@@ -164,23 +184,21 @@ async fn decide(ports: &impl Ports, capture: &Capture, now: Timestamp) -> Stored
                     rescue = false;
                     continue;
                 }
-                let rescued = moved(order, OrderEvent::Rescue, capture, now)?;
-                (PaymentOutcome::Accepted, rescued, published.sale.limit())
+                let rescued = moved(order, OrderEvent::Rescue, capture, accepted, now)?;
+                (accepted, rescued, published.sale.limit())
             }
-            PaymentDecision::RefundCancelled => (
-                PaymentOutcome::Refund(RefundReason::Cancelled),
-                moved(order, OrderEvent::PayTooLate, capture, now)?,
-                none,
-            ),
-            PaymentDecision::Rescue => (
-                PaymentOutcome::Refund(RefundReason::TooLate),
-                moved(order, OrderEvent::PayTooLate, capture, now)?,
-                none,
-            ),
+            PaymentDecision::RefundCancelled => {
+                let outcome = PaymentOutcome::Refund(RefundReason::Cancelled);
+                (outcome, moved(order, OrderEvent::PayTooLate, capture, outcome, now)?, none)
+            }
+            PaymentDecision::Rescue => {
+                let outcome = PaymentOutcome::Refund(RefundReason::TooLate);
+                (outcome, moved(order, OrderEvent::PayTooLate, capture, outcome, now)?, none)
+            }
         };
         let record = PaymentRecord::decided(capture, outcome, now);
         match ports.orders().settle(&record, &settlement, limit).await? {
-            SettleReply::Settled => return Ok(Decided { record, paid: settlement.paid() }),
+            SettleReply::Settled => return Ok(Decided { record, order: settlement.order() }),
             SettleReply::Known(record) => {
                 // Money is captured once and decided once, whatever the provider says of it later.
                 if record.capture != *capture {
@@ -200,10 +218,12 @@ fn moved(
     order: Option<Order>,
     event: OrderEvent,
     capture: &Capture,
+    outcome: PaymentOutcome,
     now: Timestamp,
 ) -> Stored<Settlement> {
     let impossible = || StoreError::Contract(format!("{event:?} cannot happen to the order"));
-    let order = order.and_then(|order| order.after(event, now)).ok_or_else(impossible)?;
+    let cause = Cause::capture(capture, outcome.reason());
+    let order = order.and_then(|order| order.after(event, cause, now)).ok_or_else(impossible)?;
     let attempt = capture.attempt.filter(|number| order.attempts.get(*number).is_some());
     let attempts = Attempts { paid: attempt, ..order.attempts.clone() };
     let order = Order { payment: Some(capture.key.clone()), attempts, ..order };
@@ -259,7 +279,7 @@ async fn hand_over(ports: &impl Ports, order: &Order, now: Timestamp) -> Stored<
         }
         sold => sold?,
     }
-    if order.synced { Ok(()) } else { ports.queue().sync(order.number).await }
+    if order.facts.are_settled() { Ok(()) } else { ports.queue().sync(order.number).await }
 }
 
 /// Has what is still open of a resolved order closed at its providers. If the message is lost, the sweeper

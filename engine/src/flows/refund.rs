@@ -5,6 +5,7 @@ use crate::domain::order::{PaymentKey, PaymentRecord};
 use crate::domain::order_refund::{OrderRefund, RefundKey};
 use crate::domain::refund::{Refund, RefundReply, RefundState};
 use crate::domain::time::Timestamp;
+use crate::flows::sync::settle_soon;
 use crate::ports::{
     ChangeReply, Orders, Ports, Provider, Queue, StoreError, Stored, delay_seconds, messages,
 };
@@ -97,11 +98,7 @@ pub async fn refund_or_requeue(
 ///
 /// # Errors
 /// As [`request`].
-pub async fn request_part(
-    ports: &impl Ports,
-    refund: &OrderRefund,
-    now: Timestamp,
-) -> Stored<()> {
+pub async fn request_part(ports: &impl Ports, refund: &OrderRefund, now: Timestamp) -> Stored<()> {
     let Some(requested) = refund.requested(now) else { return Ok(()) };
     ports.queue().refund_part(refund, None).await?;
     match ports.orders().record_order_refund(&requested, None).await? {
@@ -154,7 +151,7 @@ pub async fn refund_part(
             RefundReply::Refunded => {
                 let order = ports.orders().get(key.order).await?;
                 let order = order.ok_or_else(|| missing("its order is not there"))?;
-                Some(order.after_part(now))
+                Some(order.after_part(refund, now))
             }
             RefundReply::Pending => None,
             RefundReply::Refused(why) => {
@@ -208,7 +205,12 @@ async fn record_reply(
         }
     };
     match ports.orders().record_refund(&after, order.as_ref()).await? {
-        ChangeReply::Done => Ok(after.refund),
+        ChangeReply::Done => {
+            if let Some(order) = order {
+                settle_soon(ports, order.number).await;
+            }
+            Ok(after.refund)
+        }
         ChangeReply::Conflict => Ok(None),
     }
 }

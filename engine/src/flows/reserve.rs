@@ -4,6 +4,7 @@ use futures_util::future::join;
 
 use crate::domain::attempt::Attempts;
 use crate::domain::attendee::{AttendeeHash, max_named};
+use crate::domain::fact::Facts;
 use crate::domain::guard::{Guard, stands};
 use crate::domain::ids::{
     AttendeeId, InventoryId, RequestFingerprint, Seat, SeatName, TierId, UserId,
@@ -144,7 +145,7 @@ pub async fn reserve(
             }
         };
         match claim(ports, reservation, &at, &record, now).await? {
-            Claimed::Created(order) => return made_whole(ports, order, allowance, now).await,
+            Claimed::Created(order) => return made_whole(ports, *order, allowance, now).await,
             Claimed::Exists(existing) => {
                 align_to(ports, &existing, &at, &record).await?;
                 let Reserved { order, allowance } =
@@ -300,7 +301,7 @@ fn seat_taken(sale: &Sale, tier: TierId, seats: &[Seat]) -> Refusal {
 
 /// What the claim came to, with the order that was written.
 enum Claimed {
-    Created(Order),
+    Created(Box<Order>),
     Exists(Box<Order>),
     SeatsTaken(Vec<SeatLeg>),
     Refused(Refusal),
@@ -331,7 +332,7 @@ async fn claim(
         changed_at: now,
         payment: None,
         attempts: Attempts::default(),
-        synced: false,
+        facts: Facts::made(now),
         refunds: RefundCounts::default(),
     };
     let limit = sale.limit();
@@ -344,7 +345,7 @@ async fn claim(
         tracing::warn!(order = %order.number, %error, "no expiry message: left to the sweeper");
     }
     Ok(match created? {
-        CreateReply::Created => Claimed::Created(order),
+        CreateReply::Created => Claimed::Created(Box::new(order)),
         CreateReply::Exists(existing) => Claimed::Exists(existing),
         CreateReply::SeatsTaken(lost) => Claimed::SeatsTaken(lost),
         CreateReply::LimitReached { held } => {

@@ -162,21 +162,16 @@ async fn holds_of(
 async fn of_order(ports: &impl Ports, order: &Order) -> Option<Stuck> {
     let (kind, since) = match order.state {
         OrderState::Pending => (Kind::Pending, order.pay_by),
-        OrderState::Paid if !order.synced => (Kind::Uncounted, order.changed_at),
         OrderState::Paid
         | OrderState::Cancelled
         | OrderState::Expired
         | OrderState::RefundDue
-        | OrderState::Refunded
-            if order.attempts.any_open() =>
-        {
-            (Kind::Unclosed, order.changed_at)
+        | OrderState::Refunded => {
+            let unsettled = order.unsettled_since().map(|since| (Kind::Uncounted, since));
+            let is_open = order.attempts.any_open();
+            let unclosed = is_open.then_some((Kind::Unclosed, order.changed_at));
+            unsettled.into_iter().chain(unclosed).min_by_key(|(_, since)| *since)?
         }
-        OrderState::Paid
-        | OrderState::Cancelled
-        | OrderState::Expired
-        | OrderState::RefundDue
-        | OrderState::Refunded => return None,
     };
     let held = match inventory_of(ports, order).await {
         Ok(inventory) => held(ports, &inventory, order.number).await,
@@ -247,9 +242,7 @@ fn stuck_refund(
             format!("{payment}: the provider has refused, and says: {refusal}")
         }
         RefundState::Due | RefundState::Requested if decided_at > bound => return None,
-        RefundState::Pending
-            if decided_at > bound.plus_seconds(-PROVIDER_FINISHES_SECONDS) =>
-        {
+        RefundState::Pending if decided_at > bound.plus_seconds(-PROVIDER_FINISHES_SECONDS) => {
             return None;
         }
         RefundState::Due => format!("{payment}: its request is not in the queue"),
@@ -260,13 +253,7 @@ fn stuck_refund(
             format!("{payment}: the provider has not finished it since {}", refund.changed_at)
         }
     };
-    Some(Stuck {
-        kind: Kind::Refund,
-        sale: None,
-        order,
-        since: Some(decided_at),
-        why: vec![says],
-    })
+    Some(Stuck { kind: Kind::Refund, sale: None, order, since: Some(decided_at), why: vec![says] })
 }
 
 /// A hold past its deadline whose order, if it has one, is not in the index.

@@ -1,21 +1,30 @@
-//! Sync: count paid orders in their sales' statistics, each exactly once.
+//! Sync: settle what orders tell. Each fact is settled once: what sells is counted in the statistics of its
+//! sale, and all are appended to the log.
 
 use crate::domain::number::OrderNumber;
-use crate::domain::order::{Order, OrderState};
-use crate::ports::{Orders, Ports, Stored};
+use crate::domain::order::Order;
+use crate::domain::time::Timestamp;
+use crate::ports::{Orders, Ports, Queue, Stored};
 
-/// Counts those of the orders that are paid and not yet counted; the rest needs nothing. Returns
-/// how many were counted now.
+/// Settles the facts of these orders that are not settled; the rest needs nothing. Returns the number of
+/// orders that had some.
 ///
 /// # Errors
-/// Fails if DynamoDB does; orders that were counted before the failure stay counted, and giving
-/// them again does not count them again.
-pub async fn sync(ports: &impl Ports, numbers: &[OrderNumber]) -> Stored<usize> {
+/// Fails if DynamoDB does; what was settled before the failure stays settled, and giving the orders
+/// again does not settle it again.
+pub async fn sync(ports: &impl Ports, numbers: &[OrderNumber], now: Timestamp) -> Stored<usize> {
     let orders = ports.orders().get_many(numbers).await?;
-    let is_new = |order: &Order| order.state == OrderState::Paid && !order.synced;
-    let new: Vec<Order> = orders.into_iter().filter(is_new).collect();
+    let new: Vec<Order> = orders.into_iter().filter(|order| !order.facts.are_settled()).collect();
     if new.is_empty() {
         return Ok(0);
     }
-    Ok(ports.orders().sync(&new).await?.len())
+    Ok(ports.orders().sync(&new, now).await?.len())
+}
+
+/// Has an order's facts settled, where nothing else depends on it. If the message is lost, the sweeper finds
+/// the order: it is due until all of its facts are settled.
+pub(crate) async fn settle_soon(ports: &impl Ports, order: OrderNumber) {
+    if let Err(error) = ports.queue().sync(order).await {
+        tracing::warn!(%order, %error, "its facts are left to the sweeper");
+    }
 }

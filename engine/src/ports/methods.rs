@@ -3,7 +3,7 @@
 
 pub use super::messages::QueueMessage;
 pub use super::{
-    AppendReply, Asked, Beacon, Board, BoardPorts, Came, Catalogue, ChangeReply, Claim,
+    AppendReply, Asked, Beacon, BlockClaims, Board, BoardPorts, Came, Catalogue, ChangeReply,
     CreateReply, CursorReply, Cursors, Due, Freshness, Gate, InventoryCounts, MembershipPage,
     Orders, Page, Ports, Provider, Published, Queue, RoomPorts, Rooms, SalesPage, Seats,
     SettleReply, Settlement, Shown, StoreError, Stored,
@@ -16,9 +16,9 @@ pub use crate::domain::ids::{
     Epoch, GroupId, InventoryId, Legs, PageMark, ProviderId, ReaderId, SaleId, TierId, UserId,
 };
 pub use crate::domain::inventory::{
-    Hold, HoldRecord, HoldReply, LoadPart, LoadReply, Mark, MarkReply, PartLimit, Release,
-    ReleaseReply, Repair, RepairReply, Restore, RestoreReply, Sell, SellReply, Terms, TierGrid,
-    Unsell, UnsellReply,
+    Hold, HoldRecord, HoldReply, LoadPart, LoadReply, Mark, MarkReply, PartLimit, Recount,
+    RecountReply, Release, ReleaseReply, Repair, RepairReply, Restore, RestoreReply, Sell,
+    SellReply, Terms, TierGrid, Unsell, UnsellReply,
 };
 pub use crate::domain::number::OrderNumber;
 pub use crate::domain::order::{Capture, Order, PaymentKey, PaymentRecord, TierTotals};
@@ -56,6 +56,7 @@ macro_rules! port_methods {
                 Mark: mark(ref command: Mark) -> MarkReply;
                 Restore: restore(ref command: Restore) -> RestoreReply;
                 Repair: repair(ref command: Repair) -> RepairReply;
+                Recount: recount(ref command: Recount) -> RecountReply;
                 Unload: unload(ref inventory: InventoryId, slice tiers: TierId, copy leg_count: u16) -> ();
                 Epoch: epoch(ref inventory: InventoryId) -> Option<Epoch>;
                 Head: head(ref inventory: InventoryId) -> Option<(Epoch, Terms)>;
@@ -69,6 +70,7 @@ macro_rules! port_methods {
                     -> Option<InventoryCounts>;
                 Grid: grid(ref inventory: InventoryId, ref tier: TierId, copy leg_count: u16) -> TierGrid;
                 Holds: holds(ref inventory: InventoryId) -> Vec<(OrderNumber, HoldRecord)>;
+                Bought: bought(ref inventory: InventoryId, slice users: UserId) -> Vec<Tickets>;
             }
             Gate by gate {
                 Admit: admit(ref command: Admit) -> AdmitReply;
@@ -89,7 +91,7 @@ macro_rules! port_methods {
                 GiveBack: give_back(ref plan: RefundPlan) -> ChangeReply;
                 RecordOrderRefund: record_order_refund(ref refund: OrderRefund, option order: Order)
                     -> ChangeReply;
-                Count: sync(slice orders: Order) -> Vec<OrderNumber>;
+                Count: sync(slice orders: Order, copy now: Timestamp) -> Vec<OrderNumber>;
                 Order: get(copy number: OrderNumber) -> Option<Order>;
                 ManyOrders: get_many(slice numbers: OrderNumber) -> Vec<Order>;
                 Payment: payment(copy order: OrderNumber, ref payment: PaymentKey)
@@ -101,7 +103,7 @@ macro_rules! port_methods {
                     -> Page;
                 TicketsOf: tickets_of(ref sale: SaleId, ref user: UserId) -> Tickets;
                 Due: due(copy shard: u8, copy now: Timestamp, copy most: u16) -> Vec<Due>;
-                Claims: claims(ref sale: SaleId, ref tier: TierId, copy block: u32) -> Vec<Claim>;
+                Claims: block_claims(ref sale: SaleId, ref tier: TierId, copy block: u32) -> BlockClaims;
                 Statistics: statistics(ref sale: SaleId) -> Vec<(TierId, TierTotals)>;
             }
             Catalogue by catalogue {

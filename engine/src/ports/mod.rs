@@ -28,8 +28,9 @@ pub use catalogue::{
 pub use cursors::{CursorReply, Cursors};
 pub use gate::Gate;
 pub use orders::{
-    ChangeReply, Claim, CreateReply, DUE_SHARDS, Due, FOLLOW_UP_SECONDS, MAX_TRANSACTION_ITEMS,
-    Orders, Page, SEATS_PER_BLOCK, SettleReply, Settlement, block_of, due_shard,
+    BlockClaims, ChangeReply, Claim, CreateReply, DUE_SHARDS, Due, FOLLOW_UP_SECONDS,
+    MAX_TRANSACTION_ITEMS, Orders, Page, SEATS_PER_BLOCK, SettleReply, Settlement, block_of,
+    due_shard,
 };
 pub use provider::Provider;
 pub use queue::{LONGEST_DELAY_SECONDS, Queue, delay_seconds};

@@ -87,17 +87,17 @@ pub enum Settlement {
     Rescue(Order),
     /// Ended to refund due.
     PayTooLate(Order),
-    /// The order, if there is one, stays as it is.
-    RefundOnly,
+    /// The order, if there is one, stays as it is, and tells of the capture.
+    RefundOnly(Option<Order>),
 }
 
 impl Settlement {
-    /// The order that it leaves paid, if it does.
+    /// The order as it leaves it, if there is one.
     #[must_use]
-    pub fn paid(self) -> Option<Order> {
+    pub fn order(self) -> Option<Order> {
         match self {
-            Self::Pay(order) | Self::Rescue(order) => Some(order),
-            Self::PayTooLate(_) | Self::RefundOnly => None,
+            Self::Pay(order) | Self::Rescue(order) | Self::PayTooLate(order) => Some(order),
+            Self::RefundOnly(order) => order,
         }
     }
 }
@@ -118,8 +118,8 @@ pub enum SettleReply {
 /// Something that should have been finished by now.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Due {
-    /// A pending order past its deadline, a paid one that is not synced, or one that is not pending and has
-    /// an open attempt.
+    /// A pending order past its deadline, or one that is not pending and has an open attempt or a fact that
+    /// is not settled.
     Order(OrderNumber),
     /// A refund of a whole payment that is not in the queue, or of which nothing was heard in time.
     Refund(OrderNumber, PaymentKey),
@@ -145,6 +145,15 @@ pub struct Claim {
     pub leg: Leg,
     /// The order that owns it.
     pub order: OrderNumber,
+}
+
+/// What the table of claims says of one block of a tier's seats.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct BlockClaims {
+    /// The claims, by seat and leg.
+    pub claims: Vec<Claim>,
+    /// Seats whose ticket was refunded once, each with every order whose ticket that was.
+    pub returned: Vec<(Seat, OrderNumber)>,
 }
 
 /// The block of its tier that a seat lies in: a partition of the table of claims.
@@ -178,11 +187,11 @@ pub trait Orders: Send + Sync {
         limit: Tickets,
     ) -> impl Future<Output = Stored<CreateReply>> + Send;
     /// Pending to cancelled or expired (`end.state`), in one transaction with its claims, if its attempts
-    /// are still those that `end` has. `end` is the order as it shall be.
+    /// are still those that `end` has. `end` is the order as it shall be: its last fact tells this.
     fn end(&self, end: &Order) -> impl Future<Output = Stored<ChangeReply>> + Send;
     /// Writes the attempts of an order as they shall be, if they are still those that these follow
     /// ([`Attempts::version`](crate::domain::attempt::Attempts::version)), and the order is in the state
-    /// that `order` has, counted or not as it says.
+    /// and has the facts, as far settled, that `order` has.
     fn keep_attempts(&self, order: &Order) -> impl Future<Output = Stored<ChangeReply>> + Send;
     /// Writes an order without lines, in state expired, if the number is unused.
     fn write_tombstone(
@@ -190,7 +199,7 @@ pub trait Orders: Send + Sync {
         tombstone: &Order,
     ) -> impl Future<Output = Stored<ChangeReply>> + Send;
     /// Records what became of a payment, and does to its order what that means. The order in the
-    /// settlement is as it shall be; `limit` is the buyer's, for a rescue.
+    /// settlement is as it shall be, its last fact tells this; `limit` is the buyer's, for a rescue.
     fn settle(
         &self,
         payment: &PaymentRecord,
@@ -198,17 +207,17 @@ pub trait Orders: Send + Sync {
         limit: Tickets,
     ) -> impl Future<Output = Stored<SettleReply>> + Send;
     /// Records the state of a payment's refund (`payment.refund`), if what is recorded may become
-    /// that; in the same transaction makes the order that waited for its own payment's refund
-    /// refunded (the order as it shall be).
+    /// that; in the same transaction the order, as it shall be, tells of it: one that waited for its own
+    /// payment's refund is refunded.
     fn record_refund(
         &self,
         payment: &PaymentRecord,
         order: Option<&Order>,
     ) -> impl Future<Output = Stored<ChangeReply>> + Send;
-    /// Makes a refund of a paid order, in one transaction: its tickets are marked, what they claim is freed,
-    /// and they are counted down; the refund is put, and the payment counts what goes back of it. Everything
-    /// is as it shall be. It is done if the order is paid, counted, and has the refunds before this one, and
-    /// if no more goes back of the payment than was captured.
+    /// Makes a refund of a paid order, in one transaction: its tickets are marked and what they claim is freed;
+    /// the refund is put, and the payment counts what goes back of it. Everything is as it shall be. It is
+    /// done if the order is paid and has the refunds before this one, and if no more goes back of the payment
+    /// than was captured.
     fn give_back(&self, plan: &RefundPlan) -> impl Future<Output = Stored<ChangeReply>> + Send;
     /// Records the state of a refund of an order, if what is recorded may become that; in the same
     /// transaction writes the order whose money is back (the order as it shall be).
@@ -217,9 +226,15 @@ pub trait Orders: Send + Sync {
         refund: &OrderRefund,
         order: Option<&Order>,
     ) -> impl Future<Output = Stored<ChangeReply>> + Send;
-    /// Counts paid orders in their sales' statistics, each exactly once however often it is given,
-    /// one counter write per sale and tier; marks their seats sold. Returns those counted now.
-    fn sync(&self, orders: &[Order]) -> impl Future<Output = Stored<Vec<OrderNumber>>> + Send;
+    /// Settles what is not settled of the facts of these orders, each exactly once however often it is given:
+    /// those that sell are counted in the statistics of their sales, one counter write per sale and tier, and
+    /// all are appended to the log, one record per sale. An order that has changed since it was read is left
+    /// out. Returns those settled now.
+    fn sync(
+        &self,
+        orders: &[Order],
+        now: Timestamp,
+    ) -> impl Future<Output = Stored<Vec<OrderNumber>>> + Send;
 
     /// An order, strongly consistent.
     fn get(&self, number: OrderNumber) -> impl Future<Output = Stored<Option<Order>>> + Send;
@@ -266,14 +281,23 @@ pub trait Orders: Send + Sync {
         now: Timestamp,
         most: u16,
     ) -> impl Future<Output = Stored<Vec<Due>>> + Send;
-    /// Every claim in one block of a tier, [`SEATS_PER_BLOCK`] seats, by seat and leg, strongly
+    /// Every claim in one block of a tier, [`SEATS_PER_BLOCK`] seats, and what was returned there, strongly
     /// consistent.
+    fn block_claims(
+        &self,
+        sale: &SaleId,
+        tier: &TierId,
+        block: u32,
+    ) -> impl Future<Output = Stored<BlockClaims>> + Send;
+    /// Every claim in one block of a tier, by seat and leg.
     fn claims(
         &self,
         sale: &SaleId,
         tier: &TierId,
         block: u32,
-    ) -> impl Future<Output = Stored<Vec<Claim>>> + Send;
+    ) -> impl Future<Output = Stored<Vec<Claim>>> + Send {
+        async move { Ok(self.block_claims(sale, tier, block).await?.claims) }
+    }
     /// The statistics of a sale, tier by tier.
     fn statistics(
         &self,

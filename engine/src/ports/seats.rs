@@ -3,15 +3,16 @@
 use std::future::Future;
 
 use super::Stored;
-use crate::domain::ids::{Epoch, InventoryId, TierId};
+use crate::domain::ids::{Epoch, InventoryId, TierId, UserId};
 use crate::domain::inventory::{
-    Hold, HoldRecord, HoldReply, Load, LoadPart, LoadReply, Mark, MarkReply, PartLimit, Release,
-    ReleaseReply, Repair, RepairReply, Restore, RestoreReply, Sell, SellReply, Terms, TierGrid,
-    Unsell, UnsellReply,
+    Hold, HoldRecord, HoldReply, Load, LoadPart, LoadReply, Mark, MarkReply, PartLimit, Recount,
+    RecountReply, Release, ReleaseReply, Repair, RepairReply, Restore, RestoreReply, Sell,
+    SellReply, Terms, TierGrid, Unsell, UnsellReply,
 };
 use crate::domain::number::OrderNumber;
 use crate::domain::requested::MAX_LINES_PER_ORDER;
 use crate::domain::sale::MAX_LEGS;
+use crate::domain::tickets::Tickets;
 use crate::domain::time::Timestamp;
 
 /// The most arguments of one request to the cache (ElastiCache Serverless: "Configuration and limits",
@@ -93,6 +94,8 @@ pub trait Seats: Send + Sync {
     fn restore(&self, command: &Restore) -> impl Future<Output = Stored<RestoreReply>> + Send;
     /// Frees leaked seat-legs.
     fn repair(&self, command: &Repair) -> impl Future<Output = Stored<RepairReply>> + Send;
+    /// Corrects how many tickets a buyer has.
+    fn recount(&self, command: &Recount) -> impl Future<Output = Stored<RecountReply>> + Send;
 
     /// Removes every key of an inventory whose sale is archived: first what the scripts look for, so that none
     /// answers from what is left, then tier by tier. Each command is bounded; repeating it finishes
@@ -154,4 +157,10 @@ pub trait Seats: Send + Sync {
         &self,
         inventory: &InventoryId,
     ) -> impl Future<Output = Stored<Vec<(OrderNumber, HoldRecord)>>> + Send;
+    /// How many tickets each of some buyers holds or has bought in an inventory, in their order.
+    fn bought(
+        &self,
+        inventory: &InventoryId,
+        users: &[UserId],
+    ) -> impl Future<Output = Stored<Vec<Tickets>>> + Send;
 }

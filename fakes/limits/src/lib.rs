@@ -5,6 +5,7 @@
 //! A fake that enforces them is given an [`Enforced`]: the quotas that the account has, and where
 //! refusals are counted.
 
+pub mod alipay;
 pub mod bucket;
 pub mod dynamodb;
 pub mod gateway;
@@ -15,6 +16,7 @@ pub mod sqs;
 pub mod stripe;
 pub mod table;
 mod throttles;
+pub mod wechat;
 
 pub use throttles::{Throttle, Throttled, Throttles};
 

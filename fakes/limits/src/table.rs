@@ -20,17 +20,23 @@ pub enum Service {
     ApiGateway,
     /// Stripe.
     Stripe,
+    /// WeChat Pay, merchants in China.
+    WechatPay,
+    /// Alipay, merchants in China.
+    Alipay,
 }
 
 impl Service {
     /// Every service, in the order of the document.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::ElastiCache,
         Self::DynamoDb,
         Self::Sqs,
         Self::Lambda,
         Self::ApiGateway,
         Self::Stripe,
+        Self::WechatPay,
+        Self::Alipay,
     ];
 
     /// Its name.
@@ -43,6 +49,8 @@ impl Service {
             Self::Lambda => "Lambda",
             Self::ApiGateway => "API Gateway",
             Self::Stripe => "Stripe",
+            Self::WechatPay => "WeChat Pay",
+            Self::Alipay => "Alipay",
         }
     }
 }
@@ -367,6 +375,22 @@ limits! {
         "Webhooks; the intervals are not published", "2026", Agreed;
     STRIPE_CALLBACK_GAP: Stripe, "longest interval between two callbacks", Count(14_400), "s", false,
         "a choice: intervals double from a minute", "2026", Chosen;
+
+    WECHAT_REFUNDS: WechatPay, "refunds of a merchant", Count(150), "requests/s", false,
+        "refunds of API v3; no rate of any other operation is published", "2026", OneCopy;
+    WECHAT_FAULTY_REFUNDS: WechatPay, "refunds of a merchant that are answered with an error", Count(6), "requests/s", false,
+        "refunds of API v3; another copy has 60", "2026", Differ;
+    WECHAT_REFUND_SECONDS: WechatPay, "time between two refunds of an order", Count(60), "s", false,
+        "refunds of API v3", "2026", OneCopy;
+    WECHAT_REFUND_PARTS: WechatPay, "refunds of an order", Count(50), "parts", false, "refunds of API v3", "2026", Agreed;
+    WECHAT_THROTTLED: WechatPay, "code of 429", Text("FREQUENCY_LIMITED"), "", false,
+        "errors of API v3; another copy has RATELIMIT_EXCEEDED", "2026", Differ;
+    WECHAT_CLOSE_SECONDS: WechatPay, "time after its making in which an order may not be closed", Count(300), "s", false,
+        "advised for API v3, a rule of v2", "2026", Differ;
+    WECHAT_NOTIFIED_SECONDS: WechatPay, "time for which a notification that fails is repeated", Count(86_640), "s", false,
+        "notifications of API v3: 24 h 4 min", "2026", Agreed;
+    ALIPAY_NOTIFIED_SECONDS: Alipay, "time for which a notification that fails is repeated", Count(88_440), "s", false,
+        "asynchronous notifications; no rate of any operation is published", "2026", Agreed;
 }
 
 #[cfg(test)]

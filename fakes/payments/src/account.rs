@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use engine::domain::attempt::AttemptNumber;
 use engine::domain::ids::{PaymentId, ProviderId};
@@ -22,12 +22,14 @@ use crate::attempts::Waiting;
 use crate::faults::{Fault, Plan, RequestKind};
 use crate::journal::Journal;
 use crate::ledger::{LedgerEntry, LedgerRefund};
+use crate::webhook::Webhook;
 
 /// Payments, refunds and idempotency keys, and the file that keeps them.
 #[derive(Debug)]
 pub(crate) struct Accounts {
     book: Mutex<Book>,
     lags: Lags,
+    webhook: OnceLock<Webhook>,
     /// Requests that were answered, by the route's name. Stripe rations those that read.
     calls: Mutex<BTreeMap<&'static str, u64>>,
 }
@@ -325,7 +327,24 @@ impl Accounts {
 
     fn new(state: State, journal: Option<Journal>, lags: Lags) -> Self {
         let book = Mutex::new(Book { state, journal, plan: Plan::default() });
-        Self { book, lags, calls: Mutex::default() }
+        Self { book, lags, webhook: OnceLock::new(), calls: Mutex::default() }
+    }
+
+    /// Where payments are told from now on; the first one stays.
+    pub(crate) fn notify(&self, webhook: Webhook) {
+        let _first = self.webhook.set(webhook);
+    }
+
+    /// Tells of a payment, if anybody wants to know.
+    pub(crate) fn tell(&self, intent: &Intent) {
+        if let Some(webhook) = self.webhook() {
+            webhook.tell(intent);
+        }
+    }
+
+    /// Where payments are told.
+    pub(crate) fn webhook(&self) -> Option<&Webhook> {
+        self.webhook.get()
     }
 
     /// Counts a request to a route.
@@ -482,6 +501,7 @@ impl Accounts {
             status: refund.status.clone(),
         };
         let entry = |intent: &Intent| LedgerEntry {
+            provider: PROVIDER.to_owned(),
             payment: intent.id.to_string(),
             order: intent.order,
             amount_minor: intent.amount.amount_minor,

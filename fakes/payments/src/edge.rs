@@ -29,6 +29,7 @@ use crate::account::{Accounts, Answer, CAPTURED, LOST, RefundRequest, error};
 use crate::attempts::{Kind, WaitingRequest};
 use crate::faults::Fault;
 use crate::page;
+use crate::webhook::Webhook;
 
 /// The largest form; Stripe's are smaller.
 const MAX_BODY_BYTES: usize = 64 * 1024;
@@ -57,6 +58,7 @@ pub(crate) async fn serve(
         .route("/v1/events", get(list_events))
         .route("/ledger", get(ledger))
         .route("/calls", get(calls))
+        .route("/notified", get(notified))
         .route("/faults", post(plan_faults))
         // The route's former name.
         .route("/mischief", post(plan_faults))
@@ -271,7 +273,10 @@ async fn confirm_intent(
     request: Request,
 ) -> Response {
     answered(request, |_, _| match accounts.pay(&id, Timestamp::now())? {
-        Some(intent) => Ok((200, intent.shown())),
+        Some(intent) => {
+            accounts.tell(&intent);
+            Ok((200, intent.shown()))
+        }
         None => {
             let code = Some("payment_intent_unexpected_state");
             Ok(error(400, "invalid_request_error", code, "It cannot be confirmed."))
@@ -295,7 +300,10 @@ async fn use_page(State(accounts): Shared, Path(id): Path<String>, body: Bytes) 
     let back = |address: Option<&String>| page::back_to(address.map(String::as_str));
     match form.get("action").map(String::as_str) {
         Some("pay") => match accounts.pay(&id, Timestamp::now()) {
-            Ok(Some(_)) => back(waiting.success_url.as_ref()),
+            Ok(Some(intent)) => {
+                accounts.tell(&intent);
+                back(waiting.success_url.as_ref())
+            }
             Ok(None) => page::show(&waiting, Timestamp::now()),
             Err(failed) => {
                 tracing::error!(%failed, "the payment provider could not keep a payment");
@@ -377,6 +385,11 @@ async fn list_events(State(accounts): Shared, request: Request) -> Response {
 
 async fn calls(State(accounts): Shared) -> Response {
     written((200, json!(accounts.calls())))
+}
+
+async fn notified(State(accounts): Shared) -> Response {
+    let notified = accounts.webhook().map(Webhook::notified).unwrap_or_default();
+    written((200, json!(notified)))
 }
 
 async fn create_refund(State(accounts): Shared, request: Request) -> Response {

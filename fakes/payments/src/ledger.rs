@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 /// A captured payment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LedgerEntry {
+    /// The provider's id.
+    #[serde(default = "stripe")]
+    pub provider: String,
     /// Payment id, unique at the provider.
     pub payment: String,
     /// The order it was made for.
@@ -26,4 +29,9 @@ pub struct LedgerRefund {
     pub amount_minor: MinorUnits,
     /// `succeeded`, `pending` or `failed`.
     pub status: String,
+}
+
+/// What a ledger says that names no provider.
+fn stripe() -> String {
+    crate::PROVIDER.to_owned()
 }

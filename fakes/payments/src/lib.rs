@@ -1,5 +1,5 @@
-//! A fake payment provider with the part of Stripe's API that the engine and its buyers use, and with
-//! fault injection for tests.
+//! Fake payment providers: the parts of Stripe, WeChat Pay and Alipay that the engine and its buyers use, with
+//! fault injection for tests. [`MerchantProvider`] is WeChat Pay or Alipay; the rest of this page is Stripe.
 //!
 //! | request | as at Stripe |
 //! |---|---|
@@ -17,12 +17,23 @@
 //! events have everything at once unless it is started to lag, as Stripe's do.
 
 mod account;
+mod alipay;
 mod attempts;
+mod behaviour;
+mod cashier;
+mod clock;
 mod edge;
 mod faults;
 mod journal;
+mod keys;
 mod ledger;
+mod merchant;
+mod notices;
 mod page;
+mod server;
+mod trades;
+mod webhook;
+mod wechat;
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener as StdListener};
@@ -40,8 +51,11 @@ use tokio::task::JoinHandle;
 
 use crate::account::Accounts;
 pub use crate::account::Lags;
+pub use crate::behaviour::Behaviour;
 pub use crate::faults::Fault;
 pub use crate::ledger::{LedgerEntry, LedgerRefund};
+pub use crate::merchant::{Form, MerchantFault, MerchantOptions, MerchantProvider, page_of_code};
+pub use crate::notices::Notified;
 
 /// The provider's id: a segment of the callback's path, and of a payment's key.
 pub const PROVIDER: &str = "stripe";
@@ -186,6 +200,23 @@ impl PaymentProvider {
         self.accounts.pay(id, now)?.map(|intent| intent.capture()).transpose()
     }
 
+    /// Has it tell an address of each payment that a buyer makes on its page or by a form, with the signature of
+    /// this secret. A payment that was captured at once it tells nobody: whoever captured it calls back. It can be
+    /// told once.
+    ///
+    /// # Errors
+    /// [`Error::Provider`] if the system has no client of HTTP.
+    pub fn notify(&self, url: &str, secret: &str) -> Result<(), Error> {
+        self.accounts.notify(webhook::Webhook::new(url, secret)?);
+        Ok(())
+    }
+
+    /// What became of its webhooks.
+    #[must_use]
+    pub fn notified(&self) -> Notified {
+        self.accounts.webhook().map(webhook::Webhook::notified).unwrap_or_default()
+    }
+
     /// True if it serves no more though nobody has stopped it.
     #[must_use]
     pub fn has_ended(&self) -> bool {
@@ -213,6 +244,9 @@ impl PaymentProvider {
 
     /// Answers what is under way, then stops.
     pub async fn stop(mut self) {
+        if let Some(webhook) = self.accounts.webhook() {
+            webhook.stop();
+        }
         drop(self.stop.take());
         if let Ok(Err(error)) = (&mut self.server).await {
             tracing::warn!(%error, "the payment provider had failed");

@@ -51,7 +51,7 @@ fn document(waiting: &Waiting, text: &str, is_open: bool) -> Response {
     html(StatusCode::OK, &body)
 }
 
-fn html(status: StatusCode, body: &str) -> Response {
+pub(crate) fn html(status: StatusCode, body: &str) -> Response {
     let page = format!(
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width\">\

@@ -1,7 +1,8 @@
-//! The sync queue: count paid orders in their sales' statistics.
+//! The sync queue: settle what orders tell, in the statistics of their sales and in the log.
 
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
 use engine::domain::number::OrderNumber;
+use engine::domain::time::Timestamp;
 use engine::flows;
 use engine::ports::Stored;
 use engine::ports::messages::Sync;
@@ -15,10 +16,11 @@ pub async fn handle(app: &App, event: SqsEvent) -> SqsBatchResponse {
     app.metrics.of(Function::SyncDb, work).await
 }
 
-/// Counts the orders, each exactly once, with one write for each sale and tier.
+/// Settles the orders' facts, each exactly once, with one write for each sale and tier, and one record of the
+/// log for each sale.
 async fn sync_db(app: &App, messages: Vec<Sync>) -> Stored<()> {
     let orders: Vec<OrderNumber> = messages.iter().map(|message| message.order).collect();
-    let counted = flows::sync::sync(&app.ports, &orders).await?;
-    tracing::debug!(messages = messages.len(), counted, "orders counted");
+    let counted = flows::sync::sync(&app.ports, &orders, Timestamp::now()).await?;
+    tracing::debug!(messages = messages.len(), counted, "orders settled");
     Ok(())
 }

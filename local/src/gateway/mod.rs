@@ -86,6 +86,32 @@ pub struct Gateway {
     server: JoinHandle<io::Result<()>>,
 }
 
+/// A port of 127.0.0.1 on which nobody answers yet: whoever is to call the gateway can be told where it will
+/// be.
+#[derive(Debug)]
+pub struct Place {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+impl Place {
+    /// Takes a port; 0 is a free one.
+    ///
+    /// # Errors
+    /// The port is taken.
+    pub async fn take(port: u16) -> io::Result<Self> {
+        let listener = TcpListener::bind(("127.0.0.1", port)).await?;
+        let address = listener.local_addr()?;
+        Ok(Self { listener, address })
+    }
+
+    /// Its address: `http://127.0.0.1:PORT`.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+}
+
 impl Gateway {
     /// Serves `app` on a port of 127.0.0.1; 0 is a free one.
     ///
@@ -113,8 +139,21 @@ impl Gateway {
         limits: Option<&Enforced>,
         concurrency: Concurrency,
     ) -> io::Result<Self> {
-        let listener = TcpListener::bind(("127.0.0.1", port)).await?;
-        let address = listener.local_addr()?;
+        let place = Place::take(port).await?;
+        Ok(Self::start_at(place, app, identity, routes, limits, concurrency))
+    }
+
+    /// [`Gateway::start_within`], on a port that was taken before.
+    #[must_use]
+    pub fn start_at(
+        place: Place,
+        app: Arc<App>,
+        identity: Identity,
+        routes: Routes,
+        limits: Option<&Enforced>,
+        concurrency: Concurrency,
+    ) -> Self {
+        let Place { listener, address } = place;
         let state = Arc::new(GatewayState {
             app,
             identity,
@@ -139,7 +178,7 @@ impl Gateway {
             let _dropped = stopped.await;
         });
         let server = tokio::spawn(async move { server.await });
-        Ok(Self { address, state, stop: Some(stop), server })
+        Self { address, state, stop: Some(stop), server }
     }
 
     /// The address on which it listens.

@@ -42,9 +42,13 @@ pub(super) fn built(error: BuildError) -> StoreError {
     StoreError::Contract(error.to_string())
 }
 
-/// Puts an item if there is none with its key.
+/// Puts an item if there is none with its key, in a table whose sort key is `sk`.
 pub(super) fn put_new(table: &str, item: Item) -> Stored<TransactWriteItem> {
-    let condition = "attribute_not_exists(#sk)";
+    put_under(table, item, "attribute_not_exists(#sk)")
+}
+
+/// Puts an item under a condition on the one that is there.
+pub(super) fn put_under(table: &str, item: Item, condition: &str) -> Stored<TransactWriteItem> {
     let put = Put::builder()
         .table_name(table)
         .set_item(Some(item))

@@ -3,7 +3,7 @@
 //!
 //! Nobody but us writes these items, so one that cannot be read is a broken contract.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::str::FromStr;
 
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -13,6 +13,7 @@ use engine::domain::attempt::{
     Attempt, AttemptNumber, AttemptState, Attempts, PaymentChoice, PaymentMethod,
 };
 use engine::domain::attendee::{Attendee, AttendeeHash};
+use engine::domain::fact::{Actor, Cause, Fact, FactKind, Facts, Moved};
 use engine::domain::ids::{Legs, SaleId, Seat, UserId};
 use engine::domain::money::{MinorUnits, Money};
 use engine::domain::number::{Gene, OrderNumber};
@@ -137,8 +138,12 @@ impl<'a> Fields<'a> {
         self.maybe_number(name).and_then(|value| self.known(name, value))
     }
 
-    fn time(&self, name: &str) -> Stored<Timestamp> {
+    pub(super) fn time(&self, name: &str) -> Stored<Timestamp> {
         self.number(name).map(Timestamp::from_ms)
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.item.contains_key(name)
     }
 
     pub(super) fn flag(&self, name: &str) -> Stored<bool> {
@@ -155,7 +160,23 @@ impl<'a> Fields<'a> {
         texts.ok_or_else(|| self.broken(name, "is no list of such texts"))
     }
 
-    fn maps(&self, name: &str) -> Stored<Vec<Fields<'a>>> {
+    /// A set of texts, parsed.
+    pub(super) fn text_set<T: FromStr + Ord>(&self, name: &str) -> Stored<BTreeSet<T>> {
+        let set = self.item.get(name).and_then(|set| set.as_ss().ok());
+        let parsed = set.map(|set| set.iter().map(|text| text.parse().ok()).collect());
+        parsed.flatten().ok_or_else(|| self.broken(name, "is no set of such texts"))
+    }
+
+    /// A list of numbers, parsed.
+    pub(super) fn numbers<T: FromStr>(&self, name: &str) -> Stored<Vec<T>> {
+        let list = self.known(name, self.item.get(name))?;
+        let list = list.as_l().map_err(|_| self.broken(name, "is no list"))?;
+        let parsed = |value: &AttributeValue| value.as_n().ok()?.parse().ok();
+        let numbers: Option<Vec<T>> = list.iter().map(parsed).collect();
+        numbers.ok_or_else(|| self.broken(name, "is no list of such numbers"))
+    }
+
+    pub(super) fn maps(&self, name: &str) -> Stored<Vec<Fields<'a>>> {
         let list = self.known(name, self.item.get(name))?;
         let list = list.as_l().map_err(|_| self.broken(name, "is no list"))?;
         let fields = |value: &'a AttributeValue| {
@@ -201,14 +222,15 @@ pub(super) fn order_item(order: &Order) -> Item {
     if order.refunds.made > 0 {
         add(
             &mut item,
-            [
-                ("refunds", number(order.refunds.made)),
-                ("refunds_back", number(order.refunds.back)),
-            ],
+            [("refunds", number(order.refunds.made)), ("refunds_back", number(order.refunds.back))],
         );
     }
-    if order.synced {
-        add(&mut item, [("synced", AttributeValue::Bool(true))]);
+    if !order.facts.all.is_empty() {
+        let facts = order.facts.all.iter().map(fact_value).collect();
+        add(
+            &mut item,
+            [("facts", AttributeValue::L(facts)), ("settled", number(order.facts.settled))],
+        );
     }
     if !order.is_tombstone() {
         add(&mut item, [("by_user", text(tables::by_user_key(&order.user, order.number)))]);
@@ -283,6 +305,66 @@ fn read_attempt(fields: &Fields<'_>) -> Stored<Attempt> {
     })
 }
 
+/// A fact as a value of a list.
+pub(super) fn fact_value(fact: &Fact) -> AttributeValue {
+    let Fact { kind, at, cause: Cause { by, moved } } = fact;
+    let mut map = item([
+        ("kind", text(kind.as_str())),
+        ("at_ms", number(at.ms())),
+        ("by", text(by.as_str())),
+    ]);
+    if let Some(Moved { payment, amount, reason, refund }) = moved {
+        add(
+            &mut map,
+            [
+                ("payment_provider", text(&payment.provider)),
+                ("payment_id", text(&payment.payment)),
+                ("amount_minor", number(amount.amount_minor)),
+                ("currency", text(amount.currency)),
+            ],
+        );
+        add(&mut map, reason.map(|reason| ("reason", text(reason.as_str()))));
+        add(&mut map, refund.map(|refund| ("refund", number(refund.get()))));
+    }
+    AttributeValue::M(map)
+}
+
+fn read_facts(fields: &Fields<'_>) -> Stored<Facts> {
+    let settled = fields.maybe_number("settled")?;
+    let Some(settled) = settled else { return Ok(Facts::default()) };
+    let all = fields.maps("facts")?.iter().map(read_fact).collect::<Stored<_>>()?;
+    Ok(Facts { all, settled })
+}
+
+/// Reads a fact.
+pub(super) fn read_fact(fields: &Fields<'_>) -> Stored<Fact> {
+    let kind: String = fields.text("kind")?;
+    let kind = FactKind::ALL.into_iter().find(|known| known.as_str() == kind);
+    let by: String = fields.text("by")?;
+    let by = Actor::ALL.into_iter().find(|known| known.as_str() == by);
+    let moved = match fields.maybe_text("payment_provider")? {
+        None => None,
+        Some(provider) => Some(Moved {
+            payment: PaymentKey { provider, payment: fields.text("payment_id")? },
+            amount: read_money(fields)?,
+            reason: read_reason(fields)?,
+            refund: read_refund_number(fields, "refund")?,
+        }),
+    };
+    let by = by.ok_or_else(|| fields.broken("by", "is nobody"))?;
+    Ok(Fact {
+        kind: kind.ok_or_else(|| fields.broken("kind", "is no kind"))?,
+        at: fields.time("at_ms")?,
+        cause: Cause { by, moved },
+    })
+}
+
+fn read_reason(fields: &Fields<'_>) -> Stored<Option<RefundReason>> {
+    let Some(reason) = fields.maybe_text::<String>("reason")? else { return Ok(None) };
+    let known = RefundReason::ALL.into_iter().find(|known| known.as_str() == reason);
+    known.map(Some).ok_or_else(|| fields.broken("reason", "is no reason"))
+}
+
 fn line_value(line: &OrderLine) -> AttributeValue {
     let mut map = item([
         ("tier", text(&line.tier)),
@@ -338,7 +420,7 @@ pub(super) fn read_order(item: &Item) -> Stored<Order> {
         changed_at: fields.time("changed_ms")?,
         payment,
         attempts: read_attempts(&fields)?,
-        synced: fields.flag("synced")?,
+        facts: read_facts(&fields)?,
         refunds: RefundCounts {
             made: fields.maybe_number("refunds")?.unwrap_or_default(),
             back: fields.maybe_number("refunds_back")?.unwrap_or_default(),
@@ -346,7 +428,7 @@ pub(super) fn read_order(item: &Item) -> Stored<Order> {
     })
 }
 
-fn read_money(fields: &Fields<'_>) -> Stored<Money> {
+pub(super) fn read_money(fields: &Fields<'_>) -> Stored<Money> {
     let currency: String = fields.text("currency")?;
     let currency =
         currency.try_into().map_err(|_| fields.broken("currency", "is no currency code"))?;
@@ -580,7 +662,7 @@ mod tests {
             changed_at: now.plus_ms(7),
             payment: None,
             attempts: Attempts::default(),
-            synced: false,
+            facts: Facts::made(now),
             refunds: RefundCounts::default(),
         }
     }
@@ -596,7 +678,11 @@ mod tests {
     fn every_order_is_read_as_it_was_written() {
         for state in OrderState::ALL {
             let plain = order(state);
-            let paid = Order { payment: Some(key()), synced: true, ..plain.clone() };
+            let capture =
+                Capture { key: key(), order: plain.number, amount: plain.total, attempt: None };
+            let cause = Cause::capture(&capture, Some(RefundReason::TooLate));
+            let facts = plain.facts.with(FactKind::RefundDue, plain.changed_at, cause);
+            let paid = Order { payment: Some(key()), facts: facts.all_settled(), ..plain.clone() };
             let tombstone = Order { lines: Vec::new(), ..plain.clone() };
             let mut erased = plain.clone();
             erased.lines[0].tickets[0].attendee.as_mut().unwrap().id = None;
@@ -618,15 +704,20 @@ mod tests {
         let pending = order(OrderState::Pending);
         assert_eq!(due_ms(&pending), Some(number(pending.pay_by.ms())));
         let paid = order(OrderState::Paid);
-        assert_eq!(due_ms(&paid), Some(number(paid.changed_at.ms() + 60_000)));
-        assert_eq!(due_ms(&Order { synced: true, ..paid }), None);
+        let told_at = paid.facts.last_at().unwrap();
+        assert_eq!(due_ms(&paid), Some(number(told_at.ms() + 60_000)));
+        let settled = |order: &Order| Order { facts: order.facts.all_settled(), ..order.clone() };
+        assert_eq!(due_ms(&settled(&paid)), None);
         for state in [
             OrderState::Cancelled,
             OrderState::Expired,
             OrderState::RefundDue,
             OrderState::Refunded,
         ] {
-            assert_eq!(due_ms(&order(state)), None, "{state:?}");
+            assert_eq!(due_ms(&settled(&order(state))), None, "{state:?}");
+            let unsettled = due_ms(&order(state));
+            let at = order(state).unsettled_since().unwrap().ms() + 60_000;
+            assert_eq!(unsettled, Some(number(at)), "{state:?}");
         }
     }
 

@@ -17,7 +17,7 @@ use engine::domain::room::code::CodeShard;
 use engine::domain::time::Timestamp;
 use engine::ports::{StoreError, Stored};
 
-/// The names of the four tables.
+/// The names of the five tables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tables {
     /// Orders, payments, buyers' counts, attendees.
@@ -28,6 +28,8 @@ pub struct Tables {
     pub sales: String,
     /// The waiting rooms.
     pub rooms: String,
+    /// The facts of all orders, as they were settled.
+    pub log: String,
 }
 
 impl Tables {
@@ -35,18 +37,20 @@ impl Tables {
     #[must_use]
     pub fn with_prefix(prefix: &str) -> Self {
         let name = |table: &str| format!("{prefix}{table}");
-        let [orders, seats, sales, rooms] = ["orders", "seats", "sales", "rooms"].map(name);
-        Self { orders, seats, sales, rooms }
+        let [orders, seats, sales, rooms, log] =
+            ["orders", "seats", "sales", "rooms", "log"].map(name);
+        Self { orders, seats, sales, rooms, log }
     }
 
     /// Each definition with the name of its table.
     #[must_use]
-    pub fn definitions(&self) -> [(&str, &'static TableDefinition); 4] {
+    pub fn definitions(&self) -> [(&str, &'static TableDefinition); 5] {
         [
             (&self.orders, &ORDERS),
             (&self.seats, &SEATS),
             (&self.sales, &SALES),
             (&self.rooms, &ROOMS),
+            (&self.log, &LOG),
         ]
     }
 }
@@ -159,6 +163,24 @@ pub const ROOMS: TableDefinition = TableDefinition {
     sort: text("sk"),
     local: &[],
     global: &[],
+    expires: None,
+};
+
+/// The index of a sale's records in the log.
+pub const BY_SALE: &str = "by-sale";
+
+/// The table of the log: a partition for each shard, in which positions are dense. `by-sale` carries keys
+/// only, so that a record is written once in full.
+pub const LOG: TableDefinition = TableDefinition {
+    partition: number("shard"),
+    sort: number("position"),
+    local: &[],
+    global: &[Index {
+        name: BY_SALE,
+        partition: text("sale"),
+        sort: number("at_ms"),
+        carries: &[],
+    }],
     expires: None,
 };
 

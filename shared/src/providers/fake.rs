@@ -145,7 +145,7 @@ pub(super) fn order(total: Money) -> Order {
         changed_at: now,
         payment: None,
         attempts: Attempts::default(),
-        synced: false,
+        facts: engine::domain::fact::Facts::default(),
         refunds: RefundCounts::default(),
     }
 }

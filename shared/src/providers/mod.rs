@@ -13,6 +13,7 @@ pub(crate) mod callback;
 #[cfg(test)]
 mod fake;
 mod limit;
+mod rotation;
 pub mod rsa;
 pub mod stripe;
 #[cfg(test)]

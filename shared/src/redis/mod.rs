@@ -30,6 +30,7 @@ mod load;
 mod mark;
 mod meter;
 mod reads;
+mod recount;
 mod release;
 mod repair;
 mod restore;

@@ -7,7 +7,7 @@ use super::connection::Connection;
 use super::hold_record;
 use super::keys::InventoryKeys;
 use super::load::state_from_text;
-use engine::domain::ids::{Epoch, InventoryId, Leg, Legs, TierId};
+use engine::domain::ids::{Epoch, InventoryId, Leg, Legs, TierId, UserId};
 use engine::domain::inventory::{Freed, HoldRecord, Terms, TierGrid};
 use engine::domain::number::OrderNumber;
 use engine::domain::tickets::Tickets;
@@ -238,6 +238,23 @@ pub(super) async fn holds(
         }
     }
     Ok(holds)
+}
+
+/// How many tickets each of some buyers has.
+pub(super) async fn bought(
+    connection: &Connection,
+    inventory: &InventoryId,
+    users: &[UserId],
+) -> Stored<Vec<Tickets>> {
+    let mut tickets = Vec::with_capacity(users.len());
+    for users in users.chunks(MAX_HOLDS_PER_COMMAND) {
+        let fields: Vec<String> = users.iter().map(|user| format!("@{user}")).collect();
+        let mut command = redis::cmd("HMGET");
+        command.arg(InventoryKeys(inventory).sale()).arg(fields);
+        let counts: Vec<Option<u16>> = connection.query(&command).await?;
+        tickets.extend(counts.into_iter().map(|count| Tickets::new(count.unwrap_or(0))));
+    }
+    Ok(tickets)
 }
 
 #[cfg(test)]

@@ -13,7 +13,13 @@ use engine::ports::Stored;
 pub(super) const CONTRACT: Contract = Contract {
     script: "restore",
     keys: &KEYS_OF_FREED_LINES,
-    args: &[string("epoch"), string("order"), string("record"), string("freed[line]")],
+    args: &[
+        string("epoch"),
+        string("order"),
+        string("record"),
+        string("sold"),
+        string("freed[line]"),
+    ],
     replies: &[reply("restored", &[]), reply("changed", &[]), reply("not_loaded", &[])],
 };
 
@@ -29,7 +35,8 @@ pub(super) fn encode<'s>(script: &'s Script, command: &Restore) -> Call<'s> {
         Call::over_freed_lines(script, InventoryKeys(&command.inventory), &command.record.lines)
             .arg("epoch", command.epoch.as_str())
             .arg("order", command.order.to_string())
-            .arg("record", hold_record::to_text(&command.record));
+            .arg("record", hold_record::to_text(&command.record))
+            .arg("sold", command.sold.as_str());
     for freed in &command.freed {
         call.add_arg("freed[line]", counters_to_text(freed));
     }

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use super::connection::Connection;
 use super::script::Scripts;
-use super::{hold, load, mark, reads, release, repair, restore, sell, unload, unsell};
-use engine::domain::ids::{Epoch, InventoryId, TierId};
+use super::{hold, load, mark, reads, recount, release, repair, restore, sell, unload, unsell};
+use engine::domain::ids::{Epoch, InventoryId, TierId, UserId};
 use engine::domain::inventory::{
-    Hold, HoldRecord, HoldReply, LoadPart, LoadReply, Mark, MarkReply, Release, ReleaseReply,
-    Repair, RepairReply, Restore, RestoreReply, Sell, SellReply, Terms, TierGrid, Unsell,
-    UnsellReply,
+    Hold, HoldRecord, HoldReply, LoadPart, LoadReply, Mark, MarkReply, Recount, RecountReply,
+    Release, ReleaseReply, Repair, RepairReply, Restore, RestoreReply, Sell, SellReply, Terms,
+    TierGrid, Unsell, UnsellReply,
 };
 use engine::domain::number::OrderNumber;
+use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
 use engine::ports::{InventoryCounts, Seats, StoreError, Stored};
 
@@ -99,6 +100,11 @@ impl Seats for RedisSeats {
         repair::decode(&call.send(&self.connection).await?)
     }
 
+    async fn recount(&self, command: &Recount) -> Stored<RecountReply> {
+        let call = recount::encode(&self.scripts.recount, command);
+        recount::decode(&call.send(&self.connection).await?)
+    }
+
     async fn unload(
         &self,
         inventory: &InventoryId,
@@ -172,5 +178,13 @@ impl Seats for RedisSeats {
         inventory: &InventoryId,
     ) -> impl Future<Output = Stored<Vec<(OrderNumber, HoldRecord)>>> + Send {
         reads::holds(&self.connection, inventory)
+    }
+
+    fn bought(
+        &self,
+        inventory: &InventoryId,
+        users: &[UserId],
+    ) -> impl Future<Output = Stored<Vec<Tickets>>> + Send {
+        reads::bought(&self.connection, inventory, users)
     }
 }

@@ -37,6 +37,7 @@ use crate::runtime::functions::Function;
 use crate::runtime::given_up::Reported;
 use crate::runtime::merchants::MerchantsDefect;
 use crate::runtime::metrics::{Counted, Metrics};
+use crate::runtime::secret_document;
 use crate::sqs::{QueueConfig, SqsQueue};
 use engine::domain::attempt::Offer;
 use engine::domain::call_rate::Take;
@@ -159,6 +160,7 @@ impl LivePorts {
         let trust = trust(config)?;
         let https = Https::new(&trust);
         let sdk = sdk_config(config, &https).await;
+        let secrets_sdk = sdk.clone();
         let redis = Connection::trusting(&config.redis.topology, Bounds::default(), &trust)?;
         let store = StoreConfig {
             endpoint: config.dynamodb.endpoint.clone(),
@@ -188,7 +190,12 @@ impl LivePorts {
         let store = Arc::new(store);
         let turns = Arc::new(StoredTurns(Arc::clone(&store)));
         let limits = Limits::new(turns, config.providers.call_rate);
-        let merchants = config.providers.merchants.load()?;
+        let merchants = &config.providers.merchants;
+        let document = match merchants.secret() {
+            Some(name) => Some(secret_document::read(&secrets_sdk, name).await?),
+            None => None,
+        };
+        let merchants = merchants.load(document.as_ref())?;
         let tolerance_seconds = config.payments.tolerance_seconds;
         let provider = Providers::limited(&config.payments, &config.providers, &https, &limits)?
             .with_merchants(merchants, tolerance_seconds, &https, &limits)?;

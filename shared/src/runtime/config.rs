@@ -13,7 +13,7 @@ use crate::dynamodb::{DEFAULT_CATALOGUE_BYTES, Tables};
 use crate::http::origin::Origin;
 use crate::redis::Topology;
 use crate::runtime::callbacks::{CallbackEntry, is_key};
-use crate::runtime::merchants::{MERCHANTS_FILE, MerchantsSource};
+use crate::runtime::merchants::{self, MERCHANTS_FILE, MerchantsSource};
 use crate::sqs::QueueUrls;
 use engine::domain::attendee::MAX_ATTENDEE_KEYS;
 use engine::domain::call_rate::CallRate;
@@ -594,8 +594,8 @@ impl ProvidersConfig {
         let return_origins =
             variables.list(ORIGINS).into_iter().map(origin).collect::<Result<_, _>>()?;
         let merchants = MerchantsSource::read(|variable| variables.optional(variable));
-        let rule = "must not be set beside ONSALE_MERCHANTS";
-        let merchants = merchants.map_err(|_| Defect { variable: MERCHANTS_FILE, rule })?;
+        let merchants = merchants
+            .map_err(|_| Defect { variable: MERCHANTS_FILE, rule: merchants::ONE_SOURCE })?;
         Ok(Self { apis, merchants, grace, call_rate, list_lag, only_started_here, return_origins })
     }
 }
@@ -746,6 +746,9 @@ mod tests {
         let file = ("ONSALE_MERCHANTS_FILE", "/opt/merchants.json");
         assert_eq!(merchants(&[file]), Ok(MerchantsSource::File(file.1.to_owned())));
         assert_eq!(merchants(&[("ONSALE_MERCHANTS", "{}"), file]), Err(MERCHANTS_FILE));
+        let secret = ("ONSALE_MERCHANTS_SECRET", "onsale/merchants");
+        assert_eq!(merchants(&[secret]), Ok(MerchantsSource::Secret(secret.1.to_owned())));
+        assert_eq!(merchants(&[secret, file]), Err(MERCHANTS_FILE));
     }
 
     #[test]

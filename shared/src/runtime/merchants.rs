@@ -17,8 +17,12 @@ use engine::domain::ids::ProviderId;
 
 /// The document itself, for tests and the local engine.
 pub const MERCHANTS: &str = "ONSALE_MERCHANTS";
+/// Names a secret of AWS Secrets Manager that has the document.
+pub const MERCHANTS_SECRET: &str = "ONSALE_MERCHANTS_SECRET";
 /// Names a file that has the document.
 pub const MERCHANTS_FILE: &str = "ONSALE_MERCHANTS_FILE";
+/// The rule that a second source breaks.
+pub const ONE_SOURCE: &str = "must not be set beside another of ONSALE_MERCHANTS, ONSALE_MERCHANTS_FILE and ONSALE_MERCHANTS_SECRET";
 /// Most bytes of the document: those of a secret in Secrets Manager.
 /// Source: <https://docs.aws.amazon.com/secretsmanager/latest/userguide/reference_limits.html>
 pub const MAX_MERCHANTS_BYTES: usize = 65_536;
@@ -45,6 +49,8 @@ pub enum MerchantsSource {
     Text(Secret),
     /// A file.
     File(String),
+    /// A secret of AWS Secrets Manager, by name or ARN: its current version.
+    Secret(String),
 }
 
 /// What is wrong in the document, and where. It never says what the value is.
@@ -99,6 +105,8 @@ pub(crate) struct WechatMerchant {
     /// Serial number of the merchant's certificate, whose key signs.
     pub(crate) serial: String,
     pub(crate) private_key: SigningKey,
+    /// Serial number and key of the certificate that replaces it.
+    pub(crate) next: Option<(String, SigningKey)>,
     /// WeChat Pay's keys, by serial number of a certificate or by id.
     pub(crate) public_keys: BTreeMap<String, VerifyingKey>,
     pub(crate) api_v3_keys: Vec<ApiV3Key>,
@@ -111,6 +119,8 @@ pub(crate) struct AlipayMerchant {
     /// The user number of the seller, to whom money goes.
     pub(crate) seller_id: String,
     pub(crate) private_key: SigningKey,
+    /// The key that replaces it.
+    pub(crate) next_private_key: Option<SigningKey>,
     /// Alipay's keys, any of which may have signed.
     pub(crate) public_keys: Vec<VerifyingKey>,
 }
@@ -119,25 +129,41 @@ impl MerchantsSource {
     /// The source that the variables name; `variable` gives those that are set and not empty.
     ///
     /// # Errors
-    /// A [`MerchantsDefect`] if both are set.
+    /// A [`MerchantsDefect`] if more than one is set.
     pub fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Self, MerchantsDefect> {
-        match (variable(MERCHANTS), variable(MERCHANTS_FILE)) {
-            (None, None) => Ok(Self::Absent),
-            (Some(text), None) => Ok(Self::Text(Secret(text.into_bytes()))),
-            (None, Some(file)) => Ok(Self::File(file)),
-            (Some(_), Some(_)) => {
-                Err(MerchantsDefect::new(MERCHANTS_FILE, "must not be set beside ONSALE_MERCHANTS"))
+        let names = [MERCHANTS, MERCHANTS_FILE, MERCHANTS_SECRET];
+        match names.map(variable) {
+            [None, None, None] => Ok(Self::Absent),
+            [Some(text), None, None] => Ok(Self::Text(Secret(text.into_bytes()))),
+            [None, Some(file), None] => Ok(Self::File(file)),
+            [None, None, Some(secret)] => Ok(Self::Secret(secret)),
+            [_, file, _] => {
+                let at = if file.is_some() { MERCHANTS_FILE } else { MERCHANTS_SECRET };
+                Err(MerchantsDefect::new(at, ONE_SOURCE))
             }
         }
     }
 
-    /// Reads the document.
+    /// The secret that has the document, if it is one.
+    #[must_use]
+    pub fn secret(&self) -> Option<&str> {
+        match self {
+            Self::Absent | Self::Text(_) | Self::File(_) => None,
+            Self::Secret(name) => Some(name),
+        }
+    }
+
+    /// Reads the document; `secret` is the text of the secret that has it, if it is one.
     ///
     /// # Errors
     /// The first [`MerchantsDefect`].
-    pub fn load(&self) -> Result<Merchants, MerchantsDefect> {
+    pub fn load(&self, secret: Option<&Secret>) -> Result<Merchants, MerchantsDefect> {
         match self {
             Self::Absent => Ok(Merchants::default()),
+            Self::Secret(_) => {
+                let unread = || MerchantsDefect::new(MERCHANTS_SECRET, "must name a secret");
+                Merchants::read(&secret.ok_or_else(unread)?.0)
+            }
             Self::Text(Secret(text)) => Merchants::read(text),
             Self::File(file) => {
                 let unreadable = |_| MerchantsDefect::new(MERCHANTS_FILE, "must name a file");
@@ -201,6 +227,14 @@ fn wechat(fields: &mut Fields<'_>) -> Result<WechatMerchant, MerchantsDefect> {
     let shop = shop(fields)?;
     let (merchant_id, serial) = (fields.id("merchant_id")?, fields.id("serial")?);
     let private_key = fields.private_key()?;
+    let next = match (fields.maybe_id("next_serial")?, fields.maybe_key("next_private_key")?) {
+        (None, None) => None,
+        (Some(serial), Some(key)) => Some((serial, key)),
+        (_, _) => {
+            let rule = "must be set with next_private_key, or neither";
+            return Err(fields.defect("next_serial", rule));
+        }
+    };
     let mut public_keys = BTreeMap::new();
     for (serial, text) in fields.texts_by_name("public_keys", MAX_PUBLIC_KEYS)? {
         if !is_id(&serial) {
@@ -214,17 +248,18 @@ fn wechat(fields: &mut Fields<'_>) -> Result<WechatMerchant, MerchantsDefect> {
         api_v3_keys
             .push(key.ok_or_else(|| fields.defect("api_v3_keys", "must have 32 bytes each"))?);
     }
-    Ok(WechatMerchant { shop, merchant_id, serial, private_key, public_keys, api_v3_keys })
+    Ok(WechatMerchant { shop, merchant_id, serial, private_key, next, public_keys, api_v3_keys })
 }
 
 fn alipay(fields: &mut Fields<'_>) -> Result<AlipayMerchant, MerchantsDefect> {
     let shop = shop(fields)?;
     let seller_id = fields.id("seller_id")?;
     let private_key = fields.private_key()?;
+    let next_private_key = fields.maybe_key("next_private_key")?;
     let texts = fields.texts("public_keys", MAX_PUBLIC_KEYS)?;
     let keys = texts.iter().map(|text| fields.public_key(text));
     let public_keys = keys.collect::<Result<_, _>>()?;
-    Ok(AlipayMerchant { shop, seller_id, private_key, public_keys })
+    Ok(AlipayMerchant { shop, seller_id, private_key, next_private_key, public_keys })
 }
 
 fn shop(fields: &mut Fields<'_>) -> Result<Shop, MerchantsDefect> {
@@ -286,14 +321,28 @@ impl Fields<'_> {
     }
 
     fn id(&mut self, field: &str) -> Result<String, MerchantsDefect> {
-        let text = self.text(field, MAX_ID_BYTES)?;
+        self.maybe_id(field)?.ok_or_else(|| self.defect(field, "must be set"))
+    }
+
+    fn maybe_id(&mut self, field: &str) -> Result<Option<String>, MerchantsDefect> {
+        let text = self.maybe_text(field, MAX_ID_BYTES)?;
         let rule = "must be letters, digits, _ and -";
-        if is_id(&text) { Ok(text) } else { Err(self.defect(field, rule)) }
+        match text {
+            Some(text) if !is_id(&text) => Err(self.defect(field, rule)),
+            text => Ok(text),
+        }
+    }
+
+    /// A private key, if there is one.
+    fn maybe_key(&mut self, field: &str) -> Result<Option<SigningKey>, MerchantsDefect> {
+        let text = self.maybe_text(field, MAX_MERCHANTS_BYTES)?;
+        let read = text.map(|text| SigningKey::read(&text)).transpose();
+        read.map_err(|defect| self.defect(field, defect.to_string()))
     }
 
     fn private_key(&mut self) -> Result<SigningKey, MerchantsDefect> {
-        let text = self.text("private_key", MAX_MERCHANTS_BYTES)?;
-        SigningKey::read(&text).map_err(|defect| self.defect("private_key", defect.to_string()))
+        let key = self.maybe_key("private_key")?;
+        key.ok_or_else(|| self.defect("private_key", "must be set"))
     }
 
     fn public_key(&self, text: &str) -> Result<VerifyingKey, MerchantsDefect> {
@@ -427,6 +476,11 @@ mod tests {
         assert!(wechat("api_v3_keys", json!(["x"])).contains("32 bytes"));
         assert!(wechat("public_keys", json!({})).contains("1 to 4"));
         assert!(wechat("private_key", json!("AAAA")).contains("RSA private key"));
+        assert!(wechat("next_private_key", json!("AAAA")).contains("RSA private key"));
+        let lone = wechat("next_serial", json!("1DDE"));
+        assert_eq!(lone, "cn.next_serial must be set with next_private_key, or neither");
+        let key = wechat_settings()["private_key"].clone();
+        assert_eq!(with(alipay_settings(), "next_private_key", key), None);
     }
 
     #[test]
@@ -437,11 +491,25 @@ mod tests {
             };
             MerchantsSource::read(variable)
         };
-        assert!(source(&[]).unwrap().load().unwrap().by_name.is_empty());
+        assert!(source(&[]).unwrap().load(None).unwrap().by_name.is_empty());
         let text = source(&[(MERCHANTS, "{}")]).unwrap();
-        assert!(text.load().is_ok() && format!("{text:?}") == "Text(Secret)");
+        assert!(text.load(None).is_ok() && format!("{text:?}") == "Text(Secret)");
         let file = source(&[(MERCHANTS_FILE, "/nowhere/merchants.json")]).unwrap();
-        assert_eq!(file.load().unwrap_err().to_string(), "ONSALE_MERCHANTS_FILE must name a file");
-        assert!(source(&[(MERCHANTS, "{}"), (MERCHANTS_FILE, "x")]).is_err());
+        assert_eq!(
+            file.load(None).unwrap_err().to_string(),
+            "ONSALE_MERCHANTS_FILE must name a file"
+        );
+        let secret = source(&[(MERCHANTS_SECRET, "onsale/merchants")]).unwrap();
+        assert_eq!(secret.secret(), Some("onsale/merchants"));
+        assert!(secret.load(Some(&Secret(b"{}".to_vec()))).is_ok());
+        assert!(secret.load(None).unwrap_err().to_string().starts_with("ONSALE_MERCHANTS_SECRET"));
+        for (first, second) in [
+            (MERCHANTS, MERCHANTS_FILE),
+            (MERCHANTS, MERCHANTS_SECRET),
+            (MERCHANTS_FILE, MERCHANTS_SECRET),
+        ] {
+            let both = source(&[(first, "{}"), (second, "x")]).unwrap_err();
+            assert!(both.to_string().contains("must not be set beside another"), "{both}");
+        }
     }
 }

@@ -9,3 +9,4 @@ pub mod functions;
 pub mod given_up;
 pub mod merchants;
 pub mod metrics;
+mod secret_document;

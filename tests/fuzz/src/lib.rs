@@ -6,6 +6,7 @@
 //! us. libFuzzer calls it with ever new bytes (`scripts/fuzz`), and an ordinary test with those that
 //! lie in `corpus/`. `README.md` says how to run and replay.
 
+mod merchants;
 mod request;
 mod sample;
 mod scripted;
@@ -44,12 +45,14 @@ pub struct Target {
 }
 
 /// Every target.
-pub static TARGETS: [Target; 14] = [
+pub static TARGETS: [Target; 16] = [
     targets::REQUEST,
     targets::ADMISSION_TOKEN,
     targets::CHALLENGE_ANSWER,
     targets::IDENTITY_TOKEN,
     targets::PAYMENT_CALLBACK,
+    targets::WECHAT_MESSAGE,
+    targets::ALIPAY_MESSAGE,
     targets::NAMES,
     targets::SALE_FILE,
     targets::SEATING_PLAN,

@@ -208,7 +208,7 @@ impl Fixture {
         let line = requested("floor", (0, 1), best(1), 70);
         let other = self.reserve(&other, "alice", line, NOW).await;
         assert_eq!(self.pay(&show, other, "pi_other", 70).await, PaymentOutcome::Accepted);
-        let synced = sync(&self.engine, &[paid, quick, rescued, other]).await;
+        let synced = sync(&self.engine, &[paid, quick, rescued, other], NOW).await;
         assert_eq!(synced, Ok(4));
         self.visit_the_hall().await;
         let bought = tokens::Bought { sale: train.id().clone(), shards: 4, tickets: 5 };

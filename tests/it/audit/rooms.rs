@@ -112,7 +112,7 @@ impl Fixture {
         let line = requested("floor", (0, 1), best(1), 70);
         let order = self.reserve(&published, BUYERS[0], line, LATER).await;
         assert_eq!(self.pay(&hall, order, "pi_hall", 70).await, PaymentOutcome::Accepted);
-        assert_eq!(sync(&self.engine, &[order]).await, Ok(1));
+        assert_eq!(sync(&self.engine, &[order], NOW).await, Ok(1));
     }
 }
 

@@ -2,30 +2,44 @@
 
 use aws_sdk_dynamodb::types::AttributeValue;
 
-use super::corruption::{Change, Corruptions, Item, Snapshot, named, number, text, with, without};
+use super::corruption::{Change, Corruptions, Item, Snapshot, number, text, with};
 use super::fixture::Numbers;
 
 /// I6.
 pub(super) fn wrong_statistics(snapshot: &Snapshot, orders: &Numbers) -> Corruptions {
     let Numbers { paid, quick, .. } = orders;
     let is_counter = |item: &&Item| matches!(item.get("sk"), Some(AttributeValue::S(sk)) if sk.starts_with("counter#a#"));
-    let counter = snapshot.tables["sales"].iter().find(is_counter).unwrap().clone();
+    let counters = snapshot.tables["sales"].iter().filter(is_counter);
+    // A counter has as many parts as batches chose: each is wrong by itself.
+    let counter = counters.clone().next().unwrap().clone();
+    let of = |name: &str| counter[name].as_n().unwrap().parse::<i64>().unwrap();
+    let (tickets, revenue) = (of("tickets"), of("revenue_minor"));
+    let wrong = |tickets: i64, revenue: i64| {
+        format!(
+            "I6 g1: tier a counts {tickets} tickets for {revenue} but its paid orders are 4 for 200"
+        )
+    };
     vec![
         (
             Change::Put("sales", with(counter.clone(), [("tickets", number(9))])),
-            named(["I6 g1: tier a counts 9 tickets for 200 but its paid orders are 4 for 200"]),
+            vec![wrong(4 - tickets + 9, 200)],
         ),
-        (
-            Change::Delete("sales", counter.clone()),
-            named(["I6 g1: tier a counts 0 tickets for 0 but its paid orders are 4 for 200"]),
-        ),
+        (Change::Delete("sales", counter.clone()), vec![wrong(4 - tickets, 200 - revenue)]),
         (
             Change::Put("sales", with(counter, [("sk", text("counter#ga#3"))])),
-            named(["I6 g1: tier ga counts 4 tickets for 200 but its paid orders are 0 for 0"]),
+            vec![format!(
+                "I6 g1: tier ga counts {tickets} tickets for {revenue} but its paid orders are 0 for 0"
+            )],
         ),
         (
-            Change::Put("orders", without(snapshot.order(*paid), ["synced"])),
-            vec![format!("I6 g1: order {paid} is paid but not counted")],
+            Change::Put("orders", with(snapshot.order(*paid), [("settled", number(1))])),
+            vec![
+                format!("I6 g1: order {paid} is paid but not counted"),
+                format!(
+                    "I10 g1: order {paid} has settled 1 of [made, paid, capture_refused] and the log \
+                     says [1 made, 2 paid, 3 capture_refused]"
+                ),
+            ],
         ),
         (
             // Paid and counted, and yet cancelled.

@@ -103,7 +103,7 @@ impl<'a> OnSale<'a> {
         let order = self.buy(user).await;
         let paid = capture(&order, &format!("pi_{}_{user}", self.sale));
         pay(self.ports(), &paid, NOW).await.unwrap();
-        sync(self.ports(), &[order.number]).await.unwrap();
+        sync(self.ports(), &[order.number], NOW).await.unwrap();
         order
     }
 
@@ -193,7 +193,7 @@ async fn nothing_undecided_is_archived_and_what_is_archived_stays_so() {
         Ok(Expired::Ended)
     );
     assert_eq!(gone.archive("a3", AFTER).await, undecided(Undecided { uncounted: 1, ..none }));
-    sync(ports, &[paid.number]).await.unwrap();
+    sync(ports, &[paid.number], AFTER).await.unwrap();
     let twice = fixture.provider.capture("pi_twice", paid.number, paid.total, NOW).unwrap();
     pay(ports, &twice, AFTER).await.unwrap();
     assert_eq!(gone.archive("a4", AFTER).await, undecided(Undecided { refunds: 1, ..none }));
@@ -239,7 +239,7 @@ async fn nothing_undecided_is_archived_and_what_is_archived_stays_so() {
         if pays {
             let record = pay(ports, &capture(&late, "pi_frozen"), AFTER).await.unwrap();
             assert_eq!(record.outcome, PaymentOutcome::Accepted);
-            assert_eq!(sync(ports, &[late.number]).await, Ok(1));
+            assert_eq!(sync(ports, &[late.number], AFTER).await, Ok(1));
         } else {
             assert_eq!(
                 super::ended::ended(

@@ -393,7 +393,7 @@ fn order(number: u32, payment: Option<PaymentKey>) -> Order {
         changed_at: NOW,
         attempts: Attempts::default(),
         payment,
-        synced: true,
+        facts: engine::domain::fact::Facts::made(NOW).all_settled(),
     }
 }
 

@@ -101,7 +101,7 @@ impl Fixture {
         };
         let capture = Capture { key, order: order.number, amount: order.total, attempt: None };
         pay(&self.ports, &capture, NOW).await.unwrap();
-        sync(&self.ports, &[order.number]).await.unwrap();
+        sync(&self.ports, &[order.number], NOW).await.unwrap();
     }
 
     /// Every seat sold, paid and counted.

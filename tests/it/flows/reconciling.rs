@@ -104,7 +104,7 @@ async fn wrecked() -> Fixture {
     redis.set_bit("taken", 1, first_seat(&free), 0).await;
     let unsold = buy(&fixture, "not-sold", JUST_BEFORE).await;
     pay(&fixture.ports, &capture(&unsold, "pi_3"), JUST_BEFORE).await.unwrap();
-    sync(&fixture.ports, &[unsold.number]).await.unwrap();
+    sync(&fixture.ports, &[unsold.number], JUST_BEFORE).await.unwrap();
     redis.set_bit("sold", 0, first_seat(&unsold), 0).await;
     redis.set_bit("taken", 0, 639, 1).await;
     redis.set_limit(1).await;

@@ -98,8 +98,8 @@ async fn money_goes_back_once_from_any_crash_point_on() {
         })
         .await;
         println!("refund, answer lost {lost}: cut off at each of {calls} calls");
-        // Payment, provider, order and record; an attempt that loses the answer ends there.
-        assert_eq!(calls, if lost { 2 } else { 4 });
+        // Payment, provider, order, record and message; an attempt that loses the answer ends there.
+        assert_eq!(calls, if lost { 2 } else { 5 });
     }
     fixture.must_be_consistent().await;
 }

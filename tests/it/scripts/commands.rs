@@ -10,8 +10,7 @@ use engine::domain::ids::{
 };
 use engine::domain::inventory::{
     Freed, HeldLine, Hold, HoldRecord, Inventory, Line, Load, LoadPart, Mark, PartLimit, Release,
-    Repair, Restore, SeatLeg, Sell, Terms, TierGrid, Unsell,
-    tickets,
+    Repair, Restore, SeatLeg, Sell, Terms, TierGrid, Unsell, tickets,
 };
 use engine::domain::number::OrderNumber;
 use engine::domain::sale::SaleState;

@@ -7,6 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -148,8 +149,11 @@ fn items(request: &Request) -> Vec<String> {
     let item = |action: &Value| {
         let action = action.as_object().unwrap().values().next().unwrap();
         let key = action.get("Key").or_else(|| action.get("Item")).unwrap();
-        let partition = key.get("gene").or_else(|| key.get("pk")).unwrap();
-        format!("{} {partition} {}", action["TableName"], key["sk"])
+        let (partition, sort) = match key.get("position") {
+            Some(position) => (&key["shard"], position),
+            None => (key.get("gene").or_else(|| key.get("pk")).unwrap(), &key["sk"]),
+        };
+        format!("{} {partition} {sort}", action["TableName"])
     };
     request.body["TransactItems"].as_array().unwrap().iter().map(item).collect()
 }
@@ -165,8 +169,15 @@ impl Recorder {
     async fn start(fixture: &Fixture) -> Self {
         let sent = Arc::new(Mutex::new(Vec::new()));
         let log = Arc::clone(&sent);
+        let last = AtomicU64::new(0);
         let (proxy, orders) = fixture
             .behind(move |request, _| {
+                if request.operation == "Query" {
+                    // The end of the log, which each transaction moves.
+                    let last = last.fetch_add(1, Ordering::Relaxed);
+                    let position = json!({ "position": { "N": last.to_string() } });
+                    return Act::Answer(200, json!({ "Items": [position], "Count": 1 }));
+                }
                 assert_eq!(request.operation, "TransactWriteItems");
                 log.lock().unwrap().push(items(request));
                 Act::Answer(200, json!({}))
@@ -257,7 +268,7 @@ impl<'a> Sent<'a> {
             before.push(Due { at_ms: was_ms, kind: "count", items });
             was_ms += self.between(COUNTING_MS);
         }
-        assert_eq!(self.recorder.orders.sync(orders).await?.len(), orders.len());
+        assert_eq!(self.recorder.orders.sync(orders, NOW).await?.len(), orders.len());
         for items in self.recorder.take() {
             assert!(items.len() <= MAX_TRANSACTION_ITEMS);
             now.push(Due { at_ms, kind: "count", items });

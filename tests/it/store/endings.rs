@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use engine::domain::fact::{Cause, FactKind};
 use engine::domain::order::{Order, OrderEvent, OrderState, PaymentOutcome, RefundReason};
 use engine::domain::refund::RefundReply;
 use engine::domain::tickets::Tickets;
@@ -34,7 +35,12 @@ async fn an_order_ends_once() {
     assert_eq!(fixture.orders.get(order.number).await, Ok(Some(done[0].1.clone())));
     assert_eq!(fixture.claims().await, []);
     assert_eq!(fixture.tickets_of("alice").await, "0");
-    assert_eq!(fixture.due(order.pay_by).await, BTreeSet::new());
+    // It is due until it is settled; a cancelled one from its deadline on.
+    let late = order.pay_by.plus_seconds(60);
+    assert_eq!(fixture.due(late).await, BTreeSet::from([Due::Order(order.number)]));
+    let settled = fixture.orders.sync(&[done[0].1.clone()], NOW).await;
+    assert_eq!(settled, Ok(vec![order.number]));
+    assert_eq!(fixture.due(late).await, BTreeSet::new());
 
     // Everything is free again, the attendee too.
     let next = fixture.order("bob", order.lines.clone());
@@ -66,6 +72,11 @@ async fn paying_and_ending_at_once_is_decided_once() {
     }
 }
 
+/// An order that tells of a capture which did not change it.
+fn told(order: &Order) -> Order {
+    order.told(FactKind::CaptureRefused, Cause::BUYER, NOW.plus_seconds(5))
+}
+
 #[tokio::test]
 async fn a_payment_is_decided_once() {
     let fixture = Fixture::new().await;
@@ -94,18 +105,26 @@ async fn a_payment_is_decided_once() {
     }
     assert_eq!(fixture.orders.get(order.number).await, Ok(Some(paid.clone())));
 
-    // A paid order is due a minute after it was paid, until it is synced.
+    // A paid order is due a minute after it was paid, until it is settled.
     let due = BTreeSet::from([Due::Order(order.number)]);
     assert_eq!(fixture.due(NOW.plus_seconds(64)).await, BTreeSet::new());
     assert_eq!(fixture.due(NOW.plus_seconds(65)).await, due);
-    assert_eq!(fixture.orders.sync(&[paid]).await, Ok(vec![order.number]));
+    assert_eq!(fixture.orders.sync(std::slice::from_ref(&paid), NOW).await, Ok(vec![order.number]));
     assert_eq!(fixture.due(NOW.plus_seconds(90_000)).await, BTreeSet::new());
 
     // The second one goes back, and is due until the money is back.
     let refund = record(&order, "pi2", PaymentOutcome::Refund(RefundReason::SecondPayment));
-    let settled = fixture.orders.settle(&refund, &Settlement::RefundOnly, LIMIT).await;
+    let told = told(&Order { facts: paid.facts.all_settled(), ..paid.clone() });
+    let settled = fixture.orders.settle(&refund, &Settlement::RefundOnly(Some(told)), LIMIT).await;
     assert_eq!(settled, Ok(SettleReply::Settled));
     let due = BTreeSet::from([Due::Refund(order.number, key("pi2"))]);
+    let untold = BTreeSet::from([Due::Order(order.number), Due::Refund(order.number, key("pi2"))]);
+    assert_eq!(fixture.due(NOW.plus_seconds(65)).await, untold);
+    let stored = fixture.orders.get(order.number).await.unwrap().unwrap();
+    assert_eq!((stored.facts.settled, stored.facts.count()), (2, 3));
+    // Whoever has not seen the last fact settles nothing.
+    assert_eq!(fixture.orders.sync(&[paid], NOW).await, Ok(vec![]));
+    assert_eq!(fixture.orders.sync(&[stored], NOW).await, Ok(vec![order.number]));
     assert_eq!(fixture.due(NOW.plus_seconds(65)).await, due);
     let requested = refund.requested(NOW.plus_seconds(6)).unwrap();
     for _ in 0..2 {
@@ -197,7 +216,7 @@ async fn money_after_the_end_rescues_the_order_or_goes_back() {
     // Money for an order that never was.
     let never = fixture.order("erin", lines);
     let refund = record(&never, "pi", PaymentOutcome::Refund(RefundReason::UnknownOrder));
-    let reply = fixture.orders.settle(&refund, &Settlement::RefundOnly, LIMIT).await;
+    let reply = fixture.orders.settle(&refund, &Settlement::RefundOnly(None), LIMIT).await;
     assert_eq!(reply, Ok(SettleReply::Settled));
     assert_eq!(fixture.orders.get(never.number).await, Ok(None));
 }

@@ -18,6 +18,7 @@ use std::time::Duration;
 use aws_sdk_dynamodb::types::AttributeValue;
 use chaos::proxy::http::{Act, HttpProxy, Request};
 use engine::domain::attempt::Attempts;
+use engine::domain::fact::Cause;
 use engine::domain::ids::{
     Leg, Legs, PaymentId, ProviderId, RequestFingerprint, SaleId, Seat, SeatName, TierId, UserId,
 };
@@ -104,7 +105,7 @@ impl Fixture {
             changed_at: NOW,
             payment: None,
             attempts: Attempts::default(),
-            synced: false,
+            facts: engine::domain::fact::Facts::made(NOW),
             refunds: engine::domain::order_refund::RefundCounts::default(),
         }
     }
@@ -183,7 +184,7 @@ fn key(id: &str) -> PaymentKey {
 }
 
 fn after(order: &Order, event: OrderEvent, payment: Option<&str>) -> Order {
-    let after = order.after(event, NOW.plus_seconds(5)).unwrap();
+    let after = order.after(event, Cause::BUYER, NOW.plus_seconds(5)).unwrap();
     Order { payment: payment.map(key).or(after.payment.clone()), ..after }
 }
 

@@ -160,7 +160,7 @@ impl Sequence {
                 RecordOrderRefund: orders.record_order_refund(refund, order.as_ref()),
             Call::OrderRefund { key } => OrderRefund: orders.order_refund(*key),
             Call::OrderRefunds { order } => OrderRefunds: orders.order_refunds(*order),
-            Call::Count { orders: paid } => Count: orders.sync(paid),
+            Call::Count { orders: paid, now } => Count: orders.sync(paid, *now),
             Call::Order { number } => Order: orders.get(*number),
             Call::ManyOrders { numbers } => ManyOrders: orders.get_many(numbers),
             Call::Payment { order, payment } => Payment: orders.payment(*order, payment),

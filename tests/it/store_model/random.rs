@@ -4,6 +4,7 @@
 use engine::domain::attempt::{
     AttemptNumber, AttemptState, Attempts, PaymentChoice, PaymentMethod,
 };
+use engine::domain::fact::{Cause, FactKind};
 use engine::domain::gate::tokens::{TokenCounts, TokenSnapshot};
 use engine::domain::ids::{
     Epoch, Legs, PaymentId, ProviderId, RequestFingerprint, SaleId, Seat, SeatName, TierId, UserId,
@@ -146,7 +147,7 @@ impl SeededRng {
             changed_at: self.now,
             payment: None,
             attempts: Attempts::default(),
-            synced: false,
+            facts: engine::domain::fact::Facts::made(self.now),
             refunds: engine::domain::order_refund::RefundCounts::default(),
         }
     }
@@ -194,6 +195,7 @@ impl SeededRng {
                 paid: order.attempts.open().next().map(|attempt| attempt.number),
                 ..order.attempts.clone()
             },
+            facts: order.facts.with(FactKind::Paid, self.now, Cause::BUYER),
             ..order.clone()
         };
         let too_late = PaymentOutcome::Refund(RefundReason::TooLate);
@@ -211,7 +213,10 @@ impl SeededRng {
             2 => (Settlement::PayTooLate(late), too_late),
             _ => {
                 let reason = self.of(&RefundReason::ALL);
-                (Settlement::RefundOnly, PaymentOutcome::Refund(reason))
+                let known = stores.orders.get(order.number).filter(|order| !order.is_tombstone());
+                let told =
+                    known.map(|order| order.told(FactKind::CaptureRefused, Cause::BUYER, self.now));
+                (Settlement::RefundOnly(told), PaymentOutcome::Refund(reason))
             }
         };
         let attempt = order.attempts.open().next().map(|attempt| attempt.number);
@@ -427,7 +432,7 @@ impl SeededRng {
             11 => self.refund(stores).unwrap_or_else(|| self.read()),
             12 => {
                 let orders = (0..3).map(|_| self.known(stores)).collect();
-                Call::Count { orders }
+                Call::Count { orders, now: self.now }
             }
             13..=15 => self.of_the_catalogue(stores),
             _ => self.read(),

@@ -75,7 +75,8 @@ pub fn variants() -> Vec<Variant> {
     let secrets =
         secrets.with("ChallengeKeysSecretArn", arn).with("SiteverifySecretsSecretArn", arn);
     let secrets = secrets.with("PaymentSecretsSecretArn", arn);
-    all.push(secrets.with("ProviderKeysSecretArn", arn));
+    let secrets = secrets.with("ProviderKeysSecretArn", arn);
+    all.push(secrets.with("MerchantsSecretArn", arn));
     all
 }
 

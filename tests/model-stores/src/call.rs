@@ -243,6 +243,7 @@ impl Call {
             | Self::Mark { .. }
             | Self::Restore { .. }
             | Self::Repair { .. }
+            | Self::Recount { .. }
             | Self::Unload { .. } => Effect::Inventory,
             Self::Admit { .. } | Self::AddTokens { .. } | Self::CloseGate { .. } => Effect::Gate,
             Self::Create { .. }
@@ -293,6 +294,7 @@ impl Call {
             | Self::CountLeft { .. }
             | Self::Grid { .. }
             | Self::Holds { .. }
+            | Self::Bought { .. }
             | Self::Order { .. }
             | Self::ManyOrders { .. }
             | Self::Payment { .. }
@@ -370,6 +372,13 @@ impl Stores {
             Call::CountTaken { inventory, tiers, leg_count } => {
                 Reply::CountTaken(self.seats.count_taken(inventory, tiers, *leg_count))
             }
+            Call::Recount { command } => {
+                Reply::Recount(self.seats.of(&command.inventory).recount(command))
+            }
+            Call::Bought { inventory, users } => {
+                let inventory = self.seats.of(inventory);
+                Reply::Bought(users.iter().map(|user| inventory.bought_by(user)).collect())
+            }
             Call::CountHolds { inventory } => Reply::CountHolds(self.seats.count_holds(inventory)),
             Call::CountLeft { inventory, tiers, leg_count } => {
                 Reply::CountLeft(self.seats.count_left(inventory, tiers, *leg_count))
@@ -416,7 +425,7 @@ impl Stores {
             Call::RecordOrderRefund { refund, order } => {
                 Reply::RecordOrderRefund(self.orders.record_order_refund(refund, order.as_ref())?)
             }
-            Call::Count { orders } => Reply::Count(self.orders.sync(orders)),
+            Call::Count { orders, now: _ } => Reply::Count(self.orders.sync(orders)),
             Call::Order { number } => Reply::Order(self.orders.get(*number)),
             Call::ManyOrders { numbers } => Reply::ManyOrders(self.orders.get_many(numbers)),
             Call::Payment { order, payment } => {
@@ -424,16 +433,14 @@ impl Stores {
             }
             Call::Payments { order } => Reply::Payments(self.orders.payments(*order)),
             Call::OrderRefund { key } => Reply::OrderRefund(self.orders.order_refund(*key)),
-            Call::OrderRefunds { order } => {
-                Reply::OrderRefunds(self.orders.order_refunds(*order))
-            }
+            Call::OrderRefunds { order } => Reply::OrderRefunds(self.orders.order_refunds(*order)),
             Call::OrdersOf { user, before, most } => {
                 Reply::OrdersOf(self.orders.of_user(user, *before, *most))
             }
             Call::TicketsOf { sale, user } => Reply::TicketsOf(self.orders.tickets_of(sale, user)),
             Call::Due { shard, now, most } => Reply::Due(self.orders.due(*shard, *now, *most)),
             Call::Claims { sale, tier, block } => {
-                Reply::Claims(self.orders.claims(sale, tier, *block))
+                Reply::Claims(self.orders.block_claims(sale, tier, *block))
             }
             Call::Statistics { sale } => Reply::Statistics(self.orders.statistics(sale)),
             Call::Sale { id, freshness: _ } => Reply::Sale(self.catalogue.sale(id)),
@@ -482,9 +489,7 @@ impl Stores {
                 Reply::MoveCursor(self.cursors.move_to(provider, reader, cursor, *until))
             }
             Call::Refund { payment } => Reply::Refund(self.provider.refund(&payment.capture.key)),
-            Call::RefundPart { refund, .. } => {
-                Reply::RefundPart(self.provider.refund_part(refund))
-            }
+            Call::RefundPart { refund, .. } => Reply::RefundPart(self.provider.refund_part(refund)),
             Call::KeepSecret { sale, secret } => {
                 Reply::KeepSecret(self.rooms.keep_secret(sale, secret))
             }

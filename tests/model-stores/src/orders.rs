@@ -8,12 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use engine::domain::attempt::Attempts;
 use engine::domain::attendee::{AttendeeHash, may_name};
+use engine::domain::fact::Fact;
 use engine::domain::guard::{Guard, stands};
 use engine::domain::ids::{SaleId, Seat, TierId, UserId};
 use engine::domain::inventory::SeatLeg;
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{
-    Order, OrderState, PaymentKey, PaymentOutcome, PaymentRecord, TierTotals, totals,
+    Order, OrderState, PaymentKey, PaymentOutcome, PaymentRecord, TierTotals, changes,
 };
 use engine::domain::order_refund::{OrderRefund, RefundKey, RefundPlan};
 use engine::domain::refund::{Refund, RefundState};
@@ -21,7 +22,8 @@ use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
 use engine::ports::MAX_TRANSACTION_ITEMS;
 use engine::ports::{
-    ChangeReply, Claim, CreateReply, Due, Page, SettleReply, Settlement, StoreError, Stored,
+    BlockClaims, ChangeReply, Claim, CreateReply, Due, Page, SettleReply, Settlement, StoreError,
+    Stored,
 };
 use engine::ports::{block_of, due_shard};
 
@@ -45,6 +47,8 @@ pub struct OrdersModel {
     pub refunds: BTreeMap<RefundKey, OrderRefund>,
     /// The order that owns each claimed seat-leg.
     pub claims: BTreeMap<Place, OrderNumber>,
+    /// The orders of which a ticket of each seat-leg was refunded.
+    pub returned: BTreeMap<Place, BTreeSet<OrderNumber>>,
     /// The tickets of each buyer's live orders; never zero.
     pub counts: BTreeMap<(SaleId, UserId), Tickets>,
     /// The order whose ticket names an attendee.
@@ -53,6 +57,8 @@ pub struct OrdersModel {
     pub named: BTreeMap<(SaleId, UserId), BTreeSet<AttendeeHash>>,
     /// The statistics.
     pub counters: BTreeMap<(SaleId, TierId), TierTotals>,
+    /// The facts of each order that were settled, in the order in which they were.
+    pub log: BTreeMap<OrderNumber, Vec<Fact>>,
     /// The index of what is due.
     pub due: BTreeSet<(Timestamp, Due)>,
 }
@@ -261,6 +267,7 @@ impl OrdersModel {
             order.state = end.state;
             order.changed_at = end.changed_at;
         }
+        self.tell(end)?;
         self.due_again(end);
         Ok(ChangeReply::Done)
     }
@@ -271,9 +278,10 @@ impl OrdersModel {
     /// `Contract` for what the flows never ask for.
     pub fn keep_attempts(&mut self, order: &Order) -> Stored<ChangeReply> {
         must(order, order.attempts.version > 0, "keeps attempts that follow none")?;
+        let seen = |order: &Order| (order.facts.count(), order.facts.settled);
         let follows = |stored: &&mut Order| {
             stored.state == order.state
-                && stored.synced == order.synced
+                && (!stands(Guard::FactsSeen) || seen(stored) == seen(order))
                 && stored.attempts.version + 1 == order.attempts.version
         };
         let Some(stored) = self.orders.get_mut(&order.number).filter(follows) else {
@@ -307,6 +315,7 @@ impl OrdersModel {
             return Ok(ChangeReply::Conflict);
         }
         self.orders.insert(tombstone.number, tombstone.clone());
+        self.due_again(tombstone);
         Ok(ChangeReply::Done)
     }
 
@@ -325,12 +334,20 @@ impl OrdersModel {
             Settlement::Pay(order) => (order, OrderState::Paid, [OrderState::Pending; 2]),
             Settlement::Rescue(order) => (order, OrderState::Paid, ended),
             Settlement::PayTooLate(order) => (order, OrderState::RefundDue, ended),
-            Settlement::RefundOnly => {
-                let known = self.known(payment);
-                if known.is_none() {
-                    self.record(payment);
+            Settlement::RefundOnly(order) => {
+                if let Some(known) = self.known(payment) {
+                    return Ok(SettleReply::Known(known));
                 }
-                return Ok(known.map_or(SettleReply::Settled, SettleReply::Known));
+                if let Some(order) = order {
+                    let is_as_read = |stored: &Order| stored.state == order.state;
+                    if !self.orders.get(&order.number).is_some_and(is_as_read) {
+                        return Ok(SettleReply::Conflict);
+                    }
+                    self.tell(order)?;
+                    self.due_again(order);
+                }
+                self.record(payment);
+                return Ok(SettleReply::Settled);
             }
         };
         must(order, order.state == to, "is settled in another state")?;
@@ -359,6 +376,7 @@ impl OrdersModel {
         stored.changed_at = order.changed_at;
         stored.payment = Some(payment.capture.key.clone());
         stored.attempts.paid = order.attempts.paid.or(stored.attempts.paid);
+        self.tell(order)?;
         self.due_again(order);
         if is_rescue {
             self.claim(order);
@@ -413,9 +431,9 @@ impl OrdersModel {
         let Some(refund) = &payment.refund else {
             return Err(StoreError::Contract(format!("payment {key:?} was accepted")));
         };
-        if let Some(order) = order {
+        let is_own = |order: &Order| order.payment.as_ref() == Some(key);
+        if let Some(order) = order.filter(|order| is_own(order)) {
             must(order, order.state == OrderState::Refunded, "is refunded in another state")?;
-            must(order, order.payment.as_ref() == Some(key), "is refunded by another payment")?;
         }
         if !RefundState::ALL.iter().any(|before| before.may_become(refund.state)) {
             return Err(StoreError::Contract(format!("{:?} follows nothing", refund.state)));
@@ -425,9 +443,8 @@ impl OrdersModel {
         let follows = known.is_some_and(|known| known.state.may_become(refund.state));
         let waits = |order: &Order| {
             let stored = self.orders.get(&order.number);
-            stored.is_some_and(|stored| {
-                stored.state == OrderState::RefundDue && stored.payment == order.payment
-            })
+            let before = if is_own(order) { OrderState::RefundDue } else { order.state };
+            stored.is_some_and(|stored| stored.state == before)
         };
         if !follows || !order.is_none_or(waits) {
             return Ok(ChangeReply::Conflict);
@@ -437,6 +454,8 @@ impl OrdersModel {
         {
             stored.state = order.state;
             stored.changed_at = order.changed_at;
+            self.tell(order)?;
+            self.due_again(order);
         }
         // Only the refund is written; what was decided stays as it was.
         if let Some(stored) = place.and_then(|place| self.payments.get_mut(&place)) {
@@ -446,8 +465,7 @@ impl OrdersModel {
         Ok(ChangeReply::Done)
     }
 
-    /// Makes a refund of a paid order: its tickets are marked, what they claim is freed, and they are counted
-    /// down.
+    /// Makes a refund of a paid order: its tickets are marked, and what they claim is freed.
     ///
     /// # Errors
     /// `Contract` for what the flows never ask for.
@@ -462,7 +480,6 @@ impl OrdersModel {
         let before = plan.before();
         let fits = |stored: &&Order| {
             stored.state == OrderState::Paid
-                && (stored.is_counted() || !stands(Guard::CountedFirst))
                 && (stored.refunds == before || !stands(Guard::RefundsSeen))
                 && stored.attempts.version == order.attempts.version
         };
@@ -483,10 +500,8 @@ impl OrdersModel {
             return Ok(ChangeReply::Conflict);
         }
         self.free(&taken);
-        for (key, sum) in totals([&taken]) {
-            let total = self.counters.entry(key).or_default();
-            total.tickets = total.tickets.saturating_sub(sum.tickets);
-            total.revenue_minor = total.revenue_minor - sum.revenue_minor;
+        for place in places(&taken) {
+            self.returned.entry(place).or_default().insert(order.number);
         }
         if let Some(payment) = place.and_then(|place| self.payments.get_mut(&place)) {
             payment.back += amount;
@@ -500,6 +515,7 @@ impl OrdersModel {
                     ticket.refund = planned.refund;
                 }
             }
+            self.tell(order)?;
         }
         self.due_again(order);
         self.refunds.insert(refund.key, refund.clone());
@@ -533,6 +549,7 @@ impl OrdersModel {
             self.orders.get(&order.number).is_some_and(|stored| {
                 stored.refunds.made == order.refunds.made
                     && stored.refunds.back + 1 == order.refunds.back
+                    && stored.attempts.version == order.attempts.version
             })
         };
         if !follows || !order.is_none_or(is_seen) {
@@ -544,6 +561,8 @@ impl OrdersModel {
             stored.state = order.state;
             stored.changed_at = order.changed_at;
             stored.refunds = order.refunds;
+            self.tell(order)?;
+            self.due_again(order);
         }
         if let Some(known) = self.refunds.get_mut(&refund.key) {
             known.refund = refund.refund.clone();
@@ -573,29 +592,49 @@ impl OrdersModel {
         payments
     }
 
-    /// Counts paid orders in the statistics, each exactly once; those counted now.
-    pub fn sync(&mut self, orders: &[Order]) -> Vec<OrderNumber> {
-        let mut counted = Vec::new();
-        for order in orders.iter().filter(|order| order.state == OrderState::Paid && !order.synced)
-        {
-            let is_new = |stored: &&mut Order| {
-                let is_new = !(stands(Guard::SyncOnce) && stored.synced);
-                stored.state == OrderState::Paid
-                    && is_new
-                    && stored.attempts.version == order.attempts.version
-            };
-            let Some(stored) = self.orders.get_mut(&order.number).filter(is_new) else { continue };
-            stored.synced = true;
-            let now_counted = stored.clone();
-            self.due_again(&now_counted);
-            for (key, sum) in totals([order]) {
-                let total = self.counters.entry(key).or_default();
-                total.tickets += sum.tickets;
-                total.revenue_minor += sum.revenue_minor;
-            }
-            counted.push(order.number);
+    /// Appends the last fact of an order, as it shall be, to those that are there.
+    fn tell(&mut self, order: &Order) -> Stored<()> {
+        let untold = || StoreError::Contract(format!("order {}: changes untold", order.number));
+        let last = order.facts.all.last().ok_or_else(untold)?;
+        if let Some(stored) = self.orders.get_mut(&order.number) {
+            stored.facts.all.push(last.clone());
         }
-        counted
+        Ok(())
+    }
+
+    /// Settles what is not settled of the facts of orders, each exactly once; those settled now.
+    pub fn sync(&mut self, orders: &[Order]) -> Vec<OrderNumber> {
+        let (mut settled, mut seen) = (Vec::new(), BTreeSet::new());
+        let unsettled = orders.iter().filter(|order| !order.facts.are_settled());
+        for order in unsettled.filter(|order| seen.insert(order.number)) {
+            let is_as_read = |stored: &&mut Order| {
+                let is_new =
+                    !stands(Guard::SyncOnce) || stored.facts.settled == order.facts.settled;
+                let is_seen =
+                    !stands(Guard::FactsSeen) || stored.facts.all.len() == order.facts.all.len();
+                is_new && is_seen && stored.attempts.version == order.attempts.version
+            };
+            let Some(stored) = self.orders.get_mut(&order.number).filter(is_as_read) else {
+                continue;
+            };
+            stored.facts.settled = order.facts.count();
+            self.due_again(&Order { facts: order.facts.all_settled(), ..order.clone() });
+            let told = order.facts.unsettled().map(|(_, fact)| fact.clone());
+            self.log.entry(order.number).or_default().extend(told);
+            for (key, change) in changes([order]) {
+                let total = self.counters.entry(key).or_default();
+                total.tickets = total.tickets.saturating_add_signed(change.tickets);
+                total.revenue_minor += change.revenue_minor;
+            }
+            settled.push(order.number);
+        }
+        settled
+    }
+
+    /// What the log says of an order.
+    #[must_use]
+    pub fn told(&self, order: OrderNumber) -> &[Fact] {
+        self.log.get(&order).map_or(&[], Vec::as_slice)
     }
 
     /// An order.
@@ -650,16 +689,21 @@ impl OrdersModel {
 
     /// Every claim in one block of a tier, seat by seat and leg by leg.
     #[must_use]
-    pub fn claims(&self, sale: &SaleId, tier: &TierId, block: u32) -> Vec<Claim> {
-        let is_there = |(place, _): &(&Place, &OrderNumber)| {
+    pub fn block_claims(&self, sale: &SaleId, tier: &TierId, block: u32) -> BlockClaims {
+        let is_there = |place: &Place| {
             place.sale == *sale && place.at.tier == *tier && block_of(place.at.seat) == block
         };
-        let found = self.claims.iter().filter(is_there);
+        let found = self.claims.iter().filter(|(place, _)| is_there(place));
         let mut claims: Vec<Claim> = found
             .map(|(place, order)| Claim { seat: place.at.seat, leg: place.at.leg, order: *order })
             .collect();
         claims.sort_by_key(|claim| (claim.seat, claim.leg));
-        claims
+        // A seat of several legs is one item.
+        let here = self.returned.iter().filter(|(place, _)| is_there(place));
+        let returned: BTreeSet<(Seat, OrderNumber)> = here
+            .flat_map(|(place, orders)| orders.iter().map(|order| (place.at.seat, *order)))
+            .collect();
+        BlockClaims { claims, returned: returned.into_iter().collect() }
     }
 
     /// The statistics of a sale, tier by tier.

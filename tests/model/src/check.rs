@@ -23,7 +23,7 @@ fn places(order: &Order) -> Vec<Place> {
     order.held_lines().iter().flat_map(|line| line.seat_legs().map(of_sale)).collect()
 }
 
-/// I1, I2, I3, I5 and I6, in what DynamoDB and the provider know, and that Redis has nothing as sold
+/// I1, I2, I3, I5, I6 and I10, in what DynamoDB and the provider know, and that Redis has nothing as sold
 /// that is not, and no sale in part.
 ///
 /// # Errors
@@ -35,8 +35,14 @@ pub fn stores(stores: &Stores) -> Checked {
     sold(stores)?;
     loaded(stores)?;
     let orders = &stores.orders;
-    let counted = totals(orders.orders.values().filter(|order| order.synced));
-    must(counted == orders.counters, || format!("I6: {counted:?}, counted {:?}", orders.counters))
+    let counted = totals(orders.orders.values().filter(|order| order.facts.are_counted()));
+    must(counted == orders.counters, || format!("I6: {counted:?}, counted {:?}", orders.counters))?;
+    for (number, order) in &orders.orders {
+        let told = orders.told(*number);
+        let is_told = told == order.facts.settled();
+        must(is_told, || format!("I10: the log says {told:?} of {order:?}"))?;
+    }
+    Ok(())
 }
 
 fn live(stores: &Stores) -> impl Iterator<Item = &Order> {
@@ -277,7 +283,7 @@ fn equal_in(
 }
 
 /// At rest nothing is undecided: no order is pending (I7), every capture has its decision (I5), every
-/// paid order is counted (I6), and Redis equals DynamoDB (I4).
+/// fact is settled (I6, I10), and Redis equals DynamoDB (I4).
 ///
 /// # Errors
 /// Says what is broken.
@@ -289,8 +295,8 @@ pub fn rest(scenario: &Scenario, stores: &Stores) -> Checked {
         must(is_closed, || format!("a payment stays open: {order:?}"))?;
         let is_back = order.state != OrderState::RefundDue;
         must(is_back, || format!("I5: its money is back and it does not say so: {order:?}"))?;
-        let is_counted = order.state != OrderState::Paid || order.synced;
-        must(is_counted, || format!("I6: never counted: {order:?}"))?;
+        let is_settled = order.facts.are_settled();
+        must(is_settled, || format!("I10: never settled: {order:?}"))?;
     }
     for capture in stores.provider.captured.values() {
         let key = (capture.order, capture.key.clone());

@@ -200,7 +200,7 @@ async fn consume(ports: &impl Ports, sent: &Sent, epoch: &Epoch, now: Timestamp)
             let due = [Expiry { at: inventory.clone(), number: *order, heard_at: *heard_at }];
             expire_or_requeue(ports, &due, now).await.into_iter().collect()
         }
-        Message::Sync(order) => sync(ports, &[*order]).await.map(|_counted| ()),
+        Message::Sync(order) => sync(ports, &[*order], now).await.map(|_counted| ()),
         Message::Load(sale) => load(ports, sale, epoch, now).await.map(|_loaded| ()),
         Message::Refund(message) => {
             let key =

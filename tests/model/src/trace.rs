@@ -139,7 +139,7 @@ fn request_line(scenario: &Scenario, call: &Call) -> String {
                 Settlement::Pay(_) => "pay",
                 Settlement::Rescue(_) => "rescue",
                 Settlement::PayTooLate(_) => "too late",
-                Settlement::RefundOnly => "refund only",
+                Settlement::RefundOnly(_) => "refund only",
             };
             format!("{} of {}: {what}", payment.capture.key.payment, of(&payment.capture.order))
         }
@@ -152,7 +152,7 @@ fn request_line(scenario: &Scenario, call: &Call) -> String {
         Call::Restore { command } => of(&command.order),
         Call::Repair { command } => format!("{} seat-legs", command.leaked.len()),
         Call::Record { order: number, .. } | Call::Order { number } => of(number),
-        Call::Count { orders } => {
+        Call::Count { orders, .. } => {
             orders.iter().map(|order| of(&order.number)).collect::<Vec<_>>().join(", ")
         }
         Call::Load { part } => format!("part {} as {}", part.place, part.load.epoch),

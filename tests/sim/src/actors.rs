@@ -434,12 +434,11 @@ async fn consume(
                 | Message::Close(_) => None,
             };
             let numbers: Vec<OrderNumber> = messages.into_iter().filter_map(number).collect();
-            let done =
-                executor
-                    .invoke("sync".to_owned(), place, |ports, _| async move {
-                        sync(&ports, &numbers).await
-                    })
-                    .await?;
+            let done = executor
+                .invoke("sync".to_owned(), place, |ports, now| async move {
+                    sync(&ports, &numbers, now).await
+                })
+                .await?;
             Some(vec![done.map(|_| ()); count])
         }
         Queue::Refund => send_back(executor, messages, place).await,

@@ -395,7 +395,8 @@ impl Environment {
     fn undecided(&self) -> Undecided {
         let db = &self.stores.orders;
         let is_open = |order: &&Order| {
-            order.state == OrderState::Pending || order.state == OrderState::Paid && !order.synced
+            order.state == OrderState::Pending
+                || order.state == OrderState::Paid && !order.facts.are_counted()
         };
         let orders = db.orders.values().filter(is_open).map(|order| order.number).collect();
         let is_due = |record: &PaymentRecord| {
@@ -572,9 +573,14 @@ impl Environment {
         {
             return Some(("I3", format!("{of:?} has {count} tickets, beyond any limit")));
         }
-        let synced = db.orders.values().filter(|order| order.synced);
-        if totals(synced) != db.counters {
+        let counted = db.orders.values().filter(|order| order.facts.are_counted());
+        if totals(counted) != db.counters {
             return Some(("I6", format!("counters are {:?}", db.counters)));
+        }
+        for (number, order) in &db.orders {
+            if db.told(*number) != order.facts.settled() {
+                return Some(("I10", format!("the log says {:?} of {number}", db.told(*number))));
+            }
         }
         for (number, lines) in &self.oracle.acknowledged {
             if db.orders.get(number).map(Order::held_lines).as_ref() != Some(lines) {
@@ -850,8 +856,8 @@ impl Environment {
             if order.attempts.any_open() {
                 return Some(("closed", format!("{} has an open payment at rest", order.number)));
             }
-            if order.state == OrderState::Paid && !order.synced {
-                return Some(("I6", format!("{} is paid and not counted at rest", order.number)));
+            if !order.facts.are_settled() {
+                return Some(("I10", format!("{} is not settled at rest", order.number)));
             }
         }
         for capture in self.stores.provider.captured.values() {

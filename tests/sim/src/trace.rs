@@ -177,7 +177,7 @@ fn request_line(call: &Call) -> String {
         Call::ManyOrders { numbers } => format!("orders {}", numbers_of(numbers)),
         Call::Admit { command } => format!("admit {}", command.user),
         Call::CountTaken { .. } => "count what is taken".to_owned(),
-        Call::Count { orders } => {
+        Call::Count { orders, .. } => {
             let numbers: Vec<OrderNumber> = orders.iter().map(|order| order.number).collect();
             format!("count {}", numbers_of(&numbers))
         }

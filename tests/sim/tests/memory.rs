@@ -101,7 +101,7 @@ impl Full {
             changed_at: NOW,
             payment: None,
             attempts: Attempts::default(),
-            synced: !is_pending,
+            facts: engine::domain::fact::Facts::made(NOW),
             refunds: engine::domain::order_refund::RefundCounts::default(),
         }
     }

@@ -267,6 +267,7 @@ fn start_crowd(
         ledger: Some(ledger.path().to_owned()),
         progress: false,
         callback_repeats: CallbackRepeats::Soon,
+        pages: None,
         grace: grace(SEARCH_LAG_SECONDS),
         endpoints: None,
         rehearsal: None,

@@ -78,17 +78,23 @@ impl AuditCommand {
         }
     }
 
-    /// What the payment provider of a running `onsale up` has captured; of other engines nothing is known.
+    /// What the payment providers of a running `onsale up` have captured; of other engines nothing is known.
     async fn book(&self, data_dir: &Path) -> Result<Vec<CaptureFact>, Failure> {
         if self.redis.is_some() || self.engine.is_from_environment() {
             return Ok(Vec::new());
         }
-        let url = format!("{}/ledger", Endpoints::read(data_dir)?.provider);
-        let entries: Vec<Value> = reqwest::get(&url).await?.error_for_status()?.json().await?;
-        let captures = entries.iter().map(|entry| {
-            capture(entry).ok_or_else(|| format!("{url}: an entry cannot be read: {entry}").into())
-        });
-        captures.collect()
+        let Endpoints { provider, wechat, alipay, .. } = Endpoints::read(data_dir)?;
+        let mut book = Vec::new();
+        for provider in [provider, wechat, alipay].iter().filter(|url| !url.is_empty()) {
+            let url = format!("{provider}/ledger");
+            let entries: Vec<Value> = reqwest::get(&url).await?.error_for_status()?.json().await?;
+            for entry in &entries {
+                let captured = capture(entry);
+                let unread = || format!("{url}: an entry cannot be read: {entry}");
+                book.push(captured.ok_or_else(unread)?);
+            }
+        }
+        Ok(book)
     }
 
     /// How long after its deadline an order may still be pending, in seconds. Of stores that are named
@@ -137,7 +143,7 @@ impl AuditCommand {
 /// An entry of the provider's book.
 fn capture(entry: &Value) -> Option<CaptureFact> {
     let text = |name: &str| entry.get(name)?.as_str();
-    let provider = ProviderId::new(PROVIDER).ok()?;
+    let provider = ProviderId::new(text("provider").unwrap_or(PROVIDER)).ok()?;
     let payment = PaymentId::new(text("payment")?).ok()?;
     Some(CaptureFact {
         key: PaymentKey { provider, payment },
@@ -195,6 +201,10 @@ mod tests {
             (captured.key.payment.as_str(), captured.amount.amount_minor),
             ("pi_7", MinorUnits(500))
         );
+        let mut elsewhere = entry;
+        elsewhere["provider"] = serde_json::json!("wechat");
+        let providers = [captured, capture(&elsewhere).unwrap()].map(|fact| fact.key.provider);
+        assert_eq!(providers.map(|name| name.to_string()), ["stripe", "wechat"]);
         assert_eq!(capture(&serde_json::json!({ "payment": "pi_7", "order": 7 })), None);
     }
 

@@ -4,9 +4,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use fake_payments::Notified;
 
 use super::crowd::{CrowdArgs, Otherwise};
 use super::limits::LimitsArgs;
+use super::pages::PagesArgs;
 use super::{DECLINED, Failure, out};
 use loadtest::demo::{self, Outcome};
 
@@ -26,6 +28,8 @@ pub struct DemoCommand {
     crowd: CrowdArgs,
     #[command(flatten)]
     limits: LimitsArgs,
+    #[command(flatten)]
+    pages: PagesArgs,
 }
 
 impl DemoCommand {
@@ -45,6 +49,7 @@ impl DemoCommand {
             most: self.crowd.most(OTHERWISE),
             progress: !json,
             limits: self.limits.limits(),
+            pages: self.pages.shares(),
         };
         let outcome = demo::run(&sales, &options).await?;
         let good = outcome.is_good();
@@ -58,11 +63,20 @@ impl DemoCommand {
 }
 
 fn text(outcome: &Outcome) -> String {
-    let Outcome { seconds, load_test, audit } = outcome;
+    let Outcome { seconds, load_test, audit, rates, notified } = outcome;
     let verdict = if outcome.is_good() {
         "every seat sold, nothing oversold, lost or left undecided"
     } else {
         "NOT as it should be: see above"
     };
-    format!("{}\n\n{audit}\n{verdict} ({seconds:.0} s)", load_test.tables())
+    let tables = load_test.tables();
+    let told: Vec<String> = notified
+        .iter()
+        .map(|(provider, told)| {
+            let Notified { tries, taken, probes_refused, .. } = told;
+            format!("{provider} {taken} taken in {tries} tries, {probes_refused} probes refused")
+        })
+        .collect();
+    let told = told.join("; ");
+    format!("{tables}\n{rates}\nnotifications: {told}\n\n{audit}\n{verdict} ({seconds:.0} s)")
 }

@@ -13,6 +13,7 @@ use shared::runtime::config::Config;
 use super::Failure;
 use local::data_dir::Secrets;
 use local::endpoints::Endpoints;
+use local::merchants;
 use local::queues::Queues;
 use local::stores;
 use local::up;
@@ -96,5 +97,7 @@ pub async fn running(data_dir: &Path) -> Result<Config, Failure> {
     let sqs = stores::sqs(&endpoints.sqs);
     let queues = Queues::find(&sqs, &endpoints.table_prefix).await?;
     let topology = topology_of(&endpoints.redis).await?;
-    Ok(up::config(topology, &endpoints, &queues, &Secrets::read(data_dir)?)?)
+    let mut config = up::config(topology, &endpoints, &queues, &Secrets::read(data_dir)?)?;
+    config.providers.merchants = merchants::source(data_dir);
+    Ok(config)
 }

@@ -8,11 +8,13 @@ pub mod crowd;
 pub mod demo;
 pub mod engine;
 pub mod environment;
+pub mod events;
 pub mod gate;
 pub mod limits;
 mod log;
 pub mod openapi;
 pub mod orders;
+pub mod pages;
 pub mod pay;
 pub mod rehearsal;
 pub mod repair;
@@ -96,6 +98,7 @@ enum Command {
     Stuck(repair::StuckCommand),
     DeadLetters(repair::DeadLettersCommand),
     Orders(orders::OrdersCommand),
+    Events(events::EventsCommand),
     Gate(gate::GateCommand),
     Room(room::RoomCommand),
     VerifyDraw(verify_draw::VerifyDrawCommand),
@@ -128,6 +131,7 @@ impl Command {
             | Self::Stuck(_)
             | Self::DeadLetters(_)
             | Self::Orders(_)
+            | Self::Events(_)
             | Self::Gate(_)
             | Self::Room(_)
             | Self::VerifyDraw(_) => LOG,
@@ -170,6 +174,7 @@ impl Cli {
             Command::Stuck(command) => on_heap(|| command.run(&data_dir, json)).await,
             Command::DeadLetters(command) => on_heap(|| command.run(&data_dir, json)).await,
             Command::Orders(command) => on_heap(|| command.run(&data_dir, json)).await,
+            Command::Events(command) => on_heap(|| command.run(&data_dir, json)).await,
             Command::Gate(command) => on_heap(|| command.run(&data_dir, json)).await,
             Command::Room(command) => on_heap(|| command.run(&data_dir, json)).await,
             Command::VerifyDraw(command) => command.run(json),
@@ -224,6 +229,8 @@ mod tests {
             "onsale chaos --kills 3 --times 2",
             "onsale chaos --faults no-such-fault",
             "onsale chaos --as-deployed --reconcile-seconds 2",
+            "onsale events",
+            "onsale events seat --sale s A1",
             "onsale orders erase-attendees --sale s --before 2026-01-01T00:00:00Z --order 7",
             "onsale orders erase-attendees --sale s --before yesterday",
             "onsale orders erase-attendees",

@@ -11,7 +11,8 @@ use engine::domain::time::Timestamp;
 use serde_json::json;
 
 use super::{DECLINED, Failure, out};
-use loadtest::payment::{self, Payment};
+use loadtest::pages::Till;
+use loadtest::payment::{self, OnPage, Payment};
 use local::data_dir::Secrets;
 use local::endpoints::Endpoints;
 use local::payment::{SIGNATURE_HEADER, sign};
@@ -19,12 +20,14 @@ use local::payment::{SIGNATURE_HEADER, sign};
 /// The largest body that is signed; the engine takes smaller ones only.
 const MAX_BODY_BYTES: u64 = 1024 * 1024;
 
-/// Pay an order: capture the money at the payment provider, and send the engine the signed callback
-/// that the provider would send.
+/// Pay an order as its buyer would: start a payment, pay on the provider's page, and wait until the engine has
+/// heard of it from the provider. With any option but --at, capture the money at the provider instead, and send
+/// the engine the signed callback that Stripe would send.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  onsale pay --order 4611686018427387905                   what it costs
+  onsale pay --order 4611686018427387905                   what it costs, on a page of Stripe's
+  onsale pay --order 4611686018427387905 --at wechat       by a code of WeChat Pay's, if it costs CNY
   onsale pay --order 4611686018427387905 --amount 1 --currency EUR   too little: it is refunded
   onsale pay --order 4611686018427387905 --payment pi_2    another payment of the same order
   onsale pay --order 4611686018427387905 --lost-callback   the engine finds it when it asks")]
@@ -44,6 +47,17 @@ pub struct PayCommand {
     /// Only capture the money: the callback is lost on its way.
     #[arg(long)]
     lost_callback: bool,
+    /// Start nothing: capture the money, and call back.
+    #[arg(long)]
+    call_back: bool,
+    /// The provider on whose page it is paid: stripe, wechat or alipay.
+    #[arg(long, value_name = "PROVIDER", default_value = "stripe", value_parser = till,
+          conflicts_with_all = ["amount", "payment", "lost_callback", "call_back"])]
+    at: Till,
+}
+
+fn till(name: &str) -> Result<Till, &'static str> {
+    Till::of(name).ok_or("must be stripe, wechat or alipay")
 }
 
 impl PayCommand {
@@ -54,6 +68,10 @@ impl PayCommand {
     pub async fn run(self, data_dir: &Path, json: bool) -> Result<ExitCode, Failure> {
         let endpoints = Endpoints::read(data_dir)?;
         let secrets = Secrets::read(data_dir)?;
+        let is_direct = self.lost_callback || self.call_back || self.payment.is_some();
+        if !is_direct && self.amount.is_none() && self.currency.is_none() {
+            return self.on_page(&endpoints, &secrets, json).await;
+        }
         let amount = match (self.amount, self.currency) {
             (Some(amount_minor), Some(currency)) => Money { amount_minor, currency },
             (amount, currency) => {
@@ -84,6 +102,33 @@ impl PayCommand {
             out(&format!("{amount} for order {}: {status} {said}", payment.order))?;
         }
         Ok(if status.is_success() { ExitCode::SUCCESS } else { ExitCode::from(DECLINED) })
+    }
+
+    async fn on_page(
+        &self,
+        endpoints: &Endpoints,
+        secrets: &Secrets,
+        json: bool,
+    ) -> Result<ExitCode, Failure> {
+        let (order, provider) = (self.order, self.at.provider());
+        let paid = match payment::pay_on_page(endpoints, secrets, order, self.at).await {
+            Ok(paid) => paid,
+            Err(refused @ payment::Error::NotStarted { .. }) => {
+                out(&refused.to_string())?;
+                return Ok(ExitCode::from(DECLINED));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let OnPage { payment, amount, outcome } = paid;
+        if json {
+            out(&json!({
+                "order": order.to_string(), "provider": provider, "payment": payment,
+                "amount_minor": amount.amount_minor, "currency": amount.currency.to_string(),
+                "status": 200, "reply": { "outcome": outcome },
+            }))
+        } else {
+            out(&format!("{amount} for order {order} at {provider}: {outcome}"))
+        }
     }
 }
 

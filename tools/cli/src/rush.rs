@@ -8,6 +8,7 @@ use clap::Args;
 use engine::domain::grace::Grace;
 
 use super::crowd::{CrowdArgs, Otherwise};
+use super::pages::PagesArgs;
 use super::rehearsal::{RehearsalArgs, abort_by_hand, allow_this_machine};
 use super::{DECLINED, Failure, out};
 use loadtest::credentials::Credentials;
@@ -58,6 +59,8 @@ pub struct RushCommand {
     /// The gateway to ask [default: that of the engine of the data directory]
     #[arg(long, env = "ONSALE_URL")]
     url: Option<String>,
+    #[command(flatten)]
+    pages: PagesArgs,
     #[command(flatten)]
     rehearsal: RehearsalArgs,
 }
@@ -163,6 +166,7 @@ impl RushCommand {
             ledger: None,
             progress: !json,
             callback_repeats: CallbackRepeats::default(),
+            pages: self.pages.shares(),
             grace: Grace::DEFAULT,
             endpoints: None,
             rehearsal: None,

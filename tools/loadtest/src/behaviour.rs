@@ -115,7 +115,15 @@ impl LoadTest {
             }
             due = Instant::now();
         }
-        let Some(paid) = self.pay(order, bearer, &first, due).await else { return };
+        let pages = self.pages.as_ref().filter(|_| behaviour == Behaviour::Pay);
+        let paid = match pages {
+            Some(pages) => {
+                let paid = self.pay_on_page(pages, order, bearer, due).await;
+                paid.map(|outcome| self.paid(order, bearer, outcome))
+            }
+            None => self.pay(order, bearer, &first, due).await,
+        };
+        let Some(paid) = paid else { return };
         match behaviour {
             Behaviour::Pay => self.tally.shown(behaviour, Ok(())),
             Behaviour::PayAgain => {
@@ -160,6 +168,11 @@ impl LoadTest {
         due: Instant,
     ) -> Option<Outcome> {
         let outcome = self.capture(order, bearer, payment, order.amount(), due).await?;
+        Some(self.paid(order, bearer, outcome))
+    }
+
+    /// Counts what became of a payment of what the order costs.
+    fn paid(&self, order: &Acknowledged, bearer: &Bearer, outcome: Outcome) -> Outcome {
         match outcome {
             Outcome::Accepted => self.tally.sold(bearer.class(), order.tickets()),
             Outcome::Refund(RefundReason::TooLate) if Timestamp::now() >= order.pay_by => {
@@ -170,7 +183,7 @@ impl LoadTest {
                 self.tally.anomaly(format!("order {number} was paid in time: {outcome:?}"));
             }
         }
-        Some(outcome)
+        outcome
     }
 
     /// Pays when the window is over: the order still has its grace, or is rescued if its seats are still

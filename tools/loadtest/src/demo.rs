@@ -1,6 +1,7 @@
 //! `onsale demo`: starts an engine, puts two sales on sale, lets the crowd sell them out, waits
 //! until everything has settled, and audits.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -14,9 +15,12 @@ use crate::LoadTestError;
 use crate::credentials::Credentials;
 use crate::profile::LoadProfile;
 use fake_limits::Limits;
+use fake_limits::table::{STRIPE_ENDPOINT, WECHAT_REFUNDS};
+use fake_payments::{MerchantProvider, Notified};
 use importers::pretix::{Prices, RowOrder};
 use importers::train12306::Tables;
 use importers::{self, Terms, pretix, read_bounded};
+use local::payment::PROVIDER;
 use local::up::{self, Engine};
 use ops::audit::facts::LedgerFacts;
 use ops::audit::{self, AuditError, Target};
@@ -54,6 +58,8 @@ pub struct Options {
     pub progress: bool,
     /// The limits of the services.
     pub limits: Limits,
+    /// Which share of the buyers pays on the page of which provider, if people pay there.
+    pub pages: Option<crate::Shares>,
 }
 
 /// Result of a demo.
@@ -66,13 +72,18 @@ pub struct Outcome {
     pub load_test: crate::report::Report,
     /// The audit's report.
     pub audit: audit::Report,
+    /// The payments a second that its providers let it begin, beside what they publish, in words.
+    pub rates: String,
+    /// What became of the providers' own notifications, by provider.
+    pub notified: BTreeMap<&'static str, Notified>,
 }
 
 impl Outcome {
     /// True if everything was sold, nothing impossible was met and no invariant is broken.
     #[must_use]
     pub fn is_good(&self) -> bool {
-        self.load_test.is_good() && self.audit.clean
+        let believed = self.notified.values().map(|notified| notified.probes_believed);
+        self.load_test.is_good() && self.audit.clean && believed.sum::<u64>() == 0
     }
 }
 
@@ -165,11 +176,13 @@ pub async fn run(sales: &[SaleFile], options: &Options) -> Result<Outcome, Error
         ledger: Some(ledger.clone()),
         progress: options.progress,
         callback_repeats: crate::CallbackRepeats::default(),
+        pages: options.pages,
         grace: engine.endpoints().grace(),
         endpoints: Some(engine.endpoints().clone()),
         rehearsal: None,
         crowd: crate::people::plan::Crowd::default(),
     };
+    let limits = options.limits;
     let mut report = crate::run(&crowd, Credentials::new(engine.secrets())).await?;
     settle(&engine, Instant::now() + SETTLE).await?;
     report.record_throttled(engine.throttled());
@@ -181,8 +194,27 @@ pub async fn run(sales: &[SaleFile], options: &Options) -> Result<Outcome, Error
     let stores = engine.endpoints();
     let target = Target::at(&stores.redis, &stores.dynamodb, &stores.table_prefix);
     let audit = audit::run(&target, &options).await?;
+    let of = |provider: &MerchantProvider| (provider.form().as_str(), provider.notified());
+    let notified = engine.merchants().iter().map(of);
+    let notified = notified.chain([(PROVIDER, engine.provider().notified())]).collect();
+    let rates = rates(limits);
     engine.stop().await?;
-    Ok(Outcome { seconds: started.elapsed().as_secs_f64(), load_test: report, audit })
+    let seconds = started.elapsed().as_secs_f64();
+    Ok(Outcome { seconds, load_test: report, audit, rates, notified })
+}
+
+/// The payments a second that the fakes let an account begin, beside what the providers publish.
+fn rates(limits: Limits) -> String {
+    let stripe = match limits {
+        Limits::None => "as many as come".to_owned(),
+        Limits::Aws(quotas) => quotas.payments_per_second.to_string(),
+    };
+    format!(
+        "payments begun a second, as granted by the fakes: stripe {stripe} (published: {}, more by agreement); \
+         wechat and alipay as many as come (published: no rate; WeChat Pay's refunds have {})",
+        STRIPE_ENDPOINT.count(),
+        WECHAT_REFUNDS.count(),
+    )
 }
 
 /// The operator puts the sales on sale, through the API.

@@ -21,6 +21,7 @@ pub mod ledger;
 mod open_loop;
 mod options;
 pub mod page;
+pub mod pages;
 pub mod payment;
 pub mod people;
 pub mod profile;
@@ -41,4 +42,5 @@ mod transport;
 pub mod venue;
 
 pub use self::options::{CONNECTIONS, CallbackRepeats, Load, Options};
+pub use self::pages::Shares;
 pub use self::run::{LoadTestError, run, run_on};

@@ -8,6 +8,7 @@ use local::endpoints::Endpoints;
 use serde::Serialize;
 
 use super::arrivals::Shape;
+use super::pages::Shares;
 use super::people::plan::Crowd;
 use super::profile::{self, LoadProfile};
 use super::rehearsal::Rehearsal;
@@ -100,6 +101,10 @@ pub struct Options {
     pub progress: bool,
     /// How the provider repeats callbacks that failed.
     pub callback_repeats: CallbackRepeats,
+    /// Which share of the buyers pays on the page of which provider, if people pay there; else the crowd calls back
+    /// itself, as Stripe would. What buyers do that is odd (another amount, a second payment, money that comes late)
+    /// is always called back by the crowd. Needs `endpoints`.
+    pub pages: Option<Shares>,
     /// How long the engine's unpaid orders wait past their deadline.
     pub grace: Grace,
     /// Where the engine's processor time is known, if it runs on this machine.

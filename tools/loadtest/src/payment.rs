@@ -1,12 +1,13 @@
 //! One payment at the payment provider of a running engine: money captured, and the signed callback
 //! that the provider would send.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use engine::domain::money::Money;
 use engine::domain::number::OrderNumber;
 use engine::domain::time::Timestamp;
 use engine::ports::{Orders as _, StoreError};
+use fake_identity::{Identity, Role};
 use fake_payments::API_KEY;
 use local::data_dir::Secrets;
 use local::endpoints::Endpoints;
@@ -16,8 +17,14 @@ use reqwest::header::CONTENT_TYPE;
 use serde_json::Value;
 use shared::dynamodb::DynamoOrders;
 
+use super::pages::{Pages, Paid, Shares, Till};
+
 /// The longest that the engine or the provider may take to answer.
 const DEADLINE: Duration = Duration::from_secs(30);
+/// Pause between two looks at an order.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// Lifetime of the buyer's token, in seconds.
+const TOKEN_SECONDS: u32 = 300;
 
 /// A payment.
 #[derive(Debug, Clone)]
@@ -42,6 +49,23 @@ pub enum Error {
     /// The provider or the engine does not answer.
     #[error(transparent)]
     Client(#[from] reqwest::Error),
+    /// A development token could not be signed.
+    #[error(transparent)]
+    Token(#[from] fake_identity::Refused),
+    /// The engine has refused to start a payment.
+    #[error("no payment was started: {status}: {text}")]
+    NotStarted {
+        /// The status of its reply.
+        status: StatusCode,
+        /// Its reply.
+        text: String,
+    },
+    /// The provider's page could not be used.
+    #[error("the provider's page: {0}")]
+    Page(String),
+    /// The engine has not heard of it.
+    #[error("payment {0} is captured, and its order does not show it yet")]
+    Untold(String),
     /// The provider has refused.
     #[error("the payment provider says {status}: {text}")]
     Provider {
@@ -60,6 +84,61 @@ pub async fn price(endpoints: &Endpoints, order: OrderNumber) -> Result<Money, E
     let orders = DynamoOrders::new(stores::dynamo(endpoints));
     let found = orders.get(order).await?;
     found.map(|order| order.total).ok_or(Error::NoSuchOrder(order))
+}
+
+/// What became of a payment that was made on a page.
+#[derive(Debug, Clone)]
+pub struct OnPage {
+    /// The provider's name of the payment.
+    pub payment: String,
+    /// The amount of the order.
+    pub amount: Money,
+    /// The outcome, as the order shows it.
+    pub outcome: Value,
+}
+
+/// Pays an order as its buyer would: starts a payment at the engine, pays on the provider's page, and waits until
+/// the order shows what the provider has told.
+///
+/// # Errors
+/// There is no such order, or one of them refuses or does not answer.
+pub async fn pay_on_page(
+    endpoints: &Endpoints,
+    secrets: &Secrets,
+    number: OrderNumber,
+    till: Till,
+) -> Result<OnPage, Error> {
+    let orders = DynamoOrders::new(stores::dynamo(endpoints));
+    let order = orders.get(number).await?.ok_or(Error::NoSuchOrder(number))?;
+    let identity = Identity::new(secrets.identity.as_bytes());
+    let (user, now) = (order.user.to_string(), Timestamp::now());
+    let token = identity.token(&user, Role::Buyer, now, TOKEN_SECONDS)?;
+    let (client, url) = (client()?, format!("{}/orders/{number}", endpoints.gateway));
+    let start = client.post(format!("{url}/payments")).bearer_auth(&token);
+    let start = start.header(CONTENT_TYPE, "application/json").body(till.request(number));
+    let reply = start.send().await?;
+    let status = reply.status();
+    if !status.is_success() {
+        return Err(Error::NotStarted { status, text: reply.text().await? });
+    }
+    let started = reply.json().await?;
+    let pages = Pages::new(endpoints, Shares::default())?;
+    let payment = match pages.pay(till, &started).await.map_err(Error::Page)? {
+        Paid::Taken(payment) => payment,
+        Paid::Over => return Err(Error::Page("it takes no payment any more".to_owned())),
+    };
+    let until = Instant::now() + DEADLINE;
+    while Instant::now() < until {
+        let shown: Value = client.get(&url).bearer_auth(&token).send().await?.json().await?;
+        let payments = shown["payments"].as_array().into_iter().flatten();
+        let found = payments.into_iter().find(|shown| shown["payment"] == payment.as_str());
+        if let Some(found) = found {
+            let outcome = found["outcome"].clone();
+            return Ok(OnPage { payment, amount: order.total, outcome });
+        }
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
+    Err(Error::Untold(payment))
 }
 
 /// Captures the money at the provider.

@@ -29,7 +29,7 @@ const MAX_POLLS: usize = 200;
 
 /// What a callback was answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Delivery {
+pub(super) enum Delivery {
     /// The capture is decided.
     Decided(Outcome),
     /// The capture is kept: the engine decides it later, and the provider does not call again.
@@ -105,7 +105,7 @@ impl LoadTest {
         match delivery {
             Delivery::Decided(outcome) => Some(outcome),
             Delivery::Kept | Delivery::Failed(_) => {
-                self.decision(order, bearer, payment, amount, delivery).await
+                self.decision(order, bearer, payment, amount, delivery, &[]).await
             }
             Delivery::Wrong => None,
         }
@@ -139,17 +139,18 @@ impl LoadTest {
 
     /// Waits for what becomes of a capture that is not decided: the buyer looks at the order, and the provider
     /// calls again when it is time, if its call failed.
-    async fn decision(
+    pub(super) async fn decision(
         &self,
         order: &Acknowledged,
         bearer: &Bearer,
         payment: &str,
         amount: Money,
         mut delivery: Delivery,
+        sooner: &[Duration],
     ) -> Option<Outcome> {
         let look = self.made(Call::get(&format!("/orders/{}", order.order)))?.by(bearer);
         let (mut failed, mut last) = (0, Instant::now());
-        for pause in polls().take(MAX_POLLS) {
+        for pause in sooner.iter().copied().chain(polls()).take(MAX_POLLS) {
             let due = self.later(pause).await;
             if let Some(outcome) = shown(&self.persist(&look, due, None).await, payment) {
                 if delivery != Delivery::Kept {

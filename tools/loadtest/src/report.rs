@@ -133,6 +133,8 @@ pub struct Report {
     pub tickets: u64,
     /// Of the paid orders, those that had expired and were rescued.
     pub rescued: u64,
+    /// Payments on the pages of providers, by provider; the others were called back by the crowd.
+    pub paid_on_pages: BTreeMap<&'static str, u64>,
     /// Payments that came too late and are given back.
     pub refunds: u64,
     /// Orders that their buyers cancelled.
@@ -230,6 +232,7 @@ impl Report {
             paid: tally.paid.get(),
             tickets: tally.tickets.get(),
             rescued: tally.rescued.get(),
+            paid_on_pages: tally.paid_at(),
             refunds: tally.refunds.get(),
             cancelled: tally.cancelled.get(),
             never_paid: tally.never_paid.get(),
@@ -388,7 +391,7 @@ impl Report {
         format!(
             "{} buyers came in {:.0} s ({}; seed {}) and back {} times: {} requests ({:.0} a second), \
              {} orders ({:.0} a second), {} paid for {} tickets ({} rescued), {} cancelled, {} never paid, \
-             {} paid too late; {} requests repeated",
+             {} paid too late; {} requests repeated{}",
             self.buyers,
             self.seconds,
             self.how(),
@@ -405,7 +408,17 @@ impl Report {
             self.never_paid,
             self.refunds,
             self.repeats,
+            self.pages(),
         )
+    }
+
+    /// Who was paid on a page, in words; nothing if nobody was.
+    fn pages(&self) -> String {
+        if self.paid_on_pages.is_empty() {
+            return String::new();
+        }
+        let each = self.paid_on_pages.iter().map(|(provider, count)| format!("{provider} {count}"));
+        format!("; paid on pages: {}", each.collect::<Vec<_>>().join(", "))
     }
 
     /// The lag of the generator, and the time that people waited for a connection, in words.

@@ -19,6 +19,7 @@ use super::cpu::{self, GENERATOR_THREADS, Meter, Shares};
 use super::credentials::Credentials;
 use super::ledger::Ledger;
 use super::options::{Load, Options};
+use super::pages::Pages;
 use super::people::Class;
 use super::people::plan::{self, Arrival, Crowd};
 use super::progress::Progress;
@@ -46,6 +47,9 @@ pub enum LoadTestError {
     /// The ledger could not be opened, or the crowd's thread not be started.
     #[error("the crowd cannot begin: {0}")]
     Io(#[from] std::io::Error),
+    /// The system has no client of HTTP for those who pay on pages.
+    #[error("nobody can open a page: {0}")]
+    Browser(#[from] reqwest::Error),
     /// A sale could not be read.
     #[error("{0}")]
     Sale(String),
@@ -125,6 +129,7 @@ async fn prepare(
     };
     let endpoints = options.endpoints.as_ref();
     let provider = endpoints.map(|endpoints| Client::new(&endpoints.provider, connections));
+    let pages = endpoints.zip(options.pages).map(|(at, shares)| Pages::new(at, shares));
     let mut venues = Vec::new();
     for sale in &options.sales {
         venues.push(Venue::read(&client, sale).await.map_err(LoadTestError::Sale)?);
@@ -135,6 +140,7 @@ async fn prepare(
     Ok(LoadTest {
         client,
         provider: provider.transpose()?,
+        pages: pages.transpose()?,
         callback_repeats: options.callback_repeats,
         grace: options.grace,
         venues,
@@ -431,6 +437,7 @@ mod tests {
             progress: false,
             endpoints: None,
             rehearsal: None,
+            pages: None,
             callback_repeats: CallbackRepeats::default(),
             grace: engine::domain::grace::Grace::NONE,
         };

@@ -32,6 +32,7 @@ use super::controller::{Controller, Turn};
 use super::credentials::Credentials;
 use super::ledger::{Entry, Ledger};
 use super::options::CallbackRepeats;
+use super::pages::Pages;
 use super::people::Class;
 use super::people::fairness::Visits;
 use super::people::plan::Arrival;
@@ -61,6 +62,8 @@ pub struct LoadTest {
     pub client: Client,
     /// The payment provider, if it can be reached.
     pub provider: Option<Client>,
+    /// The pages of providers, if people pay there.
+    pub pages: Option<Pages>,
     /// How its provider repeats callbacks that failed.
     pub callback_repeats: CallbackRepeats,
     /// How long an unpaid order waits past its deadline.

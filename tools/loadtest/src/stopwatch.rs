@@ -24,6 +24,8 @@ pub enum Endpoint {
     Cancel,
     /// `POST /callbacks/{key}/{provider}`.
     TakeCallback,
+    /// `POST /orders/{order}/payments`.
+    StartPayment,
     /// `POST /payments/{provider}/callback`.
     PayCallback,
     /// Every query.
@@ -32,10 +34,11 @@ pub enum Endpoint {
 
 impl Endpoint {
     /// Every endpoint, in the order of reports.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Join,
         Self::Admission,
         Self::Reserve,
+        Self::StartPayment,
         Self::TakeCallback,
         Self::PayCallback,
         Self::Cancel,
@@ -52,6 +55,7 @@ impl Endpoint {
             Self::Cancel => 4,
             Self::Query => 5,
             Self::Join => 6,
+            Self::StartPayment => 7,
         }
     }
 
@@ -62,6 +66,7 @@ impl Endpoint {
             Self::Join => "waiting-room",
             Self::Admission => "token-gate",
             Self::Reserve => "reserve",
+            Self::StartPayment => "start-payment",
             Self::Cancel => "cancel",
             Self::TakeCallback => "take-callback",
             Self::PayCallback => "pay-callback",

@@ -54,6 +54,7 @@ pub struct Tally {
     repeats: RefCell<BTreeMap<Cow<'static, str>, u64>>,
     anomalies: RefCell<Vec<String>>,
     behaviours: RefCell<BTreeMap<Behaviour, Shown>>,
+    paid_at: RefCell<BTreeMap<&'static str, u64>>,
     people: RefCell<BTreeMap<Class, Deeds>>,
     last_deadline: Cell<Option<Timestamp>>,
     last_sale: Cell<Option<Instant>>,
@@ -97,6 +98,17 @@ impl Tally {
     /// Records a refusal by the problem's type.
     pub fn refuse(&self, why: impl Into<Cow<'static, str>>) {
         *self.refusals.borrow_mut().entry(why.into()).or_default() += 1;
+    }
+
+    /// Counts a payment on the page of a provider.
+    pub fn pay_at(&self, provider: &'static str) {
+        *self.paid_at.borrow_mut().entry(provider).or_default() += 1;
+    }
+
+    /// Payments on the pages of providers, by provider.
+    #[must_use]
+    pub fn paid_at(&self) -> BTreeMap<&'static str, u64> {
+        self.paid_at.borrow().clone()
     }
 
     /// Records that a request is repeated, by what it was answered: to come back, or nothing.

@@ -400,13 +400,11 @@ impl<'a, P: Ports> DeadLetterQueues<'a, P> {
         let sale = order.as_ref().map(|order| order.sale.clone());
         let why = match order {
             None => "there is no such order; moved back it does nothing",
-            Some(order) if order.state == OrderState::Paid && !order.synced => {
-                "its order is paid and not counted: DynamoDB was out of reach or throttled; moved \
-                 back it is counted, as reconcile does a minute after the payment"
+            Some(order) if !order.facts.are_settled() => {
+                "a fact of its order is not settled: DynamoDB was out of reach or throttled; moved \
+                 back it is settled, as reconcile does a minute after it is due"
             }
-            Some(_) => {
-                "its order was counted without it, or is not paid; moved back it does nothing"
-            }
+            Some(_) => "its order was settled without it; moved back it does nothing",
         };
         Ok(Judged::about(sale, Some(number), why))
     }

@@ -18,6 +18,7 @@ mod hold;
 mod load;
 mod mark;
 mod records;
+mod recount;
 mod release;
 mod repair;
 mod restore;
@@ -31,9 +32,10 @@ pub use hold::{Hold, HoldReply};
 pub use load::{Load, LoadPart, LoadReply, PartLimit, Staging};
 pub use mark::{Mark, MarkReply};
 pub use records::{HeldLine, HoldRecord, Line, SeatLeg, Terms, tickets};
+pub use recount::{Recount, RecountReply};
 pub use release::{Release, ReleaseReply};
 pub use repair::{Repair, RepairReply};
-pub use restore::{Restore, RestoreReply};
+pub use restore::{Restore, RestoreReply, SeatsSold};
 pub use sell::{Sell, SellReply};
 pub use unsell::{Unsell, UnsellReply};
 
@@ -65,8 +67,14 @@ impl Inventory {
         !stands(Guard::EpochFence) || self.loaded.as_ref().is_some_and(is_its_epoch)
     }
 
+    /// How many tickets a buyer holds or has bought.
+    #[must_use]
+    pub fn bought_by(&self, user: &UserId) -> Tickets {
+        self.bought.get(user).copied().unwrap_or_default()
+    }
+
     fn add_bought(&mut self, user: &UserId, tickets: i32) {
-        let now = i32::from(self.bought.get(user).copied().unwrap_or_default()) + tickets;
+        let now = i32::from(self.bought_by(user)) + tickets;
         match u16::try_from(now.max(0)).unwrap_or(u16::MAX) {
             0 => self.bought.remove(user),
             now => self.bought.insert(user.clone(), Tickets::new(now)),

@@ -66,10 +66,10 @@ impl Inventory {
 
 #[cfg(test)]
 mod tests {
+    use super::super::HoldRecord;
     use super::super::fixtures::{
         ask, best, bought, epoch, held, inventory_id, line, loaded, sell, tier,
     };
-    use super::super::HoldRecord;
     use super::*;
     use crate::domain::ids::{Leg, Seat};
 

@@ -15,7 +15,8 @@ mod tiers;
 
 pub use check::Defect;
 pub use file::{
-    AttendeeRule, Fare, GateSettings, LimitSettings, RefundSettings, SaleFile, SaleState, Stop, TierFile,
+    AttendeeRule, Fare, GateSettings, LimitSettings, RefundSettings, SaleFile, SaleState, Stop,
+    TierFile,
 };
 pub use room::{RoomGroup, RoomSettings};
 
@@ -303,8 +304,12 @@ mod tests {
             let mut file = train();
             of_sale.into_iter().for_each(|terms| file["refunds"] = terms);
             of_tier.into_iter().for_each(|terms| file["tiers"][0]["refunds"] = terms);
-            let sale = read(file).map_err(|defects| defects.first().and_then(|one| one.split(':').next()).unwrap_or_default().to_owned())?;
-            Ok::<_, String>(sale.refund_terms(&tier, MinorUnits(333)).map(|terms| terms.fee_minor.0))
+            let sale = read(file).map_err(|defects| {
+                defects.first().and_then(|one| one.split(':').next()).unwrap_or_default().to_owned()
+            })?;
+            Ok::<_, String>(
+                sale.refund_terms(&tier, MinorUnits(333)).map(|terms| terms.fee_minor.0),
+            )
         };
         let until = "2030-01-01T00:00:00Z";
         let free = || Some(json!({ "until": until }));

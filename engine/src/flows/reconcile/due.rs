@@ -116,16 +116,19 @@ fn of_shard(shard: u8) -> String {
 }
 
 /// What is unfinished about an order that the index names. The index may be behind.
-fn unfinished(order: Order, hold: HoldLookup) -> Option<Discrepancy> {
+fn unfinished(order: Order, hold: HoldLookup) -> Vec<Discrepancy> {
     match order.state {
-        OrderState::Pending => Some(Discrepancy::Overdue(Box::new(order), hold)),
-        OrderState::Paid if !order.synced => Some(Discrepancy::Uncounted(Box::new(order), hold)),
+        OrderState::Pending => vec![Discrepancy::Overdue(Box::new(order), hold)],
         OrderState::Paid
         | OrderState::Cancelled
         | OrderState::Expired
         | OrderState::RefundDue
         | OrderState::Refunded => {
-            order.attempts.any_open().then(|| Discrepancy::Unclosed(Box::new(order)))
+            let order = Box::new(order);
+            let unclosed = order.attempts.any_open().then(|| Discrepancy::Unclosed(order.clone()));
+            let is_unsettled = !order.facts.are_settled();
+            let unsettled = is_unsettled.then_some(Discrepancy::Uncounted(order, hold));
+            unclosed.into_iter().chain(unsettled).collect()
         }
     }
 }

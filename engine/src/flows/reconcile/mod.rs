@@ -10,6 +10,7 @@ use std::hash::{DefaultHasher, Hash, Hasher as _};
 
 use futures_util::future::join_all;
 
+mod bought;
 mod due;
 mod limit;
 mod repair;
@@ -283,7 +284,8 @@ impl<'a, P: Ports> Pass<'a, P> {
                 | Discrepancy::HoldDiffers(..)
                 | Discrepancy::Forgotten(..)
                 | Discrepancy::HeldAndFree(..)
-                | Discrepancy::NotSold(_) => None,
+                | Discrepancy::NotSold(_)
+                | Discrepancy::Overcounted(..) => None,
             };
             if self.repair(discrepancy).await == Outcome::Changed {
                 disturbed.extend(leaked);
@@ -291,6 +293,9 @@ impl<'a, P: Ports> Pass<'a, P> {
         }
         for repair in disturbed.into_iter().take(MAX_READ_AGAIN) {
             self.repair_disturbed(published, repair).await?;
+        }
+        for discrepancy in bought::overcounted(self.ports, published, &snapshot).await? {
+            self.repair(discrepancy).await;
         }
         Ok(())
     }
@@ -376,7 +381,10 @@ fn is_drift(discrepancy: &Discrepancy, now: Timestamp) -> bool {
         Discrepancy::HoldDiffers(order, ..)
         | Discrepancy::Forgotten(order, _)
         | Discrepancy::HeldAndFree(order, _)
-        | Discrepancy::NotSold(order) => order.changed_at.plus_seconds(SETTLED_SECONDS) <= now,
+        | Discrepancy::NotSold(order)
+        | Discrepancy::Overcounted(order, _) => {
+            order.changed_at.plus_seconds(SETTLED_SECONDS) <= now
+        }
         Discrepancy::Overdue(..)
         | Discrepancy::Uncounted(..)
         | Discrepancy::Refund(..)

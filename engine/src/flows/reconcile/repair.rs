@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures_util::stream::{self, StreamExt as _};
 
 use crate::domain::ids::{Epoch, InventoryId};
-use crate::domain::inventory::{RepairReply, RestoreReply};
+use crate::domain::inventory::{RecountReply, RepairReply, RestoreReply};
 use crate::domain::number::OrderNumber;
-use crate::domain::order::Order;
+use crate::domain::order::{Order, OrderState};
 use crate::domain::time::Timestamp;
 use crate::flows::discrepancy::Discrepancy;
 use crate::flows::expire::{Expired, expire};
@@ -33,7 +33,7 @@ pub(super) async fn repair_discrepancies(
     let work: Vec<_> = numbered
         .map(|(index, discrepancy)| async move {
             if let Discrepancy::Uncounted(order, _) = discrepancy {
-                return (index, sell(ports, order).await.map(|()| 0));
+                return (index, sell_if_paid(ports, order).await.map(|()| 0));
             }
             (index, repair_discrepancy(ports, discrepancy, epoch, now).await)
         })
@@ -48,18 +48,27 @@ pub(super) async fn repair_discrepancies(
             sold.push((index, Order::clone(order)));
         }
     }
-    done.extend(count(ports, &sold).await);
+    done.extend(count(ports, &sold, now).await);
     done
 }
 
-/// Counts paid orders, each with its position, in as few transactions as they fit. Returns for each 1
-/// if it is counted now, 0 if it was already.
-async fn count(ports: &impl Ports, sold: &[(usize, Order)]) -> Vec<(usize, Stored<u32>)> {
+/// A paid order that is not settled may not be sold in Redis yet.
+async fn sell_if_paid(ports: &impl Ports, order: &Order) -> Stored<()> {
+    if order.state == OrderState::Paid { sell(ports, order).await } else { Ok(()) }
+}
+
+/// Settles the facts of orders, each with its position, in as few transactions as they fit. Returns for each 1
+/// if it had some, 0 if they were settled already.
+async fn count(
+    ports: &impl Ports,
+    sold: &[(usize, Order)],
+    now: Timestamp,
+) -> Vec<(usize, Stored<u32>)> {
     let orders: Vec<Order> = sold.iter().map(|(_, order)| order.clone()).collect();
     if orders.is_empty() {
         return Vec::new();
     }
-    let failed = match ports.orders().sync(&orders).await {
+    let failed = match ports.orders().sync(&orders, now).await {
         Ok(counted) => {
             let counted: BTreeSet<OrderNumber> = counted.into_iter().collect();
             let is_new = |order: &Order| u32::from(counted.contains(&order.number));
@@ -71,7 +80,7 @@ async fn count(ports: &impl Ports, sold: &[(usize, Order)]) -> Vec<(usize, Store
     for (index, order) in sold {
         let alone = match &failed {
             // One of them is at fault, and must not hold up the others.
-            StoreError::Contract(_) => count_one(ports, order).await,
+            StoreError::Contract(_) => count_one(ports, order, now).await,
             StoreError::Unavailable(_) | StoreError::Unknown(_) | StoreError::Limited(_) => {
                 Err(failed.clone())
             }
@@ -81,8 +90,8 @@ async fn count(ports: &impl Ports, sold: &[(usize, Order)]) -> Vec<(usize, Store
     done
 }
 
-async fn count_one(ports: &impl Ports, order: &Order) -> Stored<u32> {
-    let counted = ports.orders().sync(std::slice::from_ref(order)).await?;
+async fn count_one(ports: &impl Ports, order: &Order, now: Timestamp) -> Stored<u32> {
+    let counted = ports.orders().sync(std::slice::from_ref(order), now).await?;
     Ok(u32::from(!counted.is_empty()))
 }
 
@@ -107,8 +116,8 @@ pub(super) async fn repair_discrepancy(
         }
         Discrepancy::HoldOverdue(at, number, _) => ended(ports, at, *number, now).await,
         Discrepancy::Uncounted(order, _) => {
-            sell(ports, order).await?;
-            count_one(ports, order).await
+            sell_if_paid(ports, order).await?;
+            count_one(ports, order, now).await
         }
         Discrepancy::Refund(order, payment) => {
             match ports.orders().payment(*order, payment).await? {
@@ -133,6 +142,11 @@ pub(super) async fn repair_discrepancy(
                 RestoreReply::Conflict | RestoreReply::NotLoaded => 0,
             })
         }
+        Discrepancy::Overcounted(_, recount) => Ok(match ports.seats().recount(recount).await? {
+            RecountReply::Counted => 1,
+            // The buyer has bought or given back meanwhile: the next run reads it again.
+            RecountReply::Conflict | RecountReply::NotLoaded => 0,
+        }),
         Discrepancy::Leaked(repair) => Ok(match ports.seats().repair(repair).await? {
             RepairReply::Repaired => u32::try_from(repair.leaked.len()).unwrap_or(u32::MAX),
             // Seats of the block were freed meanwhile, or the sale was lost: the next run reads it again.

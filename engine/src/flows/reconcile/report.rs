@@ -60,7 +60,7 @@ impl Report {
             Discrepancy::Uncounted(..) => &mut self.synced,
             Discrepancy::Refund(..) | Discrepancy::OrderRefund(_) => &mut self.refunds,
             Discrepancy::Unclosed(_) => &mut self.closing,
-            Discrepancy::HoldDiffers(..) => &mut self.aligned,
+            Discrepancy::HoldDiffers(..) | Discrepancy::Overcounted(..) => &mut self.aligned,
             Discrepancy::Forgotten(..) | Discrepancy::HeldAndFree(..) => &mut self.restored,
             Discrepancy::NotSold(_) => &mut self.sold,
             Discrepancy::Leaked(_) => &mut self.freed,

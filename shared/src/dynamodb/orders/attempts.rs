@@ -1,7 +1,6 @@
 //! The attempts at paying an order: written under the condition that nobody has changed them, nor the order.
 
-use aws_sdk_dynamodb::types::AttributeValue;
-
+use super::facts::{FACTS_SEEN, facts_seen};
 use super::{Committed, DynamoOrders, Part, must};
 use crate::dynamodb::expressions::{Value, update};
 use crate::dynamodb::items::{attempts_attributes, due, number, order_key, text};
@@ -37,19 +36,14 @@ impl DynamoOrders {
         let mut with: Vec<Value> = attempts_attributes(attempts).collect();
         with.push(("state", text(order.state.as_str())));
         with.extend(version);
-        let counted = if order.synced {
-            with.push(("yes", AttributeValue::Bool(true)));
-            "#synced = :yes"
-        } else {
-            "attribute_not_exists(#synced)"
-        };
+        with.extend(facts_seen(&order.facts));
         let (due, at) = due_of(order);
         with.extend(at);
         let change = update(
             self.orders(),
             order_key(order.number),
             &format!("SET #attempts = :attempts, #attempts_version = :attempts_version{due}"),
-            &format!("#state = :state AND {counted} AND {seen}"),
+            &format!("#state = :state AND {FACTS_SEEN} AND {seen}"),
             with,
         )?;
         Ok(match self.commit(1, vec![(Part::Order, change)]).await? {

@@ -26,6 +26,16 @@ const _: () = assert!(3 + (1 + MAX_ATTENDEE_KEYS) * MAX_SEATS_PER_ORDER <= MAX_T
 const PEOPLE: [&str; MAX_SEATS_PER_ORDER] =
     ["p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7", "p8", "p9"];
 
+/// Why an order gives back what it has claimed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Freed {
+    /// It ended unpaid.
+    Ended,
+    /// Its tickets are refunded: each seat says so from now on, for the comparison, which passes over seats
+    /// that were sold and never returned.
+    Returned,
+}
+
 /// Whether an order names people for the first time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Naming {
@@ -97,17 +107,24 @@ impl DynamoOrders {
     }
 
     /// Everything an order gives back when it ends unpaid, or with the tickets of a refund.
-    pub(super) fn frees_of<'a>(&self, order: &'a Order) -> Stored<Plan<'a>> {
+    pub(super) fn frees_of<'a>(&self, order: &'a Order, freed: Freed) -> Stored<Plan<'a>> {
         let mut plan = Vec::new();
         let owner = || [("order", text(order.number))];
+        let this = || AttributeValue::Ss(vec![order.number.to_string()]);
         for line in &order.lines {
             let legs = || line.legs.iter().map(leg_attribute);
             let remove: Vec<String> = legs().map(|leg| format!("#{leg}")).collect();
             let owned: Vec<String> = legs().map(|leg| format!("#{leg} = :order")).collect();
-            let (remove, owned) = (format!("REMOVE {}", remove.join(", ")), owned.join(" AND "));
+            let (mut remove, owned) =
+                (format!("REMOVE {}", remove.join(", ")), owned.join(" AND "));
+            let mut with: Vec<Value> = owner().to_vec();
+            if freed == Freed::Returned {
+                remove.push_str(" ADD #returned :this");
+                with.push(("this", this()));
+            }
             for ticket in line.live() {
                 let key = seat_key(order, line, ticket.seat);
-                let free = update(&self.db.tables().seats, key, &remove, &owned, owner())?;
+                let free = update(&self.db.tables().seats, key, &remove, &owned, with.clone())?;
                 plan.push((Part::Seat(line, ticket.seat), free));
             }
         }
@@ -212,7 +229,7 @@ pub(super) fn conflicts(
                     conflicts.attendee = Some(*hash);
                 }
             }
-            Part::Order | Part::Payment | Part::Refund | Part::Statistics => {}
+            Part::Order | Part::Payment | Part::Refund | Part::Statistics | Part::Log => {}
         }
     }
     Ok(conflicts)

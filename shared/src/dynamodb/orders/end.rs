@@ -1,6 +1,8 @@
 //! Orders that end unpaid.
 
 use super::attempts::{attempts_seen, due_of};
+use super::claims::Freed;
+use super::facts::{APPEND, appended};
 use super::{Committed, DynamoOrders, Part, failed_item, kinds, must};
 use crate::dynamodb::expressions::{Value, update};
 use crate::dynamodb::items::{number, order_key, text};
@@ -18,17 +20,18 @@ impl DynamoOrders {
             ("pending", text(OrderState::Pending.as_str())),
         ];
         with.extend(version);
+        with.push(appended(end)?);
         let (due, at) = due_of(end);
         with.extend(at);
         let change = update(
             self.orders(),
             order_key(end.number),
-            &format!("SET #state = :state, #changed_ms = :changed{due}"),
+            &format!("SET #state = :state, #changed_ms = :changed, {APPEND}{due}"),
             &format!("#state = :pending AND {seen}"),
             with,
         )?;
         let mut plan = vec![(Part::Order, change)];
-        plan.extend(self.frees_of(end)?);
+        plan.extend(self.frees_of(end, Freed::Ended)?);
         let Committed::Cancelled(reasons) = self.commit(1, plan).await? else {
             return Ok(ChangeReply::Done);
         };

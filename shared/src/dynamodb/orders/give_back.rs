@@ -1,15 +1,16 @@
 //! Refunds of paid orders: tickets that are taken back, and money that goes back in parts.
 
-use aws_sdk_dynamodb::types::{AttributeValue, TransactWriteItem};
+use aws_sdk_dynamodb::types::TransactWriteItem;
 
 use super::attempts::{attempts_seen, due_of};
+use super::claims::Freed;
+use super::facts::{APPEND, appended};
 use super::{Committed, DynamoOrders, Part, Plan, failed_item, kinds, must};
 use crate::dynamodb::expressions::{Value, put_new, update};
 use crate::dynamodb::items::{
-    TICKET_REFUND, item, number, order_key, order_refund_item, order_refund_key, payment_key, text,
+    TICKET_REFUND, number, order_key, order_refund_item, order_refund_key, payment_key, text,
 };
-use crate::dynamodb::tables;
-use engine::domain::order::{Order, OrderState, totals};
+use engine::domain::order::{Order, OrderState};
 use engine::domain::order_refund::{OrderRefund, RefundCounts, RefundPlan};
 use engine::ports::{ChangeReply, StoreError, Stored};
 
@@ -25,8 +26,7 @@ impl DynamoOrders {
             (Part::Payment, self.counted_back(plan)?),
         ];
         if !taken.is_tombstone() {
-            items.extend(self.frees_of(&taken)?);
-            items.extend(self.counted_down(&taken)?);
+            items.extend(self.frees_of(&taken, Freed::Returned)?);
         }
         let Committed::Cancelled(reasons) = self.commit(3, items).await? else {
             return Ok(ChangeReply::Done);
@@ -50,9 +50,10 @@ impl DynamoOrders {
     fn marked(&self, plan: &RefundPlan) -> Stored<TransactWriteItem> {
         let RefundPlan { order, refund, .. } = plan;
         let RefundCounts { made, back } = order.refunds;
-        let mut set = "SET #state = :state, #changed_ms = :changed, #refunds = :made, \
-             #refunds_back = :back"
-            .to_owned();
+        let mut set = format!(
+            "SET #state = :state, #changed_ms = :changed, #refunds = :made, #refunds_back = :back, \
+             {APPEND}"
+        );
         for (line, of_line) in order.lines.iter().enumerate() {
             for (ticket, of_ticket) in of_line.tickets.iter().enumerate() {
                 if of_ticket.refund == Some(refund.key.number) {
@@ -65,15 +66,14 @@ impl DynamoOrders {
         set.push_str(due);
         let (attempts, version) = attempts_seen(&order.attempts);
         let (refunds, before) = refunds_seen(plan.before());
-        let condition =
-            format!("#state = :paid AND #synced = :yes AND {refunds} AND {attempts}");
+        let condition = format!("#state = :paid AND #synced = :yes AND {refunds} AND {attempts}");
         let mut with: Vec<Value> = vec![
             ("state", text(order.state.as_str())),
             ("changed", number(order.changed_at.ms())),
             ("made", number(made)),
             ("back", number(back)),
             ("paid", text(OrderState::Paid.as_str())),
-            ("yes", AttributeValue::Bool(true)),
+            appended(order)?,
         ];
         with.extend(before);
         with.extend(version);
@@ -95,22 +95,6 @@ impl DynamoOrders {
             ("room", number(payment.capture.amount.amount_minor - amount)),
         ];
         update(self.orders(), key, "ADD #back_minor :amount", condition, with)
-    }
-
-    /// Takes the tickets off the statistics that their order was counted in.
-    fn counted_down<'a>(&self, taken: &Order) -> Stored<Plan<'a>> {
-        let mut plan = Vec::new();
-        for ((sale, tier), sum) in totals([taken]) {
-            let sk = tables::counter_key(&tier, taken.number);
-            let key = item([("pk", text(sale)), ("sk", text(sk))]);
-            let with = [
-                ("tickets", number(-i128::from(sum.tickets))),
-                ("revenue", number(-i128::from(sum.revenue_minor))),
-            ];
-            let add = "ADD #tickets :tickets, #revenue_minor :revenue";
-            plan.push((Part::Statistics, update(&self.db.tables().sales, key, add, "", with)?));
-        }
-        Ok(plan)
     }
 
     pub(super) async fn record_order_refund(
@@ -140,10 +124,18 @@ impl DynamoOrders {
             ("state", text(order.state.as_str())),
             ("changed", number(order.changed_at.ms())),
             ("after", number(back)),
+            appended(order)?,
         ];
         with.extend(before);
-        let set = "SET #state = :state, #changed_ms = :changed, #refunds_back = :after";
-        update(self.orders(), order_key(order.number), set, refunds, with)
+        let (due, at) = due_of(order);
+        let (attempts, version) = attempts_seen(&order.attempts);
+        with.extend(version);
+        with.extend(at);
+        let set = format!(
+            "SET #state = :state, #changed_ms = :changed, #refunds_back = :after, {APPEND}{due}"
+        );
+        let condition = format!("{refunds} AND {attempts}");
+        update(self.orders(), order_key(order.number), &set, &condition, with)
     }
 }
 

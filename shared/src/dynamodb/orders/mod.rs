@@ -1,8 +1,8 @@
 //! The orders in DynamoDB: every change of an order is one transaction with the claims it makes or
 //! frees, so that claims and live orders correspond whatever crashes.
 //!
-//! A file for each subject: `create` and `end` of an order, `attempts` at paying it, `settle` of its payments, `give_back` of its tickets, `sync` of the
-//! statistics; `claims` is what an order takes and gives back, `reads` what needs no transaction,
+//! A file for each subject: `create` and `end` of an order, `attempts` at paying it, `settle` of its payments,
+//! `give_back` of its tickets, `sync` of what its facts tell; `claims` is what an order takes and gives back, `reads` what needs no transaction,
 //! `erase` removes the ids of attendees.
 
 mod attempts;
@@ -10,6 +10,7 @@ mod claims;
 mod create;
 mod end;
 mod erase;
+mod facts;
 mod give_back;
 mod reads;
 mod settle;
@@ -20,6 +21,7 @@ use aws_sdk_dynamodb::types::TransactWriteItem;
 pub use self::erase::{Erased, Selection};
 use super::dynamo::Dynamo;
 use super::items::Item;
+use super::log::DynamoLog;
 use super::transaction::{Reason, Transacted};
 use engine::domain::attendee::AttendeeHash;
 use engine::domain::ids::{SaleId, Seat, TierId, UserId};
@@ -29,7 +31,8 @@ use engine::domain::order_refund::{OrderRefund, RefundKey, RefundPlan};
 use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
 use engine::ports::{
-    ChangeReply, Claim, CreateReply, Due, Orders, Page, SettleReply, Settlement, StoreError, Stored,
+    BlockClaims, ChangeReply, CreateReply, Due, Orders, Page, SettleReply, Settlement, StoreError,
+    Stored,
 };
 
 /// The orders of every sale, in DynamoDB.
@@ -48,6 +51,7 @@ enum Part<'a> {
     Buyer,
     Attendee(AttendeeHash),
     Statistics,
+    Log,
 }
 
 /// A transaction, each item with its subject.
@@ -66,6 +70,12 @@ impl DynamoOrders {
     #[must_use]
     pub fn new(db: Dynamo) -> Self {
         Self { db }
+    }
+
+    /// The log that what they tell is settled in.
+    #[must_use]
+    pub fn log(&self) -> DynamoLog {
+        DynamoLog::new(self.db.clone())
     }
 
     /// The name of the table of orders.
@@ -107,6 +117,7 @@ fn kinds(reasons: &[(Part<'_>, Reason)]) -> String {
             Part::Buyer => "buyer".to_owned(),
             Part::Attendee(_) => "attendee".to_owned(),
             Part::Statistics => "statistics".to_owned(),
+            Part::Log => "log".to_owned(),
         };
         match reason {
             Reason::None => None,
@@ -189,8 +200,12 @@ impl Orders for DynamoOrders {
         Self::order_refunds(self, order)
     }
 
-    fn sync(&self, orders: &[Order]) -> impl Future<Output = Stored<Vec<OrderNumber>>> + Send {
-        Self::sync(self, orders)
+    fn sync(
+        &self,
+        orders: &[Order],
+        now: Timestamp,
+    ) -> impl Future<Output = Stored<Vec<OrderNumber>>> + Send {
+        Self::sync(self, orders, now)
     }
 
     fn get(&self, number: OrderNumber) -> impl Future<Output = Stored<Option<Order>>> + Send {
@@ -242,13 +257,13 @@ impl Orders for DynamoOrders {
         Self::due(self, shard, now, most)
     }
 
-    fn claims(
+    fn block_claims(
         &self,
         sale: &SaleId,
         tier: &TierId,
         block: u32,
-    ) -> impl Future<Output = Stored<Vec<Claim>>> + Send {
-        Self::claims(self, sale, tier, block)
+    ) -> impl Future<Output = Stored<BlockClaims>> + Send {
+        Self::block_claims(self, sale, tier, block)
     }
 
     fn statistics(

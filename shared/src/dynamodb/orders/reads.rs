@@ -16,7 +16,7 @@ use engine::domain::order::{Order, PaymentKey, PaymentRecord, TierTotals};
 use engine::domain::order_refund::{OrderRefund, RefundKey};
 use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
-use engine::ports::{Claim, Due, Page, StoreError, Stored};
+use engine::ports::{BlockClaims, Claim, Due, Page, StoreError, Stored};
 
 impl DynamoOrders {
     pub(super) async fn get(&self, number: OrderNumber) -> Stored<Option<Order>> {
@@ -123,23 +123,23 @@ impl DynamoOrders {
         found.iter().map(read_due).collect()
     }
 
-    pub(super) async fn claims(
+    pub(super) async fn block_claims(
         &self,
         sale: &SaleId,
         tier: &TierId,
         block: u32,
-    ) -> Stored<Vec<Claim>> {
+    ) -> Stored<BlockClaims> {
         let query = keyed(
             self.db.client().query().table_name(&self.db.tables().seats),
             "#pk = :block",
             [("block", text(tables::block_key(sale, tier, block)))],
         );
         let items = self.db.query(query.consistent_read(true), usize::MAX).await?;
-        let mut claims = Vec::new();
+        let mut found = BlockClaims::default();
         for item in &items {
-            read_claims(item, &mut claims)?;
+            read_claims(item, &mut found)?;
         }
-        Ok(claims)
+        Ok(found)
     }
 
     pub(super) async fn statistics(&self, sale: &SaleId) -> Stored<Vec<(TierId, TierTotals)>> {
@@ -149,7 +149,8 @@ impl DynamoOrders {
             [("sale", text(sale)), ("counters", text("counter#"))],
         );
         let shards = self.db.query(query.consistent_read(true), usize::MAX).await?;
-        // A refund counts down in the shard of its order: one shard by itself may be below zero.
+        // A refund is taken off in the shard of the batch that it is settled in: one shard by itself may be
+        // below zero.
         let mut sums: BTreeMap<TierId, (i64, MinorUnits)> = BTreeMap::new();
         for shard in &shards {
             let fields = Fields::from_item(shard);
@@ -196,14 +197,18 @@ fn read_due(key: &Item) -> Stored<Due> {
     }
 }
 
-fn read_claims(item: &Item, claims: &mut Vec<Claim>) -> Stored<()> {
+fn read_claims(item: &Item, found: &mut BlockClaims) -> Stored<()> {
     let fields = Fields::from_item(item);
     let seat = Seat(fields.number("sk")?);
     let mut legs: Vec<Leg> =
         item.keys().filter_map(|name| tables::leg_of_attribute(name)).collect();
     legs.sort_unstable();
     for leg in legs {
-        claims.push(Claim { seat, leg, order: fields.text(&leg_attribute(leg))? });
+        found.claims.push(Claim { seat, leg, order: fields.text(&leg_attribute(leg))? });
+    }
+    if item.contains_key("returned") {
+        let orders: BTreeSet<OrderNumber> = fields.text_set("returned")?;
+        found.returned.extend(orders.into_iter().map(|order| (seat, order)));
     }
     Ok(())
 }

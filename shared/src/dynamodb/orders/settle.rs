@@ -4,6 +4,7 @@ use aws_sdk_dynamodb::types::TransactWriteItem;
 
 use super::attempts::{attempts_seen, due_of};
 use super::claims::Naming;
+use super::facts::{APPEND, appended};
 use super::{Committed, DynamoOrders, Part, failed_item, must};
 use crate::dynamodb::expressions::{Value, put_new, update};
 use crate::dynamodb::items::{
@@ -39,7 +40,10 @@ impl DynamoOrders {
                 must(order, order.state == OrderState::RefundDue, "is refunded in another state")?;
                 plan.push((Part::Order, self.settled(order, payment, ended)?));
             }
-            Settlement::RefundOnly => {}
+            Settlement::RefundOnly(Some(order)) => {
+                plan.push((Part::Order, self.told(order, order.state)?));
+            }
+            Settlement::RefundOnly(None) => {}
         }
         let leading = plan.len().min(2);
         let Committed::Cancelled(reasons) = self.commit(leading, plan).await? else {
@@ -80,9 +84,10 @@ impl DynamoOrders {
         must(order, order.payment.is_some(), "is settled without a payment")?;
         let key = &payment.capture.key;
         let [one, other] = from.map(|state| text(state.as_str()));
-        let mut expression = "SET #state = :state, #changed_ms = :changed, \
+        let mut expression = format!(
+            "SET #state = :state, #changed_ms = :changed, {APPEND}, \
              #payment_provider = :provider, #payment_id = :payment"
-            .to_owned();
+        );
         let mut with: Vec<Value> = vec![
             ("state", text(order.state.as_str())),
             ("changed", number(order.changed_at.ms())),
@@ -90,6 +95,7 @@ impl DynamoOrders {
             ("payment", text(&key.payment)),
             ("one", one),
             ("other", other),
+            appended(order)?,
         ];
         if let Some(attempt) = order.attempts.paid {
             expression.push_str(", #paid_attempt = :attempt");
@@ -146,21 +152,26 @@ impl DynamoOrders {
         update(self.orders(), key, &expression, &condition, with)
     }
 
-    /// Writes into an order that the money of its own payment is back.
+    /// Writes into an order that money is back. One whose own payment it is has waited for it.
     fn refunded(&self, order: &Order, payment: &PaymentRecord) -> Stored<TransactWriteItem> {
-        must(order, order.state == OrderState::Refunded, "is refunded in another state")?;
-        let key = &payment.capture.key;
-        must(order, order.payment.as_ref() == Some(key), "is refunded by another payment")?;
-        let condition =
-            "#state = :refund_due AND #payment_provider = :provider AND #payment_id = :payment";
-        let with = [
+        if order.payment.as_ref() == Some(&payment.capture.key) {
+            must(order, order.state == OrderState::Refunded, "is refunded in another state")?;
+            return self.told(order, OrderState::RefundDue);
+        }
+        self.told(order, order.state)
+    }
+
+    /// Writes the last fact of an order, the state that it has then, and when it is due.
+    fn told(&self, order: &Order, before: OrderState) -> Stored<TransactWriteItem> {
+        let (due, at) = due_of(order);
+        let mut with: Vec<Value> = vec![
             ("state", text(order.state.as_str())),
             ("changed", number(order.changed_at.ms())),
-            ("refund_due", text(OrderState::RefundDue.as_str())),
-            ("provider", text(&key.provider)),
-            ("payment", text(&key.payment)),
+            ("before", text(before.as_str())),
+            appended(order)?,
         ];
-        let set = "SET #state = :state, #changed_ms = :changed";
-        update(self.orders(), order_key(order.number), set, condition, with)
+        with.extend(at);
+        let set = format!("SET #state = :state, #changed_ms = :changed, {APPEND}{due}");
+        update(self.orders(), order_key(order.number), &set, "#state = :before", with)
     }
 }

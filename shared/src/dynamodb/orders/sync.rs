@@ -1,95 +1,136 @@
-//! Statistics: paid orders are counted once, many in one transaction.
+//! Settling: what orders tell is counted and appended to the log, many orders in one transaction.
 
-use std::collections::BTreeSet;
-
-use aws_sdk_dynamodb::types::AttributeValue;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::attempts::{attempts_seen, due_of};
+use super::facts::{FACTS_SEEN, facts_seen};
 use super::{Committed, DynamoOrders, Part, Plan, must};
 use crate::dynamodb::expressions::{Value, update};
 use crate::dynamodb::items::{item, number, order_key, text};
 use crate::dynamodb::tables;
 use crate::dynamodb::transaction::Reason;
+use engine::domain::log::{LogShard, records};
 use engine::domain::number::OrderNumber;
-use engine::domain::order::{Order, OrderState, totals};
+use engine::domain::order::{Order, changes};
 use engine::domain::requested::MAX_LINES_PER_ORDER;
-use engine::ports::{MAX_TRANSACTION_ITEMS, Stored};
+use engine::domain::time::Timestamp;
+use engine::ports::{MAX_TRANSACTION_ITEMS, StoreError, Stored};
 
-// The largest order fits a batch: itself, and a counter for each line.
-const _: () = assert!(MAX_LINES_PER_ORDER < MAX_TRANSACTION_ITEMS);
+// The largest order fits a batch: itself, a counter for each line, and a record of the log.
+const _: () = assert!(2 + MAX_LINES_PER_ORDER <= MAX_TRANSACTION_ITEMS);
+
+/// Most transactions that one batch is tried in while others append to its shard of the log. Each that
+/// fails has seen another one succeed.
+const MAX_APPENDS: usize = 32;
 
 /// The outcome of a batch.
 enum Synced {
-    /// Its orders are counted.
+    /// Its orders are settled.
     All,
-    /// None is counted: these are counted already or not paid any more.
-    Over(BTreeSet<OrderNumber>),
+    /// None is settled: these are settled already, or have changed since they were read.
+    Over(Vec<OrderNumber>),
+    /// None is settled: another batch was appended to the log first.
+    Behind,
 }
 
 impl DynamoOrders {
-    pub(super) async fn sync(&self, orders: &[Order]) -> Stored<Vec<OrderNumber>> {
-        let mut seen = BTreeSet::new();
-        let due = |order: &&Order| order.state == OrderState::Paid && !order.synced;
-        let orders: Vec<&Order> =
-            orders.iter().filter(due).filter(|order| seen.insert(order.number)).collect();
-        let mut counted = Vec::new();
-        for mut batch in batches(&orders) {
-            // Every round leaves out at least one order, so this ends.
-            while let Synced::Over(over) = self.sync_batch(&batch).await? {
-                must(batch[0], !over.is_empty(), "stood in the way of its batch without a reason")?;
-                batch.retain(|order| !over.contains(&order.number));
-            }
-            counted.extend(batch.iter().map(|order| order.number));
+    pub(super) async fn sync(&self, orders: &[Order], now: Timestamp) -> Stored<Vec<OrderNumber>> {
+        let mut by_shard: BTreeMap<LogShard, BTreeMap<OrderNumber, &Order>> = BTreeMap::new();
+        for order in orders.iter().filter(|order| !order.facts.are_settled()) {
+            let of_shard = by_shard.entry(LogShard::of(order.number)).or_default();
+            of_shard.entry(order.number).or_insert(order);
         }
-        Ok(counted)
+        let mut settled = BTreeSet::new();
+        for (shard, orders) in by_shard {
+            let orders: Vec<&Order> = orders.into_values().collect();
+            for batch in batches(&orders) {
+                settled.extend(self.settle_batch(shard, batch, now).await?);
+            }
+        }
+        // Each once, in the order in which they were given.
+        Ok(orders
+            .iter()
+            .map(|order| order.number)
+            .filter(|number| settled.remove(number))
+            .collect())
     }
 
-    /// Adds a batch to the statistics, all of its orders or none. It touches no seat: those are
-    /// claimed and freed by the transactions of other orders at the same time, on other legs, and
-    /// would stand in their way.
-    async fn sync_batch(&self, batch: &[&Order]) -> Stored<Synced> {
+    /// Settles a batch, without those that are settled already; which these were not.
+    async fn settle_batch(
+        &self,
+        shard: LogShard,
+        mut batch: Vec<&Order>,
+        now: Timestamp,
+    ) -> Stored<Vec<OrderNumber>> {
+        for _ in 0..MAX_APPENDS {
+            let Some(first) = batch.first().copied() else { return Ok(Vec::new()) };
+            match self.sync_batch(shard, &batch, now).await? {
+                Synced::All => return Ok(batch.iter().map(|order| order.number).collect()),
+                Synced::Over(over) => {
+                    let why = "stood in the way of its batch without a reason";
+                    must(first, !over.is_empty(), why)?;
+                    batch.retain(|order| !over.contains(&order.number));
+                }
+                Synced::Behind => {}
+            }
+        }
+        Err(StoreError::Unavailable(format!("shard {} of the log is busy", shard.get())))
+    }
+
+    /// Settles a batch, all of its orders or none. It touches no seat: those are claimed and freed by the
+    /// transactions of other orders at the same time, on other legs, and would stand in their way.
+    async fn sync_batch(
+        &self,
+        shard: LogShard,
+        batch: &[&Order],
+        now: Timestamp,
+    ) -> Stored<Synced> {
         let Some(first) = batch.first() else { return Ok(Synced::All) };
         let mut plan: Plan<'_> = Vec::new();
         for order in batch {
-            // One with an open attempt stays due until that is closed.
-            let counted = Order { synced: true, ..Order::clone(order) };
-            let (due, at) = due_of(&counted);
+            // One with an open attempt stays due until that is closed, and a pending one until its deadline.
+            let settled = Order { facts: order.facts.all_settled(), ..Order::clone(order) };
+            let (due, at) = due_of(&settled);
             let (seen, version) = attempts_seen(&order.attempts);
-            let mut with: Vec<Value> = vec![
-                ("paid", text(OrderState::Paid.as_str())),
-                ("yes", AttributeValue::Bool(true)),
-            ];
+            let mut with: Vec<Value> = vec![("all", number(order.facts.count()))];
+            with.extend(facts_seen(&order.facts));
             with.extend(version);
             with.extend(at);
             let mark = update(
                 self.orders(),
                 order_key(order.number),
-                &format!("SET #synced = :yes{due}"),
-                &format!("#state = :paid AND attribute_not_exists(#synced) AND {seen}"),
+                &format!("SET #settled = :all{due}"),
+                &format!("{FACTS_SEEN} AND {seen}"),
                 with,
             )?;
             plan.push((Part::Order, mark));
         }
-        for ((sale, tier), sum) in totals(batch.iter().copied()) {
+        for ((sale, tier), sum) in changes(batch.iter().copied()) {
             let key =
                 item([("pk", text(sale)), ("sk", text(tables::counter_key(&tier, first.number)))]);
             let with = [("tickets", number(sum.tickets)), ("revenue", number(sum.revenue_minor))];
             let add = "ADD #tickets :tickets, #revenue_minor :revenue";
             plan.push((Part::Statistics, update(&self.db.tables().sales, key, add, "", with)?));
         }
+        let appended = self.log().append(shard, &records(batch.iter().copied(), now)).await?;
+        plan.extend(appended.into_iter().map(|record| (Part::Log, record)));
         let Committed::Cancelled(reasons) = self.commit(batch.len(), plan).await? else {
             return Ok(Synced::All);
         };
-        let over = |(order, (_, reason)): (&&Order, &(Part<'_>, Reason))| {
-            matches!(reason, Reason::ConditionalCheckFailed(_)).then_some(order.number)
+        let is_failed =
+            |(_, reason): &&(Part<'_>, Reason)| matches!(reason, Reason::ConditionalCheckFailed(_));
+        let over = |(order, failed): (&&Order, &(Part<'_>, Reason))| {
+            is_failed(&failed).then_some(order.number)
         };
-        Ok(Synced::Over(batch.iter().zip(&reasons).filter_map(over).collect()))
+        let over: Vec<OrderNumber> = batch.iter().zip(&reasons).filter_map(over).collect();
+        let is_behind = reasons.iter().filter(is_failed).any(|(part, _)| matches!(part, Part::Log));
+        Ok(if over.is_empty() && is_behind { Synced::Behind } else { Synced::Over(over) })
     }
 }
 
-/// Most items that an order can add to a batch: itself, and a counter for each line.
+/// Most items that an order can add to a batch: itself, a counter for each line, and a record of the log.
 fn weight(order: &Order) -> usize {
-    1 + order.lines.len()
+    2 + order.lines.len()
 }
 
 /// Cuts orders into batches that each fit one transaction.

@@ -18,6 +18,7 @@ use super::trade::{
 };
 use crate::providers::account::{Account, Answer, Effect};
 use crate::providers::limit::{Limits, Operation};
+use crate::providers::rotation::Rotation;
 use crate::providers::rsa::{SigningKey, Unsigned, VerifyingKey};
 use crate::providers::{EventDefect, SignatureDefect, beijing};
 use crate::runtime::connections::Https;
@@ -51,6 +52,8 @@ const ABSENT: &str = "ACQ.TRADE_NOT_EXIST";
 /// Source: <https://opendocs.alipay.com/open/ce0b4954_alipay.trade.close>
 const NOT_WAITING: [&str; 3] =
     ["ACQ.TRADE_STATUS_ERROR", "ACQ.REASON_TRADE_STATUS_INVALID", "ACQ.REASON_ILLEGAL_STATUS"];
+/// The code of a request whose signature does not fit.
+const UNSIGNED: &str = "isv.invalid-signature";
 const NOT_CNY: &str = "Alipay's gateway in China takes CNY only";
 
 /// The gateway, for one account.
@@ -59,11 +62,12 @@ pub(super) struct Api {
     account: Account,
     shop: Shop,
     seller_id: String,
-    key: SigningKey,
+    own_keys: Rotation<SigningKey>,
     keys: Vec<VerifyingKey>,
 }
 
 /// One call: what it asks for, and what it means.
+#[derive(Clone, Copy)]
 struct Call<'a> {
     operation: Operation,
     effect: Effect,
@@ -84,10 +88,12 @@ impl Api {
         https: Https,
         limits: &Limits,
     ) -> Self {
-        let AlipayMerchant { shop, seller_id, private_key, public_keys } = merchant;
+        let AlipayMerchant { shop, seller_id, private_key, next_private_key, public_keys } =
+            merchant;
+        let own_keys = Rotation::new(private_key, next_private_key);
         let url = shop.url.as_deref().unwrap_or(URL);
         let account = Account::unsigned(name, url, MAX_ANSWER_BYTES, https, limits);
-        Self { account, shop, seller_id, key: private_key, keys: public_keys }
+        Self { account, shop, seller_id, own_keys, keys: public_keys }
     }
 
     pub(super) fn provider(&self) -> &ProviderId {
@@ -168,7 +174,8 @@ impl Api {
             return_url: attempt.choice.return_url.as_ref().map(ReturnUrl::as_str),
             business: &self.business(&parameters)?,
         };
-        let query = signed.signed(&self.key).map_err(|error| self.unsigned(error))?;
+        let key = self.own_keys.key(self.own_keys.turn());
+        let query = signed.signed(key).map_err(|error| self.unsigned(error))?;
         Ok(PaymentStep::Page(format!("{}?{query}", self.account.url)))
     }
 
@@ -304,8 +311,33 @@ impl Api {
     }
 
     /// Signs and makes a request, and reads its answer: a success, or a failure that Alipay has decided on.
+    ///
+    /// A request whose signature is refused was not looked at: it is signed with the app's other key, if there is
+    /// one.
     async fn call<T: DeserializeOwned>(
         &self,
+        call: Call<'_>,
+        parameters: &(impl Serialize + Sync),
+    ) -> Stored<Result<T, Failure>> {
+        let turn = self.own_keys.turn();
+        let read = self.call_with(self.own_keys.key(turn), call, parameters).await?;
+        let is_refused = read.as_ref().err().is_some_and(|refused| refused.sub_code() == UNSIGNED);
+        let other = if is_refused { self.own_keys.after(turn) } else { None };
+        let read = match other {
+            Some(other) => self.call_with(self.own_keys.key(other), call, parameters).await?,
+            None => read,
+        };
+        let Err(failure) = &read else { return Ok(read) };
+        match failure.meaning() {
+            Meaning::Unknown => Err(call.effect.lost(self.said(&failure.text()))),
+            Meaning::NotLetIn => Err(StoreError::Unavailable(self.said(&failure.text()))),
+            Meaning::Refused => Ok(read),
+        }
+    }
+
+    async fn call_with<T: DeserializeOwned>(
+        &self,
+        key: &SigningKey,
         call: Call<'_>,
         parameters: &(impl Serialize + Sync),
     ) -> Stored<Result<T, Failure>> {
@@ -318,7 +350,7 @@ impl Api {
             return_url: None,
             business: &self.business(parameters)?,
         };
-        let form = request.signed(&self.key).map_err(|error| self.unsigned(error))?;
+        let form = request.signed(key).map_err(|error| self.unsigned(error))?;
         let head = http::Request::builder()
             .method(Method::POST)
             .uri(&self.account.url)
@@ -329,14 +361,7 @@ impl Api {
         }
         let value = response::verified(&answer.body, method, &self.keys);
         let value = value.map_err(|error| effect.lost(self.said(&error.to_string())))?;
-        let read: Result<T, Failure> =
-            response::read(value).map_err(|error| self.contract(&error.to_string()))?;
-        let Err(failure) = &read else { return Ok(read) };
-        match failure.meaning() {
-            Meaning::Unknown => Err(effect.lost(self.said(&failure.text()))),
-            Meaning::NotLetIn => Err(StoreError::Unavailable(self.said(&failure.text()))),
-            Meaning::Refused => Ok(read),
-        }
+        response::read(value).map_err(|error| self.contract(&error.to_string()))
     }
 
     fn business(&self, parameters: &impl Serialize) -> Stored<String> {

@@ -11,10 +11,13 @@ use futures_util::future::BoxFuture;
 use http::HeaderMap;
 
 use self::api::Api;
+use self::response::Failure;
+use self::trade::Trade;
 use super::beijing::yuan;
 use super::{EventDefect, PaymentProvider, SignatureDefect, VerifiedCallback};
 use crate::http::checks::MAX_BODY_BYTES;
 use crate::providers::limit::Limits;
+use crate::providers::rsa::VerifyingKey;
 use crate::runtime::connections::Https;
 use crate::runtime::merchants::AlipayMerchant;
 use engine::domain::attempt::{Attempt, CloseReply, Offer, PaymentMethod, StartReply};
@@ -46,6 +49,22 @@ impl Alipay {
     ) -> Self {
         Self(Api::new(name, merchant, https, limits))
     }
+}
+
+/// The capture that an answer to a query reports, which one of these keys must have signed.
+///
+/// # Errors
+/// Returns an [`EventDefect`] if it is no answer that was signed, a failure, or a capture that does not say enough.
+pub fn queried(
+    body: &[u8],
+    keys: &[VerifyingKey],
+    provider: &ProviderId,
+) -> Result<Option<Capture>, EventDefect> {
+    let value = response::verified(body, "alipay.trade.query", keys)
+        .map_err(|unbelieved| EventDefect(unbelieved.to_string()))?;
+    let read: Result<Trade, Failure> =
+        response::read(value).map_err(|error| EventDefect(error.to_string()))?;
+    read.map_err(|failure| EventDefect(failure.text()))?.capture(provider)
 }
 
 impl PaymentProvider for Alipay {

@@ -281,7 +281,7 @@ mod tests {
             changed_at: now,
             payment: None,
             attempts: Attempts::default(),
-            synced: false,
+            facts: engine::domain::fact::Facts::default(),
             refunds: engine::domain::order_refund::RefundCounts::default(),
         }
     }

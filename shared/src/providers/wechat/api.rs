@@ -17,7 +17,8 @@ use super::signature::{self, PlatformKeys, Signer};
 use super::transaction::{CURRENCY, Close, NativeOrder, NativeReply, Payee, Transaction};
 use crate::providers::account::{Account, Answer, Effect, escaped};
 use crate::providers::limit::{Limits, Operation};
-use crate::providers::rsa::Unsigned;
+use crate::providers::rotation::Rotation;
+use crate::providers::rsa::{SigningKey, Unsigned};
 use crate::providers::{EventDefect, SignatureDefect};
 use crate::runtime::connections::Https;
 use crate::runtime::merchants::{Shop, WechatMerchant};
@@ -52,7 +53,8 @@ const AGENT: &str = "onsale";
 pub(super) struct Api {
     account: Account,
     shop: Shop,
-    signer: Signer,
+    merchant_id: String,
+    signers: Rotation<Signer>,
     keys: PlatformKeys,
     api_v3_keys: Vec<ApiV3Key>,
 }
@@ -85,13 +87,27 @@ impl Api {
         https: Https,
         limits: &Limits,
     ) -> Self {
-        let WechatMerchant { shop, merchant_id, serial, private_key, public_keys, api_v3_keys } =
-            merchant;
+        let WechatMerchant {
+            shop,
+            merchant_id,
+            serial,
+            private_key,
+            next,
+            public_keys,
+            api_v3_keys,
+        } = merchant;
+        let signer = |serial: String, key: SigningKey| Signer {
+            merchant_id: merchant_id.clone(),
+            serial,
+            key,
+        };
+        let next = next.map(|(serial, key)| signer(serial, key));
         let url = shop.url.as_deref().unwrap_or(URL);
         Self {
             account: Account::unsigned(name, url, MAX_ANSWER_BYTES, https, limits),
             shop,
-            signer: Signer { merchant_id, serial, key: private_key },
+            signers: Rotation::new(signer(serial, private_key), next),
+            merchant_id,
             keys: PlatformKeys::new(public_keys, tolerance_seconds),
             api_v3_keys,
         }
@@ -150,7 +166,7 @@ impl Api {
     /// (<https://developers.weixin.qq.com/community/pay/doc/00048a1efdc23011142d839d351800>)
     pub(super) async fn close(&self, key: AttemptKey) -> Stored<CloseReply> {
         let target = format!("/v3/pay/transactions/out-trade-no/{key}/close");
-        let close = Close { mchid: &self.signer.merchant_id };
+        let close = Close { mchid: &self.merchant_id };
         let answer = self.post(Operation::ClosePayment, &target, &close).await?;
         // 202 is `USER_PAYING`.
         let is_told = answer.status.is_success() || is_refusal(answer.status);
@@ -200,19 +216,14 @@ impl Api {
         self.refunded(&answer, Effect::Write, asked)
     }
 
-    fn refunded(
-        &self,
-        answer: &Answer,
-        effect: Effect,
-        asked: &Asked<'_>,
-    ) -> Stored<RefundReply> {
+    fn refunded(&self, answer: &Answer, effect: Effect, asked: &Asked<'_>) -> Stored<RefundReply> {
         let refund: Refund = self.account.read(answer, effect, words)?;
         refund.reply(asked).map_err(|defect| StoreError::Contract(self.said(defect)))
     }
 
     /// The transaction of an attempt; `None` if WeChat Pay knows none.
     async fn query(&self, key: AttemptKey) -> Stored<Option<Transaction>> {
-        let mchid = escaped(&self.signer.merchant_id);
+        let mchid = escaped(&self.merchant_id);
         let target = format!("/v3/pay/transactions/out-trade-no/{key}?mchid={mchid}");
         let answer = self.get(Operation::ReadPayment, &target).await?;
         if is_absent(&answer) {
@@ -231,7 +242,7 @@ impl Api {
     }
 
     fn payee(&self) -> Payee<'_> {
-        let (merchant_id, app_id) = (&self.signer.merchant_id, &self.shop.app_id);
+        let (merchant_id, app_id) = (&self.merchant_id, &self.shop.app_id);
         Payee { provider: self.provider(), merchant_id, app_id }
     }
 
@@ -253,16 +264,28 @@ impl Api {
     }
 
     /// Signs and makes a request, and checks the signature of an answer that is a success.
+    ///
+    /// A request whose signature is refused was not looked at: it is signed with the merchant's other key, if there
+    /// is one.
     async fn ask(&self, question: Question<'_>) -> Stored<Answer> {
+        let turn = self.signers.turn();
+        let answer = self.ask_with(self.signers.key(turn), &question).await?;
+        if answer.status != StatusCode::UNAUTHORIZED {
+            return Ok(answer);
+        }
+        let Some(other) = self.signers.after(turn) else { return Ok(answer) };
+        self.ask_with(self.signers.key(other), &question).await
+    }
+
+    async fn ask_with(&self, signer: &Signer, question: &Question<'_>) -> Stored<Answer> {
         let Question { operation, effect, method, target, body } = question;
         let unsigned = |error: Unsigned| StoreError::Unavailable(self.said(&error.to_string()));
         let nonce = signature::nonce().map_err(unsigned)?;
-        let authorization = self
-            .signer
-            .authorization(method.as_str(), target, &nonce, Timestamp::now(), &body)
+        let authorization = signer
+            .authorization(method.as_str(), target, &nonce, Timestamp::now(), body)
             .map_err(unsigned)?;
         let head = Request::builder()
-            .method(method)
+            .method(method.clone())
             .uri(format!("{}{target}", self.account.url))
             .header(ACCEPT, "application/json")
             .header(CONTENT_TYPE, "application/json")
@@ -272,7 +295,7 @@ impl Api {
             Some(id) => head.header("wechatpay-serial", id),
             None => head,
         };
-        let answer = self.account.ask(operation, head, body.into(), effect).await?;
+        let answer = self.account.ask(*operation, head, body.clone().into(), *effect).await?;
         if answer.status.is_success() {
             let verified = self.keys.verify(&answer.headers, &answer.body, Timestamp::now());
             verified.map_err(|defect| {

@@ -11,6 +11,7 @@ use futures_util::future::BoxFuture;
 use http::HeaderMap;
 
 use self::api::Api;
+use self::transaction::{Payee, Transaction};
 use super::beijing::yuan;
 use super::{EventDefect, PaymentProvider, SignatureDefect, VerifiedCallback};
 use crate::http::checks::MAX_BODY_BYTES;
@@ -43,6 +44,23 @@ impl Wechat {
     ) -> Self {
         Self(Api::new(name, merchant, tolerance_seconds, https, limits))
     }
+}
+
+/// The capture that a transaction reports, as the answer to a query has it: a merchant's own, or nobody's. The
+/// answer's signature is checked before.
+///
+/// # Errors
+/// Returns an [`EventDefect`] if it is no transaction, another merchant's or app's, or a capture that does not say
+/// enough.
+pub fn queried(
+    json: &[u8],
+    provider: &ProviderId,
+    merchant_id: &str,
+    app_id: &str,
+) -> Result<Option<Capture>, EventDefect> {
+    let transaction: Transaction =
+        serde_json::from_slice(json).map_err(|error| EventDefect(error.to_string()))?;
+    transaction.capture(Payee { provider, merchant_id, app_id })
 }
 
 impl PaymentProvider for Wechat {

@@ -154,7 +154,7 @@ impl<T: Orders> Orders for Counted<T> {
                 tickets(order, Metric::PaidTickets);
             }
             (SettleReply::Conflict, _) => count(None, Metric::VersionConflicts, 1),
-            (SettleReply::Settled, Settlement::PayTooLate(_) | Settlement::RefundOnly)
+            (SettleReply::Settled, Settlement::PayTooLate(_) | Settlement::RefundOnly(_))
             | (SettleReply::Known(_) | SettleReply::Gone, _) => {}
         }
         Ok(reply)

@@ -1,6 +1,7 @@
 //! The targets, one a file.
 
 mod admission_token;
+mod alipay_message;
 mod challenge_answer;
 mod gtfs_feed;
 mod hold_record;
@@ -15,8 +16,10 @@ mod sale_file;
 mod script_reply;
 mod seating_plan;
 mod train_tables;
+mod wechat_message;
 
 pub(crate) use admission_token::ADMISSION_TOKEN;
+pub(crate) use alipay_message::ALIPAY_MESSAGE;
 pub(crate) use challenge_answer::CHALLENGE_ANSWER;
 pub(crate) use gtfs_feed::GTFS_FEED;
 pub(crate) use hold_record::HOLD_RECORD;
@@ -31,3 +34,4 @@ pub(crate) use sale_file::SALE_FILE;
 pub(crate) use script_reply::SCRIPT_REPLY;
 pub(crate) use seating_plan::SEATING_PLAN;
 pub(crate) use train_tables::TRAIN_TABLES;
+pub(crate) use wechat_message::WECHAT_MESSAGE;

@@ -159,7 +159,11 @@ fn ways_out(stack: &Stack) -> Vec<String> {
         for statement in endpoint["PolicyDocument"]["Statement"].as_array().into_iter().flatten() {
             let actions = list(&statement["Action"]);
             let stage = format!("{}-onsale-*", stack.parameters["Stage"]);
-            let is_ours = list(&statement["Resource"]).iter().all(|arn| arn.ends_with(&stage));
+            let merchants = &stack.parameters["MerchantsSecretArn"];
+            let is_ours = |arn: &String| {
+                arn.ends_with(&stage) || (name == "SecretsEndpoint" && arn == merchants)
+            };
+            let is_ours = list(&statement["Resource"]).iter().all(is_ours);
             let account = json!({ "StringEquals": { "aws:PrincipalAccount": "000000000000" } });
             faults.extend(unless(
                 name,
@@ -171,7 +175,8 @@ fn ways_out(stack: &Stack) -> Vec<String> {
             ));
         }
     }
-    let made = if stack.parameters["VpcId"].is_empty() { 2 } else { 0 };
+    let secrets = usize::from(!stack.parameters["MerchantsSecretArn"].is_empty());
+    let made = if stack.parameters["VpcId"].is_empty() { 2 + secrets } else { 0 };
     let endpoints = stack.all("AWS::EC2::VPCEndpoint").count();
     faults.extend(unless("endpoints", [(endpoints == made, "there are others")]));
     faults

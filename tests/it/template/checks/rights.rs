@@ -67,7 +67,64 @@ pub(super) const CHECKS: &[Check] = &[
             ),
         ],
     },
+    Check {
+        rule: "who speaks to WeChat Pay and Alipay reads their keys, and nobody else",
+        faults: merchants,
+        with: &[("MerchantsSecretArn", MERCHANTS)],
+        mistakes: &[
+            edit("  RefundRole:", "secretsmanager:GetSecretValue", "secretsmanager:ListSecrets"),
+            edit("  RefundFunction:", "ONSALE_MERCHANTS_SECRET", "ONSALE_MERCHANTS"),
+            edit(
+                "  PayCallbackRole:",
+                "Resource: !Ref MerchantsSecretArn",
+                "Resource: !Ref PaymentSecret",
+            ),
+            edit(
+                "  OrdersRole:",
+                "Resource: !GetAtt OrdersLogs.Arn }\n",
+                "Resource: !GetAtt OrdersLogs.Arn }\n              - { Effect: Allow, Action: secretsmanager:GetSecretValue, Resource: !Ref MerchantsSecretArn }\n",
+            ),
+        ],
+    },
 ];
+
+/// A secret with accounts at WeChat Pay and Alipay.
+const MERCHANTS: &str = "arn:aws:secretsmanager:eu-central-1:000000000000:secret:merchants";
+/// The functions that speak to providers, or believe what those send.
+const KNOW_MERCHANTS: [&str; 5] =
+    ["start-payment", "close-payments", "refund", "pay-callback", "take-callback"];
+
+/// The one secret that a function reads by itself, if there is one, is told to it and allowed.
+fn merchants(stack: &Stack) -> Vec<String> {
+    let arn = &stack.parameters["MerchantsSecretArn"];
+    let mut faults = Vec::new();
+    for (binary, _, function) in stack.functions() {
+        let Some((_, role)) = stack.behind(&function["Role"]) else { continue };
+        let policies = role["Policies"].as_array().into_iter().flatten();
+        let statements =
+            policies.flat_map(|policy| policy["PolicyDocument"]["Statement"].as_array().unwrap());
+        let of_secrets: BTreeSet<(Vec<String>, Vec<String>)> = statements
+            .map(|statement| (list(&statement["Action"]), list(&statement["Resource"])))
+            .filter(|(actions, _)| actions.iter().any(|one| one.starts_with("secretsmanager:")))
+            .collect();
+        let knows = !arn.is_empty() && KNOW_MERCHANTS.contains(&binary);
+        let right = (vec!["secretsmanager:GetSecretValue".to_owned()], vec![arn.clone()]);
+        let allowed: BTreeSet<_> = knows.then_some(right).into_iter().collect();
+        let variables = &function["Environment"]["Variables"];
+        let told = if knows { arn.as_str() } else { "" };
+        faults.extend(unless(
+            binary,
+            [
+                (of_secrets == allowed, "reads other secrets than it must"),
+                (
+                    variables["ONSALE_MERCHANTS_SECRET"].as_str().unwrap_or_default() == told,
+                    "is told of another secret",
+                ),
+            ],
+        ));
+    }
+    faults
+}
 
 fn roles(stack: &Stack) -> Vec<String> {
     let mut faults = Vec::new();

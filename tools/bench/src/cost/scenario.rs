@@ -134,6 +134,7 @@ async fn load_test(engine: &Engine, options: &Options) -> Result<Scenario, Failu
         ledger: None,
         progress: false,
         callback_repeats: CallbackRepeats::default(),
+        pages: None,
         grace: engine.endpoints().grace(),
         endpoints: Some(engine.endpoints().clone()),
         rehearsal: None,

@@ -361,14 +361,7 @@ async fn sells(
     for (wish, record) in held(rig, crowd, state, calls).await? {
         let Hold { inventory, epoch, order, user, .. } = wish;
         let lines = record.lines;
-        acts.push(Act::Sell(Box::new(Sell {
-            inventory,
-            epoch,
-            order,
-            user,
-            lines,
-            freed: None,
-        })));
+        acts.push(Act::Sell(Box::new(Sell { inventory, epoch, order, user, lines, freed: None })));
     }
     Ok(acts)
 }

@@ -215,6 +215,7 @@ pub async fn run(options: &Options) -> Result<Outcome, Error> {
         ledger: Some(ledger.clone()),
         progress: options.progress,
         callback_repeats: crate::CallbackRepeats::default(),
+        pages: None,
         grace: engine.endpoints().grace(),
         endpoints: Some(engine.endpoints().clone()),
         rehearsal: None,

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use engine::domain::archive::Lifecycle;
 use engine::domain::attendee::AttendeeHash;
+use engine::domain::fact::FactKind;
 use engine::domain::ids::{Legs, SaleId, Seat, TierId, UserId};
 use engine::domain::inventory::SeatLeg;
 use engine::domain::money::{MinorUnits, Money};
@@ -28,6 +29,8 @@ pub struct Facts {
     pub payments: Vec<PaymentFact>,
     /// Orders of sales that are not audited.
     pub elsewhere: HashSet<OrderNumber>,
+    /// The positions of each shard of the log that have a record.
+    pub log_positions: BTreeMap<u8, BTreeSet<u64>>,
     /// Number of records that were read.
     pub records: u64,
     /// What the engine acknowledged and providers captured, if a ledger was kept.
@@ -69,6 +72,8 @@ pub struct SaleFacts {
     pub counters: BTreeMap<TierId, CounterFact>,
     /// State of the sale in Redis.
     pub redis: RedisFacts,
+    /// What the log says of each of its orders, with the facts' numbers, in the order of the log.
+    pub log: BTreeMap<OrderNumber, Vec<(u32, ToldFact)>>,
     /// What was found of its waiting room, if it has one.
     pub room: Option<RoomFacts>,
 }
@@ -88,6 +93,7 @@ impl SaleFacts {
             counts: BTreeMap::new(),
             counters: BTreeMap::new(),
             redis: RedisFacts::default(),
+            log: BTreeMap::new(),
             room: None,
         }
     }
@@ -134,11 +140,43 @@ pub struct OrderFact {
     pub due_ms: Option<i64>,
     /// The payment that decided it.
     pub payment: Option<PaymentKey>,
-    /// True if it is counted in the statistics.
-    pub synced: bool,
+    /// What it tells, in order.
+    pub told: Vec<ToldFact>,
+    /// How much of that is settled.
+    pub settled: u32,
+}
+
+/// What an order tells, or the log of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToldFact {
+    /// What happened.
+    pub kind: FactKind,
+    /// When.
+    pub at: Timestamp,
+    /// Who caused it.
+    pub by: String,
+    /// The payment's provider and id, if money moved.
+    pub payment: Option<(String, String)>,
+    /// How much money moved.
+    pub amount_minor: Option<i64>,
 }
 
 impl OrderFact {
+    /// True if what is settled of it counts it in the statistics.
+    #[must_use]
+    pub fn is_counted(&self) -> bool {
+        let settled = usize::try_from(self.settled).unwrap_or(usize::MAX);
+        self.told.iter().take(settled).any(|told| match told.kind {
+            FactKind::Paid | FactKind::Rescued => true,
+            FactKind::Made
+            | FactKind::Cancelled
+            | FactKind::Expired
+            | FactKind::RefundDue
+            | FactKind::CaptureRefused
+            | FactKind::Refunded => false,
+        })
+    }
+
     /// True while the order owns its seats: pending or paid.
     #[must_use]
     pub fn is_live(&self) -> bool {

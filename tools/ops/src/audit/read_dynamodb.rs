@@ -10,6 +10,7 @@ use aws_sdk_dynamodb::error::DisplayErrorContext;
 use aws_sdk_dynamodb::types::AttributeValue;
 use engine::domain::archive::Lifecycle;
 use engine::domain::attendee::AttendeeHash;
+use engine::domain::fact::FactKind;
 use engine::domain::ids::{Legs, SaleId, Seat, TierId, UserId};
 use engine::domain::inventory::SeatLeg;
 use engine::domain::money::{Currency, MinorUnits, Money};
@@ -22,7 +23,8 @@ use shared::dynamodb::Tables;
 use super::AuditError;
 use super::decode;
 use super::facts::{
-    ClaimFact, CounterFact, Facts, LineFact, OrderFact, PaymentFact, SaleFacts, Unreadable,
+    ClaimFact, CounterFact, Facts, LineFact, OrderFact, PaymentFact, SaleFacts, ToldFact,
+    Unreadable,
 };
 
 pub(super) type Item = HashMap<String, AttributeValue>;
@@ -50,6 +52,11 @@ pub(super) async fn read(
     }
     for item in scan(client, &tables.seats).await? {
         reading.one("seats", &item, Reading::seat_item);
+    }
+    let mut log = scan(client, &tables.log).await?;
+    log.sort_by_key(|item| number::<u64>(item, "position").unwrap_or_default());
+    for item in log {
+        reading.one("log", &item, Reading::log_item);
     }
     let mut facts = reading.facts;
     let elsewhere = std::mem::take(&mut facts.elsewhere);
@@ -191,6 +198,24 @@ impl Reading<'_> {
             (Some("attendee"), Some(sale), Some(attendee)) => self.attendee(item, sale, attendee),
             _ => Err("is nothing that belongs there".to_owned()),
         }
+    }
+
+    /// An order is always in the same shard, so that its facts come in the order of positions.
+    fn log_item(&mut self, item: &Item) -> Read<()> {
+        let positions = self.facts.log_positions.entry(number(item, "shard")?).or_default();
+        positions.insert(number(item, "position")?);
+        let sale: SaleId = parsed(text(item, "sale")?, "sale")?;
+        if !self.is_audited(&sale) {
+            return Ok(());
+        }
+        for told in maps(item, "orders")? {
+            let order: OrderNumber = parsed(text(told, "order")?, "order")?;
+            let facts = maps(told, "facts")?.into_iter();
+            let facts = facts.map(|fact| Ok((number(fact, "number")?, read_told(fact)?)));
+            let facts: Vec<(u32, ToldFact)> = facts.collect::<Read<_>>()?;
+            self.sale(&sale)?.log.entry(order).or_default().extend(facts);
+        }
+        Ok(())
     }
 
     fn order(&mut self, item: &Item, order: &str) -> Read<()> {
@@ -407,7 +432,29 @@ fn read_order(item: &Item, order: OrderNumber) -> Read<OrderFact> {
         changed_at: Timestamp::from_ms(number(item, "changed_ms")?),
         due_ms: due_ms.transpose()?.filter(|_| is_due),
         payment,
-        synced: item.contains_key("synced") && flag(item, "synced")?,
+        told: match item.contains_key("facts") {
+            true => maps(item, "facts")?.into_iter().map(read_told).collect::<Read<_>>()?,
+            false => Vec::new(),
+        },
+        settled: if item.contains_key("settled") { number(item, "settled")? } else { 0 },
+    })
+}
+
+fn read_told(fact: &Item) -> Read<ToldFact> {
+    let kind = text(fact, "kind")?;
+    let known = FactKind::ALL.into_iter().find(|known| known.as_str() == kind);
+    let owned = |name: &str| text(fact, name).map(str::to_owned);
+    let is_money = fact.contains_key("payment_id");
+    Ok(ToldFact {
+        kind: known.ok_or_else(|| format!("tells {kind}"))?,
+        at: Timestamp::from_ms(number(fact, "at_ms")?),
+        by: owned("by")?,
+        payment: if is_money {
+            Some((owned("payment_provider")?, owned("payment_id")?))
+        } else {
+            None
+        },
+        amount_minor: if is_money { Some(number(fact, "amount_minor")?) } else { None },
     })
 }
 
@@ -453,13 +500,6 @@ pub(super) fn number<T: FromStr>(item: &Item, name: &str) -> Read<T> {
     match item.get(name) {
         Some(AttributeValue::N(number)) => parsed(number, name),
         _ => Err(format!("has no number in {name}")),
-    }
-}
-
-fn flag(item: &Item, name: &str) -> Read<bool> {
-    match item.get(name) {
-        Some(AttributeValue::Bool(flag)) => Ok(*flag),
-        _ => Err(format!("has no boolean in {name}")),
     }
 }
 

@@ -10,7 +10,7 @@ use engine::domain::order::PaymentKey;
 use engine::domain::sale::Sale;
 use serde::Serialize;
 
-/// One rule of the engine. The first seven are the invariants of `docs/architecture.md`.
+/// One rule of the engine. Those with a number are the invariants of `docs/architecture.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub enum Rule {
     /// A seat-leg has at most one live order.
@@ -27,6 +27,8 @@ pub enum Rule {
     I6,
     /// Nothing stays pending for too long.
     I7,
+    /// The log says what the orders' facts say.
+    I10,
     /// No more was ordered than the gate has admitted.
     #[serde(rename = "tokens")]
     Tokens,
@@ -53,6 +55,7 @@ impl Rule {
             Self::I5 => "I5",
             Self::I6 => "I6",
             Self::I7 => "I7",
+            Self::I10 => "I10",
             Self::Tokens => "tokens",
             Self::Rooms => "rooms",
             Self::Ledger => "ledger",
@@ -71,6 +74,7 @@ impl Rule {
             Self::I5 => "every captured payment paid its order or is refunded, once",
             Self::I6 => "each tier's counter is the sum over its paid orders",
             Self::I7 => "no order is pending past its deadline",
+            Self::I10 => "the log says what the orders' facts say, each once",
             Self::Tokens => "no more tickets were ordered than the gate has admitted",
             Self::Rooms => "waiting rooms follow their logs, and let in who has ordered",
             Self::Ledger => "every acknowledged order is there",
@@ -89,6 +93,7 @@ impl Rule {
             Self::I5 => "payments and orders",
             Self::I6 => "paid orders",
             Self::I7 => "pending orders",
+            Self::I10 => "settled facts",
             Self::Tokens => "orders",
             Self::Rooms => "records, places and buyers",
             Self::Ledger => "acknowledged orders",

@@ -1,6 +1,7 @@
 //! Facts of a small sale in which nothing is wrong, for the tests of every invariant.
 
 use engine::domain::attendee::AttendeeHash;
+use engine::domain::fact::FactKind;
 use engine::domain::ids::{Leg, Legs, SaleId, Seat};
 use engine::domain::inventory::SeatLeg;
 use engine::domain::money::{Currency, MinorUnits, Money};
@@ -12,7 +13,7 @@ use engine::domain::time::Timestamp;
 
 use super::super::facts::{
     CaptureFact, ClaimFact, CounterFact, Facts, HeadFact, HeldFact, HoldFact, LedgerFacts,
-    LineFact, OrderFact, PaymentFact, SaleFacts, ShardFact, TierBits,
+    LineFact, OrderFact, PaymentFact, SaleFacts, ShardFact, TierBits, ToldFact,
 };
 use super::check;
 
@@ -84,7 +85,18 @@ pub(super) fn order(
         changed_at: NOW,
         due_ms: None,
         payment: None,
-        synced: false,
+        told: vec![told(FactKind::Made)],
+        settled: 0,
+    }
+}
+
+pub(super) fn told(kind: FactKind) -> ToldFact {
+    ToldFact {
+        kind,
+        at: NOW.plus_seconds(-300),
+        by: "buyer".to_owned(),
+        payment: None,
+        amount_minor: None,
     }
 }
 
@@ -104,11 +116,13 @@ pub(super) fn payment(order: u64, name: &str, accepted: bool, amount: i64) -> Pa
 pub(super) fn clean_facts() -> Facts {
     let mut paid = order(1, "alice", OrderState::Paid, "a", (0, 2), &[0, 1]);
     paid.payment = Some(key("pi_1"));
-    paid.synced = true;
+    paid.told.push(told(FactKind::Paid));
+    paid.settled = 2;
     paid.lines[0].seats[0].1 = vec![person('a')];
     let mut pending = order(2, "bob", OrderState::Pending, "ga", (1, 2), &[0]);
     pending.due_ms = Some(pending.pay_by.ms());
-    let cancelled = order(3, "bob", OrderState::Cancelled, "a", (0, 1), &[2]);
+    let mut cancelled = order(3, "bob", OrderState::Cancelled, "a", (0, 1), &[2]);
+    cancelled.pay_by = NOW.plus_seconds(-300);
     let mut late = order(4, "carol", OrderState::RefundDue, "a", (0, 1), &[0]);
     late.payment = Some(key("pi_4"));
 
@@ -167,7 +181,10 @@ pub(super) fn clean_facts() -> Facts {
         since: Timestamp::from_ms(1_704_067_199_000),
     };
     redis.gate = [(0, shard(1)), (1, shard(2)), (2, shard(1)), (3, shard(1))].into();
-    for order in [paid, pending, cancelled, late] {
+    for mut order in [paid, pending, cancelled, late] {
+        order.settled = order.settled.max(1);
+        let numbered = (1..).zip(order.told.iter().cloned()).collect();
+        facts.log.insert(order.number, numbered);
         facts.orders.insert(order.number, order);
     }
     let capture = |order: u64, name: &str, amount: i64| CaptureFact {
@@ -186,6 +203,7 @@ pub(super) fn clean_facts() -> Facts {
             acknowledged: [1, 2, 3, 4].map(order_number).into(),
             captured: vec![capture(1, "pi_1", 100), capture(9, "pi_9", 7)],
         }),
+        log_positions: [(0, [1, 2, 3].into())].into(),
         ..Facts::default()
     }
 }

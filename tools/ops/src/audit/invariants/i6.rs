@@ -17,7 +17,7 @@ pub fn counters_are_sums(facts: &Facts) -> Finding {
         let mut sums: BTreeMap<&TierId, CounterFact> = BTreeMap::new();
         for order in sale.in_state(OrderState::Paid) {
             finding.checked += 1;
-            if !order.synced {
+            if !order.is_counted() {
                 let subject = Subject::Order { order: order.number };
                 finding.add(sale, subject, "is paid but not counted");
             }
@@ -27,7 +27,7 @@ pub fn counters_are_sums(facts: &Facts) -> Finding {
                 sum.revenue_minor += line.total_minor();
             }
         }
-        for order in sale.orders.values().filter(|order| order.synced) {
+        for order in sale.orders.values().filter(|order| order.is_counted()) {
             if matches!(
                 order.state,
                 OrderState::Pending | OrderState::Cancelled | OrderState::Expired
@@ -56,18 +56,30 @@ pub fn counters_are_sums(facts: &Facts) -> Finding {
 mod tests {
     use engine::domain::money::MinorUnits;
 
-    use super::super::fixture::{assert_each, id, order_of, sale_of};
+    use engine::domain::fact::FactKind;
+
+    use super::super::fixture::{assert_each, id, order_number, order_of, sale_of};
     use super::*;
 
     #[test]
     fn i6_finds_sums_that_are_wrong() {
         assert_each(&[
             (
-                |facts| order_of(facts, 1).synced = false,
-                &["I6 g1: order 1 is paid but not counted"],
+                |facts| {
+                    order_of(facts, 1).settled = 1;
+                    sale_of(facts).log.get_mut(&order_number(1)).unwrap().truncate(1);
+                },
+                &[
+                    "I6 g1: order 1 is paid but not counted",
+                    "I10 g1: order 1 has a fact that was never settled",
+                ],
             ),
             (
-                |facts| order_of(facts, 3).synced = true,
+                |facts| {
+                    order_of(facts, 3).told[0].kind = FactKind::Paid;
+                    let told = sale_of(facts).log.get_mut(&order_number(3)).unwrap();
+                    told[0].1.kind = FactKind::Paid;
+                },
                 &["I6 g1: order 3 is counted but cancelled"],
             ),
             (

@@ -2,6 +2,7 @@
 //! here, and what time it is is an argument.
 
 mod i1;
+mod i10;
 mod i2;
 mod i3;
 mod i4;
@@ -30,6 +31,7 @@ pub use self::i4::redis_equals_dynamodb;
 pub use self::i5::payments_are_decided_once;
 pub use self::i6::counters_are_sums;
 pub use self::i7::nothing_pends_too_long;
+pub use self::i10::log_says_what_orders_say;
 pub use self::ledger::acknowledged_orders_exist;
 pub use self::records::records_are_readable;
 pub use self::rooms::rooms_follow_their_log;
@@ -73,6 +75,7 @@ pub fn check(facts: &Facts, now: Timestamp, bound_seconds: u32) -> Vec<Finding> 
         payments_are_decided_once(facts),
         counters_are_sums(facts),
         nothing_pends_too_long(facts, now, bound_seconds),
+        log_says_what_orders_say(facts, now, bound_seconds),
         orders_were_admitted(facts),
         rooms_follow_their_log(facts, now),
     ];
@@ -114,6 +117,7 @@ mod tests {
                 ("I5", 7),
                 ("I6", 1),
                 ("I7", 1),
+                ("I10", 5),
                 ("tokens", 4),
                 ("rooms", 0),
                 ("ledger", 4),

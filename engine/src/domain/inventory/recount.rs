@@ -1,0 +1,75 @@
+//! Recounting: how many tickets a buyer has, where Redis has too many.
+
+use super::Inventory;
+use crate::domain::guard::{Guard, stands};
+use crate::domain::ids::{Epoch, InventoryId, UserId};
+use crate::domain::tickets::Tickets;
+
+/// Correct how many tickets a buyer holds or has bought.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Recount {
+    /// The inventory.
+    pub inventory: InventoryId,
+    /// Epoch of the sale as the caller knows it.
+    pub epoch: Epoch,
+    /// The buyer.
+    pub user: UserId,
+    /// What Redis said before the caller read the holds, and then the orders.
+    pub seen: Tickets,
+    /// What it should say.
+    pub tickets: Tickets,
+}
+
+/// The reply of `recount`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RecountReply {
+    /// It says so now.
+    Counted,
+    /// The buyer has another number by now: nothing was done.
+    Conflict,
+    /// Redis does not know the sale, or knows it under another epoch.
+    NotLoaded,
+}
+
+impl Inventory {
+    /// Corrects how many tickets a buyer has, unless that has changed since the caller looked.
+    pub fn recount(&mut self, command: &Recount) -> RecountReply {
+        if !self.knows(&command.epoch) {
+            return RecountReply::NotLoaded;
+        }
+        let has = self.bought_by(&command.user);
+        if stands(Guard::RecountSeen) && has != command.seen {
+            return RecountReply::Conflict;
+        }
+        let tickets = i32::from(command.tickets) - i32::from(has);
+        self.add_bought(&command.user, tickets);
+        RecountReply::Counted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixtures::{ask, best, bought, epoch, held, inventory_id, line, loaded};
+    use super::*;
+
+    #[test]
+    fn a_buyers_tickets_are_corrected_unless_they_changed() {
+        let mut inventory = loaded();
+        let record = held(&mut inventory, &ask(1, "u", vec![line("a", (0, 2), best(2))]));
+        let recount = |seen: u16, tickets: u16| Recount {
+            inventory: inventory_id(),
+            epoch: epoch(),
+            user: record.user.clone(),
+            seen: Tickets::new(seen),
+            tickets: Tickets::new(tickets),
+        };
+        let wrong = Recount { epoch: Epoch::new("e2").unwrap(), ..recount(2, 1) };
+        assert_eq!(inventory.recount(&wrong), RecountReply::NotLoaded);
+        assert_eq!(inventory.recount(&recount(1, 0)), RecountReply::Conflict);
+        assert_eq!(inventory.recount(&recount(2, 1)), RecountReply::Counted);
+        assert_eq!(bought(&inventory, "u"), Some(1));
+        assert_eq!(inventory.recount(&recount(1, 0)), RecountReply::Counted);
+        assert_eq!(bought(&inventory, "u"), None);
+        assert_eq!(inventory.recount(&recount(0, 0)), RecountReply::Counted);
+    }
+}

@@ -1,0 +1,232 @@
+//! The log in DynamoDB: appended to by [settling](super::DynamoOrders), read by whoever tells of it.
+//!
+//! A record is put at the position behind the last one, under the condition that there is none yet: whoever
+//! comes second fails, and looks again. So positions are dense, and a reader who has come to one of them has
+//! seen all before it. Nothing changes a record, and nothing deletes one.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+
+use aws_sdk_dynamodb::types::{AttributeValue, TransactWriteItem};
+
+use super::dynamo::Dynamo;
+use super::expressions::{keyed, put_under};
+use super::items::{Fields, Item, fact_value, item, number, read_fact, read_money, text};
+use super::tables::{BY_SALE, Tables};
+use engine::domain::fact::Fact;
+use engine::domain::ids::{Legs, SaleId, Seat};
+use engine::domain::inventory::HeldLine;
+use engine::domain::log::{LogPosition, LogRecord, LogShard, Told};
+use engine::domain::order_refund::RefundNumber;
+use engine::domain::time::Timestamp;
+use engine::ports::Stored;
+
+/// Most records of one read.
+const MAX_READ: usize = 100;
+
+/// A record and its place in the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlacedRecord {
+    /// Its place.
+    pub place: LogPosition,
+    /// The record.
+    pub record: LogRecord,
+}
+
+/// The log, in DynamoDB.
+#[derive(Debug, Clone)]
+pub struct DynamoLog {
+    db: Dynamo,
+}
+
+impl DynamoLog {
+    /// The log behind a client.
+    #[must_use]
+    pub fn new(db: Dynamo) -> Self {
+        Self { db }
+    }
+
+    fn table(&self) -> &str {
+        let Tables { log, .. } = self.db.tables();
+        log
+    }
+
+    /// The last position of a shard, strongly consistent; 0 if it has none.
+    ///
+    /// # Errors
+    /// As the [ports](engine::ports).
+    pub async fn last(&self, shard: LogShard) -> Stored<u64> {
+        let query = keyed(
+            self.db.client().query().table_name(self.table()),
+            "#shard = :shard",
+            [("shard", number(shard.get()))],
+        );
+        let query = query.consistent_read(true).scan_index_forward(false);
+        let query = query.projection_expression("#position");
+        let query = query.expression_attribute_names("#position", "position");
+        let last = self.db.query(query, 1).await?;
+        match last.first() {
+            Some(item) => Fields::from_item(item).number("position"),
+            None => Ok(0),
+        }
+    }
+
+    /// What puts records behind the last one of a shard, each under the condition that its position is free.
+    pub(super) async fn append(
+        &self,
+        shard: LogShard,
+        records: &[LogRecord],
+    ) -> Stored<Vec<TransactWriteItem>> {
+        let last = self.last(shard).await?;
+        let places = (last + 1..).map(|number| LogPosition { shard, number });
+        let puts = places.zip(records).map(|(place, record)| {
+            put_under(self.table(), record_item(place, record), "attribute_not_exists(#position)")
+        });
+        puts.collect()
+    }
+
+    /// The records of a shard behind a position, first ones first, strongly consistent; at most 100. None: there
+    /// are no more yet.
+    ///
+    /// # Errors
+    /// As the [ports](engine::ports).
+    pub async fn after(&self, place: LogPosition) -> Stored<Vec<PlacedRecord>> {
+        let query = keyed(
+            self.db.client().query().table_name(self.table()),
+            "#shard = :shard AND #position > :position",
+            [("shard", number(place.shard.get())), ("position", number(place.number))],
+        );
+        let items = self.db.query(query.consistent_read(true), MAX_READ).await?;
+        items.iter().map(read_record).collect()
+    }
+
+    /// The records of a sale from a time on, in order of time, eventually consistent: one that was settled a
+    /// moment ago may be missing. `each` is given at most 100 at once.
+    ///
+    /// # Errors
+    /// As the [ports](engine::ports).
+    pub async fn of_sale(
+        &self,
+        sale: &SaleId,
+        from: Timestamp,
+        mut each: impl FnMut(Vec<PlacedRecord>),
+    ) -> Stored<()> {
+        let query = keyed(
+            self.db.client().query().table_name(self.table()).index_name(BY_SALE),
+            "#sale = :sale AND #at_ms >= :from",
+            [("sale", text(sale)), ("from", number(from.ms()))],
+        );
+        let keys = self.db.query(query, usize::MAX).await?;
+        for some in keys.chunks(MAX_READ) {
+            let key = |found: &Item| -> Option<Item> {
+                let part = |name: &str| Some((name.to_owned(), found.get(name)?.clone()));
+                Some([part("shard")?, part("position")?].into())
+            };
+            let items =
+                self.db.get_many(self.table(), some.iter().filter_map(key).collect()).await?;
+            let records = items.iter().map(read_record).collect::<Stored<Vec<_>>>()?;
+            // A batch is answered in no order.
+            let by_time: BTreeMap<(Timestamp, LogPosition), PlacedRecord> =
+                records.into_iter().map(|found| ((found.record.at, found.place), found)).collect();
+            each(by_time.into_values().collect());
+        }
+        Ok(())
+    }
+}
+
+fn record_item(place: LogPosition, record: &LogRecord) -> Item {
+    let LogRecord { sale, at, told } = record;
+    item([
+        ("shard", number(place.shard.get())),
+        ("position", number(place.number)),
+        ("sale", text(sale)),
+        ("at_ms", number(at.ms())),
+        ("orders", AttributeValue::L(told.iter().map(told_value).collect())),
+    ])
+}
+
+fn told_value(told: &Told) -> AttributeValue {
+    let Told { order, total, lines, returned, facts } = told;
+    let numbered = |(of_order, fact): &(NonZeroU32, Fact)| {
+        let mut value = fact_value(fact);
+        if let AttributeValue::M(map) = &mut value {
+            map.insert("number".to_owned(), number(of_order.get()));
+        }
+        value
+    };
+    let facts = facts.iter().map(numbered);
+    let mut map = item([
+        ("order", text(order)),
+        ("amount_minor", number(total.amount_minor)),
+        ("currency", text(total.currency)),
+        ("lines", AttributeValue::L(lines.iter().map(line_value).collect())),
+        ("facts", AttributeValue::L(facts.collect())),
+    ]);
+    if !returned.is_empty() {
+        let of_refund = |(refund, lines): (&RefundNumber, &Vec<HeldLine>)| {
+            let lines = lines.iter().map(line_value).collect();
+            AttributeValue::M(item([
+                ("refund", number(refund.get())),
+                ("lines", AttributeValue::L(lines)),
+            ]))
+        };
+        let returned = returned.iter().map(of_refund).collect();
+        map.insert("returned".to_owned(), AttributeValue::L(returned));
+    }
+    AttributeValue::M(map)
+}
+
+fn line_value(line: &HeldLine) -> AttributeValue {
+    let seats = line.seats.iter().map(|seat| number(seat.0)).collect();
+    AttributeValue::M(item([
+        ("tier", text(&line.tier)),
+        ("from", number(line.legs.from())),
+        ("to", number(line.legs.to())),
+        ("seats", AttributeValue::L(seats)),
+    ]))
+}
+
+fn read_record(item: &Item) -> Stored<PlacedRecord> {
+    let fields = Fields::from_item(item);
+    let shard: u8 = fields.number("shard")?;
+    let shard = LogShard::all().find(|known| known.get() == shard);
+    let shard = shard.ok_or_else(|| fields.broken("shard", "is no shard"))?;
+    let record = LogRecord {
+        sale: fields.text("sale")?,
+        at: fields.time("at_ms")?,
+        told: fields.maps("orders")?.iter().map(read_told).collect::<Stored<_>>()?,
+    };
+    Ok(PlacedRecord { place: LogPosition { shard, number: fields.number("position")? }, record })
+}
+
+fn read_told(fields: &Fields<'_>) -> Stored<Told> {
+    let numbered = |fact: &Fields<'_>| Ok((fact.number("number")?, read_fact(fact)?));
+    Ok(Told {
+        order: fields.text("order")?,
+        total: read_money(fields)?,
+        lines: fields.maps("lines")?.iter().map(read_line).collect::<Stored<_>>()?,
+        returned: read_returned(fields)?,
+        facts: fields.maps("facts")?.iter().map(numbered).collect::<Stored<_>>()?,
+    })
+}
+
+fn read_returned(fields: &Fields<'_>) -> Stored<BTreeMap<RefundNumber, Vec<HeldLine>>> {
+    let of_refund = |fields: &Fields<'_>| {
+        let refund: u8 = fields.number("refund")?;
+        let refund = RefundNumber::try_from(refund);
+        let refund = refund.map_err(|_| fields.broken("refund", "is no refund's number"))?;
+        let lines = fields.maps("lines")?.iter().map(read_line).collect::<Stored<_>>()?;
+        Ok((refund, lines))
+    };
+    match fields.has("returned") {
+        true => fields.maps("returned")?.iter().map(of_refund).collect(),
+        false => Ok(BTreeMap::new()),
+    }
+}
+
+fn read_line(fields: &Fields<'_>) -> Stored<HeldLine> {
+    let legs = Legs::new(fields.number("from")?, fields.number("to")?)
+        .ok_or_else(|| fields.broken("to", "is not after from"))?;
+    let seats: Vec<u32> = fields.numbers("seats")?;
+    Ok(HeldLine { tier: fields.text("tier")?, legs, seats: seats.into_iter().map(Seat).collect() })
+}
