@@ -186,6 +186,7 @@ fn order() -> Order {
         payment: None,
         attempts: Attempts::default(),
         facts: engine::domain::fact::Facts::default(),
+        refunds: engine::domain::order_refund::RefundCounts::default(),
     }
 }
 

@@ -394,6 +394,7 @@ fn order(number: u32, payment: Option<PaymentKey>) -> Order {
         attempts: Attempts::default(),
         payment,
         facts: engine::domain::fact::Facts::made(NOW).all_settled(),
+        refunds: engine::domain::order_refund::RefundCounts::default(),
     }
 }
 

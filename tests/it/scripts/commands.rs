@@ -9,8 +9,8 @@ use engine::domain::ids::{
     Epoch, InventoryId, Leg, Legs, RequestFingerprint, SaleId, Seat, TierId, UserId,
 };
 use engine::domain::inventory::{
-    Freed, HeldLine, Hold, HoldRecord, Inventory, Line, Load, LoadPart, Mark, PartLimit, Release,
-    Repair, Restore, SeatLeg, Sell, Terms, TierGrid, Unsell, tickets,
+    Freed, HeldLine, Hold, HoldRecord, Inventory, Line, Load, LoadPart, Mark, PartLimit, Recount,
+    Release, Repair, Restore, SeatLeg, SeatsSold, Sell, Terms, TierGrid, Unsell, tickets,
 };
 use engine::domain::number::OrderNumber;
 use engine::domain::sale::SaleState;
@@ -31,6 +31,7 @@ pub enum Command {
     Unsell(Unsell),
     Restore(Restore),
     Repair(Repair),
+    Recount(Recount),
     Admit(Admit),
     AddTokens(AddTokens),
     /// Empties the script cache, as a failover does.
@@ -162,7 +163,8 @@ impl SeededRng {
             680..700 => self.unsell(model),
             700..770 => self.mark(model),
             770..810 => self.restore(model),
-            810..860 => self.repair(model),
+            810..850 => self.repair(model),
+            850..860 => self.recount(model),
             860..890 if !self.calm => self.load(model),
             890..980 => self.admit(shards),
             980..998 => self.add_tokens(),
@@ -388,6 +390,23 @@ impl SeededRng {
         })
     }
 
+    /// A buyer's number of tickets, seldom seen wrongly, as it shall be: nobody's holds lose their count.
+    fn recount(&mut self, model: &Inventory) -> Command {
+        let users = self.users.clone();
+        let user = self.pick(&users).unwrap();
+        let of_user = model.holds.values().filter(|record| record.user == user);
+        let held: Tickets = of_user.map(HoldRecord::tickets).sum();
+        let has = model.bought_by(&user);
+        let wrongly = Tickets::new(u16::from(self.rng.random_bool(0.2)));
+        Command::Recount(Recount {
+            inventory: self.inventory.clone(),
+            epoch: self.epoch(model),
+            user,
+            seen: has.saturating_add(wrongly),
+            tickets: held.max(has.saturating_sub(Tickets::new(1))),
+        })
+    }
+
     /// Seats of one tier that are sold on a journey, rarely others.
     fn sold_lines(&mut self, model: &Inventory) -> Vec<HeldLine> {
         let tiers = self.some_tiers();
@@ -424,7 +443,14 @@ impl SeededRng {
         let record = if known { record } else { self.new_record(model) };
         let epoch = self.epoch(model);
         let freed = self.freed(model, &record.lines);
-        Command::Restore(Restore { inventory: self.inventory.clone(), epoch, order, record, freed })
+        let seat_legs = record.lines.iter().flat_map(HeldLine::seat_legs);
+        let sold =
+            SeatsSold::of(seat_legs.map(|at| {
+                model.tiers.get(&at.tier).is_some_and(|grid| grid.is_sold(at.leg, at.seat))
+            }));
+        let sold = if self.rng.random_bool(0.8) { sold } else { SeatsSold::None };
+        let inventory = self.inventory.clone();
+        Command::Restore(Restore { inventory, epoch, order, record, freed, sold })
     }
 
     fn repair(&mut self, model: &Inventory) -> Command {

@@ -114,6 +114,7 @@ impl Fixture {
             Command::Mark(mark) => both!(mark, mark),
             Command::Restore(restore) => both!(restore, restore),
             Command::Repair(repair) => both!(repair, repair),
+            Command::Recount(recount) => both!(recount, recount),
             Command::Admit(admit) => {
                 let model = self.shards[usize::from(admit.shard)].admit(admit);
                 same("admit", &self.gate.admit(admit).await, &model)?;

@@ -169,7 +169,7 @@ impl Sequence {
                 OrdersOf: orders.of_user(user, *before, *most),
             Call::TicketsOf { sale, user } => TicketsOf: orders.tickets_of(sale, user),
             Call::Due { shard, now, most } => Due: orders.due(*shard, *now, *most),
-            Call::Claims { sale, tier, block } => Claims: orders.claims(sale, tier, *block),
+            Call::Claims { sale, tier, block } => Claims: orders.block_claims(sale, tier, *block),
             Call::Statistics { sale } => Statistics: orders.statistics(sale),
             Call::Sale { id, freshness } => Sale: catalogue.sale(id, *freshness),
             Call::Sales {} => Sales: catalogue.sales(),

@@ -274,7 +274,7 @@ impl SeededRng {
         refund.refund = Refund { state, changed_at: self.now, refusal };
         let order = stores.orders.get(refund.key.order);
         let order = order.filter(|_| state == RefundState::Refunded);
-        let order = order.map(|order| order.after_part(self.now));
+        let order = order.map(|order| order.after_part(&refund, self.now));
         Some(Call::RecordOrderRefund { refund, order })
     }
 

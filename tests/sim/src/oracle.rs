@@ -573,8 +573,7 @@ impl Environment {
         {
             return Some(("I3", format!("{of:?} has {count} tickets, beyond any limit")));
         }
-        let counted = db.orders.values().filter(|order| order.facts.are_counted());
-        if totals(counted) != db.counters {
+        if totals(db.orders.values()) != db.counters {
             return Some(("I6", format!("counters are {:?}", db.counters)));
         }
         for (number, order) in &db.orders {
@@ -583,7 +582,7 @@ impl Environment {
             }
         }
         for (number, lines) in &self.oracle.acknowledged {
-            if db.orders.get(number).map(Order::held_lines).as_ref() != Some(lines) {
+            if db.orders.get(number).map(Order::all_lines).as_ref() != Some(lines) {
                 return Some((
                     "acknowledged",
                     format!("{number} is not what its buyer was answered"),
@@ -638,6 +637,8 @@ impl Environment {
                     | RefundReason::WrongAmount
                     | RefundReason::SecondPayment,
                 ) => !is_its_own,
+                // No decision on a capture.
+                PaymentOutcome::Refund(RefundReason::Returned) => false,
             };
             if !is_right {
                 let state = order.map(|order| order.state);

@@ -77,7 +77,7 @@ pub(crate) fn call_line(
     let is_dull = match said {
         Some(Ok(Reply::Due(due))) => due.is_empty(),
         Some(Ok(Reply::HoldsDue(due))) => due.is_empty(),
-        Some(Ok(Reply::Claims(claims))) => claims.is_empty(),
+        Some(Ok(Reply::Claims(claims))) => claims.claims.is_empty(),
         Some(Ok(Reply::ManyOrders(orders))) => orders.is_empty(),
         Some(Ok(Reply::Sale(_) | Reply::Sales(_) | Reply::Epoch(_))) => true,
         Some(Ok(
@@ -254,7 +254,7 @@ fn answered(reply: &Reply) -> String {
         Reply::Payment(Some(record)) => format!("{:?}", record.outcome),
         Reply::Claims(claims) => {
             let claim = |claim: &Claim| format!("{}/{}: {}", claim.leg, claim.seat.0, claim.order);
-            claims.iter().map(claim).collect::<Vec<_>>().join(", ")
+            claims.claims.iter().map(claim).collect::<Vec<_>>().join(", ")
         }
         Reply::Record(Some(record)) => {
             let left = record.deadline.ms_since(START) / 1000;

@@ -28,7 +28,9 @@ use engine::domain::sale::Sale;
 use engine::domain::time::Timestamp;
 use engine::flows::load::{Loaded, load, terms};
 use engine::flows::reconcile::dry_run;
-use engine::ports::{ChangeReply, Claim, Published, SEATS_PER_BLOCK, StoreError, Stored};
+use engine::ports::{
+    BlockClaims, ChangeReply, Claim, Published, SEATS_PER_BLOCK, StoreError, Stored,
+};
 use model_stores::{Call, Caller, Driver, Reply};
 use serde_json::{Value, json};
 
@@ -159,7 +161,10 @@ impl Driver for &Full {
             Call::Loaded { .. } => Reply::Loaded(ChangeReply::Done),
             Call::Due { .. } => Reply::Due(Vec::new()),
             Call::HoldsDue { .. } => Reply::HoldsDue(Vec::new()),
-            Call::Claims { tier, block, .. } => Reply::Claims(self.claims(&tier, block)),
+            Call::Claims { tier, block, .. } => Reply::Claims(BlockClaims {
+                claims: self.claims(&tier, block),
+                returned: Vec::new(),
+            }),
             Call::ManyOrders { numbers } => {
                 Reply::ManyOrders(numbers.into_iter().map(|number| self.order(number)).collect())
             }

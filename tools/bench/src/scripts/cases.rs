@@ -9,7 +9,7 @@ use engine::domain::gate::{Admit, Share};
 use engine::domain::ids::{AdditionId, Epoch, Legs, Seat};
 use engine::domain::inventory::{
     Freed, HeldLine, Hold, HoldRecord, HoldReply, Line, Load, Mark, Release, Repair, Restore,
-    SeatLeg, Sell, TierGrid, freed_block_of,
+    SeatLeg, SeatsSold, Sell, TierGrid, freed_block_of,
 };
 use engine::ports::Seats as _;
 
@@ -406,7 +406,14 @@ fn restores(crowd: &mut Crowd, state: &State, calls: usize) -> Result<Vec<Act>, 
         let Hold { inventory, epoch, order, user, fingerprint, deadline, .. } = wish;
         let record = HoldRecord { user, fingerprint, deadline, lines: vec![line] };
         let freed = vec![state.freed.of([first, second])];
-        acts.push(Act::Restore(Box::new(Restore { inventory, epoch, order, record, freed })));
+        acts.push(Act::Restore(Box::new(Restore {
+            inventory,
+            epoch,
+            order,
+            record,
+            freed,
+            sold: SeatsSold::None,
+        })));
     }
     Ok(acts)
 }

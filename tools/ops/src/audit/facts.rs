@@ -173,6 +173,7 @@ impl OrderFact {
             | FactKind::Expired
             | FactKind::RefundDue
             | FactKind::CaptureRefused
+            | FactKind::RefundMade
             | FactKind::Refunded => false,
         })
     }
