@@ -586,7 +586,8 @@ mod tests {
         let pending = order(OrderState::Pending);
         assert_eq!(due_ms(&pending), Some(number(pending.pay_by.ms())));
         let paid = order(OrderState::Paid);
-        assert_eq!(due_ms(&paid), Some(number(paid.changed_at.ms() + 60_000)));
+        let told_at = paid.facts.last_at().unwrap();
+        assert_eq!(due_ms(&paid), Some(number(told_at.ms() + 60_000)));
         let settled = |order: &Order| Order { facts: order.facts.all_settled(), ..order.clone() };
         assert_eq!(due_ms(&settled(&paid)), None);
         for state in [

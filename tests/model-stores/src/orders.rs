@@ -270,9 +270,10 @@ impl OrdersModel {
     /// `Contract` for what the flows never ask for.
     pub fn keep_attempts(&mut self, order: &Order) -> Stored<ChangeReply> {
         must(order, order.attempts.version > 0, "keeps attempts that follow none")?;
+        let seen = |order: &Order| (order.facts.count(), order.facts.settled);
         let follows = |stored: &&mut Order| {
             stored.state == order.state
-                && (!stands(Guard::FactsSeen) || stored.facts == order.facts)
+                && (!stands(Guard::FactsSeen) || seen(stored) == seen(order))
                 && stored.attempts.version + 1 == order.attempts.version
         };
         let Some(stored) = self.orders.get_mut(&order.number).filter(follows) else {
