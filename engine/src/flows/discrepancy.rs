@@ -510,11 +510,15 @@ impl SaleSnapshot {
     pub(crate) fn known_tickets(&self, at: &InventoryId, user: &UserId) -> Tickets {
         let orders = self.owned.orders.values().filter(|order| {
             let is_here = |line: &OrderLine| at.tier().is_none_or(|tier| line.tier == *tier);
-            order.user == *user && order.state.is_live() && order.lines.iter().all(is_here)
+            order.user == *user
+                && order.state.is_live()
+                && order.lines.iter().all(is_here)
+                && !self.holds.contains_key(&(at.clone(), order.number))
         });
-        let holds = self.holds.iter().filter(|((inventory, number), record)| {
-            inventory == at && record.user == *user && !self.owned.orders.contains_key(number)
-        });
+        let holds = self
+            .holds
+            .iter()
+            .filter(|((inventory, _), record)| inventory == at && record.user == *user);
         let held: Tickets = holds.map(|(_, record)| record.tickets()).sum();
         orders.map(Order::tickets).sum::<Tickets>().saturating_add(held)
     }

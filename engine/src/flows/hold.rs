@@ -109,6 +109,8 @@ pub async fn sell(ports: &impl Ports, order: &Order) -> Stored<()> {
         match ports.seats().sell(&command).await? {
             SellReply::Sold => return Ok(()),
             SellReply::NotHeld | SellReply::Conflict => {
+                // A hold of more tickets than the order has: some were refunded before it was sold.
+                release(ports, &command.inventory, order.number).await?;
                 let seen = freed_of(ports, &published.sale, &command.lines).await?;
                 let read = ports.orders().get(order.number).await?;
                 match read.filter(|order| order.state == OrderState::Paid) {

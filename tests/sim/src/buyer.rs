@@ -8,12 +8,16 @@ use engine::domain::inventory::Line as Wish;
 use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::number::{Gene, OrderNumber};
 use engine::domain::order::{Capture, Order, PaymentKey};
+use engine::domain::order_refund::{
+    AskedBy, RefundNumber, RefundRequest, RefundedTickets, TicketName,
+};
 use engine::domain::requested::{RequestedLine, fingerprint};
 use engine::domain::room::counts::Entry;
 use engine::domain::sale::{AttendeeRule, Sale, Tier};
 use engine::domain::time::{Clock as _, Timestamp};
 use engine::flows::admit::admit;
 use engine::flows::cancel::{self, cancel};
+use engine::flows::give_back::{self, give_back};
 use engine::flows::reserve::{Refusal, Reservation, Reserved, reserve};
 use engine::flows::room::published;
 use engine::flows::room::slot::{Became, MayAsk, may_ask, report};
@@ -240,13 +244,13 @@ impl Buyer {
             Some(Ok(reserved)) => {
                 environment.tally.reach("reserve answered with an order");
                 let order = &reserved.order;
-                environment.oracle.acknowledged.insert(order.number, order.held_lines());
+                environment.oracle.acknowledged.insert(order.number, order.all_lines());
                 if order.fingerprint != requested || order.user != self.user {
                     let what = format!("{} is answered to another request", order.number);
                     environment.broken("acknowledged", what);
                 }
                 let stored = environment.stores.orders.orders.get(&order.number);
-                if stored.map(Order::held_lines) != Some(order.held_lines()) {
+                if stored.map(Order::all_lines) != Some(order.all_lines()) {
                     let what =
                         format!("{} is acknowledged to its buyer and is not there", order.number);
                     environment.broken("acknowledged", what);
@@ -326,10 +330,84 @@ impl Buyer {
                 self.pay_somehow(rng, &order);
             }
         }
+        if rng.chance(if self.is_storm { 600 } else { 350 }) {
+            self.give_back(rng, &order).await;
+        }
         if rng.chance(100) && !self.is_storm {
             self.executor.sleep(rng.between(10, 20_000)).await;
             let lines = wants(rng, &self.sale);
             let _again = self.reserve(&lines, mix(self.key, 301)).await;
+        }
+    }
+
+    /// Tickets of the order go back, by the buyer or an operator: again until it is answered, perhaps twice at
+    /// once and not the same, perhaps more than there is.
+    async fn give_back(&self, rng: &mut SeededRng, order: &Order) {
+        for turn in 0..rng.between(1, 4) as u64 {
+            let most_ms = if self.is_storm { 800 } else { 40_000 };
+            self.executor.sleep(rng.between(10, most_ms)).await;
+            let made = {
+                let environment = self.executor.environment.lock();
+                let now = environment.stores.orders.orders.get(&order.number);
+                now.map_or(0, |order| order.refunds.made)
+            };
+            let mut request = self.refund_request(rng, order, made + 1);
+            let twice = rng.chance(200);
+            let next = made + u8::from(rng.chance(800));
+            let other = self.refund_request(rng, order, next);
+            for again in 0..3 {
+                let number = order.number;
+                let user = (request.asked_by == AskedBy::Buyer).then(|| self.user.clone());
+                let place = mix(self.key, 1_000 + 10 * turn + again);
+                let wish = request.clone();
+                let done = self
+                    .executor
+                    .invoke(self.name("give back"), place, |ports, now| async move {
+                        give_back(&ports, user.as_ref(), number, &wish, now).await
+                    })
+                    .await;
+                let outcome = match &done {
+                    None => "refund unheard".to_owned(),
+                    Some(Ok(_)) => "refund made".to_owned(),
+                    Some(Err(refused @ give_back::Refusal::Refused(why))) => {
+                        format!("refund {}: {}", debug_head(refused), debug_head(why))
+                    }
+                    Some(Err(refusal)) => format!("refund not made: {}", debug_head(refusal)),
+                };
+                self.executor.environment.lock().tally.reach(&outcome);
+                match done {
+                    Some(Err(give_back::Refusal::Store(_))) | None => {
+                        self.executor.sleep(rng.between(300, 3_000)).await;
+                    }
+                    Some(_) if twice && again == 0 => request = other.clone(),
+                    Some(_) => break,
+                }
+            }
+        }
+    }
+
+    fn refund_request(&self, rng: &mut SeededRng, order: &Order, number: u8) -> RefundRequest {
+        let asked_by = rng.pick(&[AskedBy::Buyer, AskedBy::Operator, AskedBy::SaleCancelled]);
+        let of_order = order
+            .lines
+            .iter()
+            .flat_map(|line| line.tickets.iter().map(move |ticket| ticket.named(line)));
+        let mut named: Vec<TicketName> = of_order.collect();
+        named.retain(|_| rng.chance(500));
+        if rng.chance(60) {
+            named.extend(named.first().cloned());
+        }
+        let amount = rng.between(0, order.total.amount_minor.0 + 200);
+        let amount = Money { amount_minor: MinorUnits(amount), ..order.total };
+        RefundRequest {
+            number: RefundNumber::try_from(number).unwrap_or(RefundNumber::FIRST),
+            tickets: match rng.chance(300) {
+                true => RefundedTickets::All,
+                false => RefundedTickets::Named(named),
+            },
+            amount: (asked_by != AskedBy::Buyer && rng.chance(300)).then_some(amount),
+            asked_by,
+            reason: None,
         }
     }
 

@@ -16,10 +16,12 @@ use engine::domain::inventory::{
     HeldLine, HoldRecord, HoldReply, Inventory, LoadPart, LoadReply, MarkReply, ReleaseReply,
     RepairReply, Restore, RestoreReply, SeatLeg, SellReply, TierGrid,
 };
+use engine::domain::money::MinorUnits;
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{
     Order, OrderState, PaymentKey, PaymentOutcome, PaymentRecord, RefundReason, totals,
 };
+use engine::domain::order_refund::{OrderRefund, RefundKey, TicketName};
 use engine::domain::refund::RefundState;
 use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
@@ -78,6 +80,8 @@ struct Undecided {
     orders: BTreeSet<OrderNumber>,
     /// Payments of orders that were to go back and had not.
     refunds: BTreeSet<(OrderNumber, PaymentKey)>,
+    /// The same of refunds of orders.
+    parts: BTreeSet<RefundKey>,
 }
 
 /// What there was before a call took effect, of what the rules compare.
@@ -119,9 +123,14 @@ impl Environment {
         let inventory = inventory_of(call).and_then(|id| self.stores.seats.get(id));
         let epoch = || inventory?.loaded.as_ref().map(|(epoch, _)| epoch.clone());
         if let Call::Repair { command } = call {
+            // A Redis that has forgotten may hold again for an order that was sold and then refunded.
+            let orders = &self.stores.orders.orders;
+            let is_refunded =
+                |order: &OrderNumber| orders.get(order).is_some_and(|it| it.refunds.made > 0);
             let is_covered = |(leg, seat): &(Leg, Seat)| {
                 let holds = inventory?.holds.iter();
                 holds
+                    .filter(|(order, _)| !is_refunded(order))
                     .filter(|(_, record)| covers(&record.lines, *leg, *seat, command))
                     .map(|(order, _)| (*order, *leg, *seat))
                     .next()
@@ -162,7 +171,10 @@ impl Environment {
         let seat_legs: BTreeSet<SeatLeg> =
             command.record.lines.iter().flat_map(HeldLine::seat_legs).collect();
         let is_sold = |at: &&SeatLeg| {
-            inventory.tiers.get(&at.tier).is_some_and(|grid| grid.is_sold(at.leg, at.seat))
+            let place = Place { sale: sale_id(), at: (*at).clone() };
+            let was_returned = self.stores.orders.returned.contains_key(&place);
+            let grid = inventory.tiers.get(&at.tier);
+            !was_returned && grid.is_some_and(|grid| grid.is_sold(at.leg, at.seat))
         };
         if let Some(sold) = seat_legs.iter().find(is_sold) {
             return Some(format!("{sold:?} is sold"));
@@ -407,7 +419,10 @@ impl Environment {
         let of_orders =
             db.payments.iter().filter(|((number, _), _)| db.orders.contains_key(number));
         let refunds = of_orders.filter(|(_, record)| is_due(record)).map(|(key, _)| key.clone());
-        Undecided { orders, refunds: refunds.collect() }
+        let parts = db.refunds.values();
+        let parts = parts.filter(|refund| refund.refund.state != RefundState::Refunded);
+        let parts = parts.map(|refund| refund.key).collect();
+        Undecided { orders, refunds: refunds.collect(), parts }
     }
 
     /// Nothing that was undecided when an archiving began to look is undecided when the sale is
@@ -430,6 +445,11 @@ impl Environment {
             && !is_behind
         {
             self.broken("archive", format!("it is archived, and {refund:?} has not gone back"));
+        }
+        if let Some(part) = then.parts.intersection(&now.parts).next()
+            && !is_behind
+        {
+            self.broken("archive", format!("it is archived, and {part} has not gone back"));
         }
     }
 
@@ -596,7 +616,9 @@ impl Environment {
     fn payments_disagree(&self) -> Option<(&'static str, String)> {
         let db = &self.stores.orders;
         for number in &self.oracle.paid {
-            if db.orders.get(number).is_none_or(|order| order.state != OrderState::Paid) {
+            // Only its refunds end it: I11 says how.
+            let is_kept = |order: &Order| order.state == OrderState::Paid || order.refunds.made > 0;
+            if !db.orders.get(number).is_some_and(is_kept) {
                 return Some(("paid", format!("{number} was paid, and is not any more")));
             }
         }
@@ -644,6 +666,61 @@ impl Environment {
                 let state = order.map(|order| order.state);
                 let what = format!("{key:?} is {:?}, its order {number} {state:?}", record.outcome);
                 return Some(("I5", what));
+            }
+        }
+        self.refunds_disagree().map(|what| ("I11", what))
+    }
+
+    /// What refunds are is on their orders and in their payments, and no more goes back than came.
+    fn refunds_disagree(&self) -> Option<String> {
+        let db = &self.stores.orders;
+        for order in db.orders.values().filter(|order| order.refunds.made > 0) {
+            let refunds = db.order_refunds(order.number);
+            let numbers = refunds.iter().map(|refund| refund.key.number.get());
+            if !numbers.eq(1..=order.refunds.made) {
+                return Some(format!("{} has refunds {refunds:?}", order.number));
+            }
+            for refund in &refunds {
+                let marked = order.lines_of(refund.key.number);
+                let marked: BTreeSet<TicketName> = marked
+                    .iter()
+                    .flat_map(|line| line.tickets.iter().map(|ticket| ticket.named(line)))
+                    .collect();
+                let named: BTreeSet<TicketName> = refund.tickets.iter().cloned().collect();
+                if marked != named || named.len() != refund.tickets.len() {
+                    return Some(format!("{}: {named:?}, marked are {marked:?}", refund.key));
+                }
+            }
+            let is_back = |refund: &&OrderRefund| refund.refund.state == RefundState::Refunded;
+            let back = refunds.iter().filter(is_back).count();
+            let lives = order.live_tickets().next().is_some();
+            let state = match (lives, back == refunds.len()) {
+                (true, _) => OrderState::Paid,
+                (false, false) => OrderState::RefundDue,
+                (false, true) => OrderState::Refunded,
+            };
+            if back != usize::from(order.refunds.back) || state != order.state {
+                let number = order.number;
+                return Some(format!("{number} is {:?}, {back} are back", order.state));
+            }
+        }
+        for ((number, key), record) in &db.payments {
+            let of_payment = db
+                .refunds
+                .values()
+                .filter(|refund| refund.key.order == *number && refund.payment == *key);
+            let back: MinorUnits = of_payment.map(|refund| refund.amount.amount_minor).sum();
+            if back != record.back || record.capture.amount.amount_minor < back {
+                return Some(format!("{back} goes back of {record:?}"));
+            }
+        }
+        let provider = &self.stores.provider;
+        for (key, capture) in &provider.captured {
+            let parts = provider.parts.values().filter(|(payment, _)| payment == key);
+            let parts: MinorUnits = parts.map(|(_, amount)| amount.amount_minor).sum();
+            let whole = provider.refunded.get(key).map_or(MinorUnits::ZERO, |all| all.amount_minor);
+            if parts + whole > capture.amount.amount_minor {
+                return Some(format!("{parts} and {whole} went back of {capture:?}"));
             }
         }
         None
@@ -757,14 +834,21 @@ impl Environment {
                 inventory.tiers.get(&at.tier).is_some_and(|grid| grid.is_sold(at.leg, at.seat))
             };
             let is_paid = order.state == OrderState::Paid;
-            if is_paid && seat_legs.all(is_sold) {
+            if is_paid && order.tickets() > Tickets::NONE && seat_legs.all(is_sold) {
                 *bought.entry(&order.user).or_default() += order.tickets();
             }
         }
-        if !bought
+        // A refund takes its tickets off afterwards: until then a buyer has more.
+        let returns = |user: &UserId| {
+            let mut orders = self.stores.orders.orders.values();
+            orders.any(|order| order.user == *user && order.refunds.made > 0)
+        };
+        bought.retain(|user, _| !returns(user));
+        if !bought.iter().map(|(user, n)| (*user, *n)).eq(inventory
+            .bought
             .iter()
-            .map(|(user, n)| (*user, *n))
-            .eq(inventory.bought.iter().map(|(user, n)| (user, *n)))
+            .map(|(user, n)| (user, *n))
+            .filter(|(user, _)| !returns(user)))
         {
             let what = format!("Redis counts {:?}, they have {bought:?}", inventory.bought);
             return Some(("bought", what));
@@ -811,7 +895,12 @@ impl Environment {
         let sold = places.filter(|(leg, seat)| grid.is_sold(*leg, *seat));
         let mut sold = sold.map(|(leg, seat)| SeatLeg { tier: grid.tier.clone(), leg, seat });
         sold.find(|at| {
-            let owner = orders.claims.get(&Place { sale: sale_id(), at: at.clone() });
+            let place = Place { sale: sale_id(), at: at.clone() };
+            // A refund is told to Redis after it is made, and may be forgotten.
+            if orders.returned.contains_key(&place) {
+                return false;
+            }
+            let owner = orders.claims.get(&place);
             let order = owner.and_then(|owner| orders.orders.get(owner));
             order.is_none_or(|order| order.state != OrderState::Paid)
         })
@@ -870,6 +959,14 @@ impl Environment {
                 return Some(("I5", what));
             }
         }
+        for refund in db.refunds.values() {
+            let sent = self.stores.provider.parts.get(&refund.key).map(|(_, amount)| *amount);
+            let is_sent = sent.is_none_or(|sent| sent == refund.amount)
+                && sent.is_some() == (refund.amount.amount_minor > MinorUnits::ZERO);
+            if refund.refund.state != RefundState::Refunded || !is_sent {
+                return Some(("I11", format!("at rest {refund:?}, sent {sent:?}")));
+            }
+        }
         match self.over() {
             Some(Lifecycle::Archived) => return None,
             Some(lifecycle) => return Some(("archive", format!("it is {lifecycle:?} at rest"))),
@@ -894,6 +991,23 @@ impl Environment {
         }
         if let Some(hold) = inventory.holds.keys().next() {
             return Some(("I4", format!("{hold} still holds seats at rest")));
+        }
+        for (user, bought) in &inventory.bought {
+            let mut theirs = db.orders.values().filter(|order| order.user == *user);
+            let is_here = |order: &&Order| {
+                let tiers = order.lines.iter().map(|line| &line.tier);
+                self.plan.sale.inventory_of_all(tiers).as_ref() == Some(id)
+            };
+            let returns = theirs.clone().filter(is_here).any(|order| order.refunds.made > 0);
+            let live: Tickets = theirs
+                .by_ref()
+                .filter(|order| order.state.is_live())
+                .filter(is_here)
+                .map(Order::tickets)
+                .sum();
+            if returns && *bought > live {
+                return Some(("bought", format!("{user} has {live}, Redis says {bought}")));
+            }
         }
         for (tier, grid) in &inventory.tiers {
             let initial = self.plan.sale.tier(tier)?.layout.initial();

@@ -271,6 +271,12 @@ fn sale(
     if stops > 0 {
         file["stops"] = Value::Array((0..stops).map(stop).collect());
     }
+    // Whoever may give a ticket back may until the sale closes, or for a moment only.
+    if rng.chance(700) {
+        let until = START.plus_ms(if rng.chance(700) { closes_ms } else { 30_000 });
+        let fee = rng.pick(&[0, 10, 100]);
+        file["refunds"] = json!({ "until": until, "fee_percent": fee, "fee_minor": rng.below(40) });
+    }
     let file: SaleFile = serde_json::from_value(file).expect("the file is well formed");
     Sale::new(file).expect("the file breaks no rule")
 }

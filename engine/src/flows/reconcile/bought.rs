@@ -46,37 +46,30 @@ pub(super) async fn overcounted(
     Ok(found)
 }
 
-/// What Redis has of an order's buyer, and what it should have: the tickets of live orders, and of holds
-/// whose order is not, or not yet, live. The order of the readings matters: a hold that was counted is
-/// among the holds, or its order among the orders, unless the number has changed meanwhile.
+/// What Redis has of an order's buyer, and what it should have: the tickets of holds, and of live orders
+/// without one. The order of the readings matters: a hold that was counted is among the holds, or its order
+/// among the orders, unless the number has changed meanwhile.
 async fn count(ports: &impl Ports, at: &InventoryId, order: &Order) -> Stored<(Tickets, Tickets)> {
     let user = &order.user;
     let seen = ports.seats().bought(at, std::slice::from_ref(user)).await?;
     let holds = ports.seats().holds(at).await?;
-    let mut tickets = Tickets::NONE;
-    let mut live = BTreeSet::new();
+    let of_user = holds.iter().filter(|(_, record)| record.user == *user);
+    let held: BTreeSet<OrderNumber> = of_user.clone().map(|(number, _)| *number).collect();
+    let mut tickets: Tickets = of_user.map(|(_, record)| record.tickets()).sum();
     let mut before: Option<OrderNumber> = None;
     loop {
         let page = ports.orders().of_user(user, before, ORDERS_A_PAGE).await?;
-        for of_user in &page.orders {
+        let counted = page.orders.iter().filter(|order| {
             let is_here = |line: &OrderLine| at.tier().is_none_or(|tier| line.tier == *tier);
-            if of_user.sale == *at.sale()
-                && of_user.state.is_live()
-                && of_user.lines.iter().all(is_here)
-            {
-                live.insert(of_user.number);
-                tickets += of_user.tickets();
-            }
-        }
+            order.sale == *at.sale()
+                && order.state.is_live()
+                && order.lines.iter().all(is_here)
+                && !held.contains(&order.number)
+        });
+        tickets += counted.map(Order::tickets).sum();
         before = page.next;
         if before.is_none() {
-            break;
+            return Ok((seen.first().copied().unwrap_or_default(), tickets));
         }
     }
-    for (number, record) in holds {
-        if record.user == *user && !live.contains(&number) {
-            tickets += record.tickets();
-        }
-    }
-    Ok((seen.first().copied().unwrap_or_default(), tickets))
 }
