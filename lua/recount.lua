@@ -1,12 +1,17 @@
 --- recount.lua: correct how many tickets a buyer has, unless that has changed since the caller looked.
 --- @key   sale             hash    epoch, state, opens_ms, closes_ms, limit, order -> its hold, @user -> tickets
+--- @key   freed[line]      counters  how often seats of each block of 32 were given back
 --- @arg   epoch            string
 --- @arg   user             string
 --- @arg   seen             integer
 --- @arg   tickets          integer
+--- @arg   seats[line]      string  seat.seat, of a tier: all that the buyer had when the caller looked
+--- @arg   freed[line]      string  the counters of the blocks of its seats as the caller saw them, counter.counter
 --- @reply counted
 --- @reply changed
 --- @reply not_loaded
+
+local FIRST_FREED_KEY, FIRST_LINE_ARG = 2, 5
 
 local sale_key = KEYS[1]
 local epoch, user, seen, tickets = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -17,6 +22,12 @@ if found[1] ~= epoch then
   return { 'not_loaded' }
 elseif has ~= seen then
   return { 'changed' }
+end
+for key = FIRST_FREED_KEY, #KEYS do
+  local arg = FIRST_LINE_ARG + 2 * (key - FIRST_FREED_KEY)
+  if counters_of(KEYS[key], unpack_seats(ARGV[arg])) ~= ARGV[arg + 1] then
+    return { 'changed' }
+  end
 end
 
 add_bought(sale_key, buyer, has, tickets - has)

@@ -1,8 +1,9 @@
 //! `lua/recount.lua`: corrects how many tickets a buyer has.
 
 use super::call::{Call, Reply};
-use super::contract::{Contract, SALE, integer, reply, string};
+use super::contract::{Contract, KeyKind, SALE, integer, key, reply, string};
 use super::keys::InventoryKeys;
+use super::repair::counters_to_text;
 use super::script::{Script, script};
 use engine::domain::inventory::{Recount, RecountReply};
 use engine::ports::Stored;
@@ -10,22 +11,39 @@ use engine::ports::Stored;
 /// The keys, arguments and replies of `lua/recount.lua`.
 pub(super) const CONTRACT: Contract = Contract {
     script: "recount",
-    keys: &[SALE],
-    args: &[string("epoch"), string("user"), integer("seen"), integer("tickets")],
+    keys: &[SALE, key("freed[line]", KeyKind::Counters)],
+    args: &[
+        string("epoch"),
+        string("user"),
+        integer("seen"),
+        integer("tickets"),
+        string("seats[line]"),
+        string("freed[line]"),
+    ],
     replies: &[reply("counted", &[]), reply("changed", &[]), reply("not_loaded", &[])],
 };
 
 pub(super) fn script() -> Script {
-    script!(CONTRACT, runs_when_full: "include/names.lua" "include/bought.lua" "recount.lua")
+    script!(CONTRACT, runs_when_full:
+        "include/names.lua" "include/lines.lua" "include/bought.lua" "include/blocks.lua"
+        "include/counters.lua" "recount.lua")
 }
 
 pub(super) fn encode<'s>(script: &'s Script, command: &Recount) -> Call<'s> {
-    Call::new(script)
-        .key("sale", InventoryKeys(&command.inventory).sale())
+    let keys = InventoryKeys(&command.inventory);
+    let mut call = Call::new(script)
+        .key("sale", keys.sale())
         .arg("epoch", command.epoch.as_str())
         .arg("user", command.user.as_str())
         .arg("seen", command.seen.to_string())
-        .arg("tickets", command.tickets.to_string())
+        .arg("tickets", command.tickets.to_string());
+    for (line, freed) in command.lines.iter().zip(&command.freed) {
+        let seats: Vec<String> = line.seats.iter().map(|seat| seat.0.to_string()).collect();
+        call.add_key("freed[line]", keys.freed(&line.tier));
+        call.add_arg("seats[line]", seats.join("."));
+        call.add_arg("freed[line]", counters_to_text(freed));
+    }
+    call
 }
 
 pub(super) fn decode(reply: &Reply) -> Stored<RecountReply> {

@@ -398,12 +398,18 @@ impl SeededRng {
         let held: Tickets = of_user.map(HoldRecord::tickets).sum();
         let has = model.bought_by(&user);
         let wrongly = Tickets::new(u16::from(self.rng.random_bool(0.2)));
+        let lines: Vec<HeldLine> = match self.rng.random_bool(0.5) {
+            true => self.sold_lines(model),
+            false => Vec::new(),
+        };
         Command::Recount(Recount {
             inventory: self.inventory.clone(),
             epoch: self.epoch(model),
             user,
             seen: has.saturating_add(wrongly),
             tickets: held.max(has.saturating_sub(Tickets::new(1))),
+            freed: self.freed(model, &lines),
+            lines,
         })
     }
 

@@ -196,11 +196,12 @@ impl Plan {
         !Fault::ALL.iter().any(upsets) && !self.numbers_clash()
     }
 
-    /// True if a question to the provider is always answered, and the message that has it asked comes in time: an
-    /// order ends unasked only if it is not.
+    /// True if a question to the provider is always answered, and the message that has it asked comes in time
+    /// and to somebody who does not die over it: an order ends unasked only if it is not.
     pub(crate) fn provider_answers(&self) -> bool {
         let (lost, refused) = ([Fault::LoseRequest, Fault::LoseReply], [Fault::Refuse]);
         let unheard = [Fault::Silence, Fault::Limited, Fault::LoseMessage, Fault::DelayMessage];
+        let unheard = unheard.into_iter().chain([Fault::Die]);
         lost.into_iter().chain(refused).chain(unheard).all(|fault| self.rates.of_fault(fault) == 0)
     }
 

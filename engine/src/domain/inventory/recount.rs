@@ -1,6 +1,6 @@
 //! Recounting: how many tickets a buyer has, where Redis has too many.
 
-use super::Inventory;
+use super::{HeldLine, Inventory};
 use crate::domain::guard::{Guard, stands};
 use crate::domain::ids::{Epoch, InventoryId, UserId};
 use crate::domain::tickets::Tickets;
@@ -18,6 +18,13 @@ pub struct Recount {
     pub seen: Tickets,
     /// What it should say.
     pub tickets: Tickets,
+    /// Seats of every hold and order that the buyer had when the caller looked, one line a tier: what has
+    /// lowered the number since has freed one of them.
+    pub lines: Vec<HeldLine>,
+    /// For each line, the counters of the blocks of its seats ([`Freed::of`](super::Freed::of)) before the
+    /// caller read the number. If seats of them were freed since, the same number may stand for other
+    /// tickets, and nothing is done.
+    pub freed: Vec<Vec<u32>>,
 }
 
 /// The reply of `recount`.
@@ -25,7 +32,7 @@ pub struct Recount {
 pub enum RecountReply {
     /// It says so now.
     Counted,
-    /// The buyer has another number by now: nothing was done.
+    /// The buyer has another number by now, or may have other tickets: nothing was done.
     Conflict,
     /// Redis does not know the sale, or knows it under another epoch.
     NotLoaded,
@@ -38,7 +45,8 @@ impl Inventory {
             return RecountReply::NotLoaded;
         }
         let has = self.bought_by(&command.user);
-        if stands(Guard::RecountSeen) && has != command.seen {
+        let is_seen = has == command.seen && self.is_unfreed(&command.lines, &command.freed);
+        if stands(Guard::RecountSeen) && !is_seen {
             return RecountReply::Conflict;
         }
         let tickets = i32::from(command.tickets) - i32::from(has);
@@ -62,10 +70,14 @@ mod tests {
             user: record.user.clone(),
             seen: Tickets::new(seen),
             tickets: Tickets::new(tickets),
+            lines: record.lines.clone(),
+            freed: vec![vec![0]],
         };
         let wrong = Recount { epoch: Epoch::new("e2").unwrap(), ..recount(2, 1) };
         assert_eq!(inventory.recount(&wrong), RecountReply::NotLoaded);
         assert_eq!(inventory.recount(&recount(1, 0)), RecountReply::Conflict);
+        let freed = Recount { freed: vec![vec![1]], ..recount(2, 1) };
+        assert_eq!(inventory.recount(&freed), RecountReply::Conflict);
         assert_eq!(inventory.recount(&recount(2, 1)), RecountReply::Counted);
         assert_eq!(bought(&inventory, "u"), Some(1));
         assert_eq!(inventory.recount(&recount(1, 0)), RecountReply::Counted);

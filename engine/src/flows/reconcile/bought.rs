@@ -4,10 +4,10 @@
 //! has forgotten it, nothing else takes them off, and the buyer may be refused what the limit allows. Of
 //! all others a number that is too high corrects itself with the hold that it is of.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::domain::ids::{InventoryId, UserId};
-use crate::domain::inventory::Recount;
+use crate::domain::ids::{Epoch, InventoryId, Seat, TierId, UserId};
+use crate::domain::inventory::{HeldLine, Recount};
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderLine};
 use crate::domain::tickets::Tickets;
@@ -35,10 +35,8 @@ pub(super) async fn overcounted(
             .zip(bought)
             .filter(|(order, bought)| *bought > snapshot.known_tickets(&inventory, &order.user));
         for (order, _) in suspects.take(MAX_RECOUNTS) {
-            let (seen, tickets) = count(ports, &inventory, order).await?;
-            if seen > tickets {
-                let (inventory, epoch) = (inventory.clone(), epoch.clone());
-                let recount = Recount { inventory, epoch, user: order.user.clone(), seen, tickets };
+            let recount = count(ports, published, epoch, &inventory, &order.user).await?;
+            if recount.seen > recount.tickets {
                 found.push(Discrepancy::Overcounted(Box::new(order.clone()), recount));
             }
         }
@@ -46,30 +44,65 @@ pub(super) async fn overcounted(
     Ok(found)
 }
 
-/// What Redis has of an order's buyer, and what it should have: the tickets of holds, and of live orders
-/// without one. The order of the readings matters: a hold that was counted is among the holds, or its order
-/// among the orders, unless the number has changed meanwhile.
-async fn count(ports: &impl Ports, at: &InventoryId, order: &Order) -> Stored<(Tickets, Tickets)> {
-    let user = &order.user;
+/// What Redis has of a buyer, and what it should have: the tickets of holds, and of live orders without one.
+/// The order of the readings matters: first the counters, then the number, the holds, and the orders. A hold
+/// that was counted is then among the holds, or its order among the orders, unless it was given back.
+async fn count(
+    ports: &impl Ports,
+    published: &Published,
+    epoch: &Epoch,
+    at: &InventoryId,
+    user: &UserId,
+) -> Stored<Recount> {
+    let sale = &published.sale;
+    let mut grids = BTreeMap::new();
+    for tier in sale.tiers_in(at) {
+        let grid = ports.seats().grid(at, &tier.tier, sale.leg_count()).await?;
+        grids.insert(tier.tier.clone(), grid.freed);
+    }
     let seen = ports.seats().bought(at, std::slice::from_ref(user)).await?;
-    let holds = ports.seats().holds(at).await?;
-    let of_user = holds.iter().filter(|(_, record)| record.user == *user);
-    let held: BTreeSet<OrderNumber> = of_user.clone().map(|(number, _)| *number).collect();
-    let mut tickets: Tickets = of_user.map(|(_, record)| record.tickets()).sum();
+    let mut held = ports.seats().holds(at).await?;
+    held.retain(|(_, record)| record.user == *user);
+    let mut tickets: Tickets = held.iter().map(|(_, record)| record.tickets()).sum();
+    let mut seats: BTreeMap<TierId, BTreeSet<Seat>> = BTreeMap::new();
+    let mut add = |lines: &[HeldLine]| {
+        for line in lines {
+            seats.entry(line.tier.clone()).or_default().extend(&line.seats);
+        }
+    };
+    held.iter().for_each(|(_, record)| add(&record.lines));
+    for order in orders_in(ports, at, user).await? {
+        add(&order.all_lines());
+        let has_hold = held.iter().any(|(number, _)| *number == order.number);
+        if order.state.is_live() && !has_hold {
+            tickets += order.tickets();
+        }
+    }
+    let legs = sale.whole();
+    let line = |(tier, seats): (TierId, BTreeSet<Seat>)| {
+        let seats: Vec<Seat> = seats.into_iter().collect();
+        let freed = grids.get(&tier)?.of(seats.iter().copied());
+        Some((HeldLine { tier, legs, seats }, freed))
+    };
+    let (lines, freed) = seats.into_iter().filter_map(line).unzip();
+    let (inventory, epoch, user) = (at.clone(), epoch.clone(), user.clone());
+    let seen = seen.first().copied().unwrap_or_default();
+    Ok(Recount { inventory, epoch, user, seen, tickets, lines, freed })
+}
+
+/// A buyer's orders in an inventory, whatever became of them.
+async fn orders_in(ports: &impl Ports, at: &InventoryId, user: &UserId) -> Stored<Vec<Order>> {
+    let mut found = Vec::new();
     let mut before: Option<OrderNumber> = None;
     loop {
         let page = ports.orders().of_user(user, before, ORDERS_A_PAGE).await?;
-        let counted = page.orders.iter().filter(|order| {
+        found.extend(page.orders.into_iter().filter(|order| {
             let is_here = |line: &OrderLine| at.tier().is_none_or(|tier| line.tier == *tier);
-            order.sale == *at.sale()
-                && order.state.is_live()
-                && order.lines.iter().all(is_here)
-                && !held.contains(&order.number)
-        });
-        tickets += counted.map(Order::tickets).sum();
+            order.sale == *at.sale() && order.lines.iter().all(is_here)
+        }));
         before = page.next;
         if before.is_none() {
-            return Ok((seen.first().copied().unwrap_or_default(), tickets));
+            return Ok(found);
         }
     }
 }
