@@ -12,6 +12,7 @@ use crate::domain::order::Order;
 use crate::domain::order_refund::{
     OrderRefund, RefundKey, RefundPlan, RefundRefusal, RefundRequest, decide_refund,
 };
+use crate::domain::refund::RefundState;
 use crate::domain::time::Timestamp;
 use crate::flows::hold::unsell;
 use crate::flows::refund::request_part;
@@ -65,7 +66,7 @@ pub async fn give_back(
             return Err(Refusal::NotFound);
         };
         if request.number.get() <= order.refunds.made {
-            return known(ports, order, request).await;
+            return known(ports, order, request, now).await;
         }
         let payment = match &order.payment {
             Some(key) => ports.orders().payment(number, key).await?,
@@ -74,8 +75,8 @@ pub async fn give_back(
         let plan = decide_refund(&order, payment.as_ref(), request, now)?;
         match ports.orders().give_back(&plan).await? {
             ChangeReply::Done => {
-                follow_up(ports, &plan, now).await;
                 let RefundPlan { order, refund, .. } = plan;
+                follow_up(ports, &order, &refund, now).await;
                 return Ok(GivenBack { order, refund });
             }
             ChangeReply::Conflict => {}
@@ -89,11 +90,14 @@ async fn known(
     ports: &impl Ports,
     order: Order,
     request: &RefundRequest,
+    now: Timestamp,
 ) -> Result<GivenBack, Refusal> {
     let key = RefundKey { order: order.number, number: request.number };
     let missing = || StoreError::Contract(format!("refund {key} is counted and not there"));
     let refund = ports.orders().order_refund(key).await?.ok_or_else(missing)?;
     if refund.answers(request) {
+        // Whoever made it may have died before what follows.
+        follow_up(ports, &order, &refund, now).await;
         return Ok(GivenBack { order, refund });
     }
     let next = order.refunds.made.saturating_add(1);
@@ -102,13 +106,14 @@ async fn known(
 
 /// What follows from a refund that is made: the seats are offered again, and the money is asked for. What
 /// fails is done by the comparison and by the sweeper.
-async fn follow_up(ports: &impl Ports, plan: &RefundPlan, now: Timestamp) {
-    let RefundPlan { order, refund, .. } = plan;
+async fn follow_up(ports: &impl Ports, order: &Order, refund: &OrderRefund, now: Timestamp) {
     let seats = order.seats_of(refund.key.number);
     if let Err(error) = unsell(ports, order, &seats).await {
         tracing::warn!(refund = %refund.key, %error, "its seats are left to the comparison");
     }
-    if let Err(error) = request_part(ports, refund, now).await {
+    if refund.refund.state == RefundState::Due
+        && let Err(error) = request_part(ports, refund, now).await
+    {
         tracing::warn!(refund = %refund.key, %error, "its money is left to the sweeper");
     }
     settle_soon(ports, order.number).await;

@@ -14,7 +14,7 @@ use engine::domain::grace::FOR_THE_PROVIDER_SECONDS;
 use engine::domain::ids::{Epoch, InventoryId, Leg, SaleId, Seat, TierId, UserId};
 use engine::domain::inventory::{
     HeldLine, HoldRecord, HoldReply, Inventory, LoadPart, LoadReply, MarkReply, ReleaseReply,
-    RepairReply, Restore, RestoreReply, SeatLeg, SellReply, TierGrid,
+    RepairReply, Restore, RestoreReply, SeatLeg, SellReply, TierGrid, UnsellReply,
 };
 use engine::domain::money::MinorUnits;
 use engine::domain::number::OrderNumber;
@@ -69,6 +69,8 @@ pub(crate) struct Oracle {
     parts: BTreeMap<(Epoch, InventoryId), BTreeMap<u32, LoadPart>>,
     /// The number of times that seats were given back in Redis, or forgotten to be taken.
     pub given_back: u64,
+    /// Seat-legs of refunded tickets that Redis was not told of yet.
+    untold: BTreeSet<Place>,
     /// What was decided, told and shown in the room.
     pub room: RoomOracle,
 }
@@ -220,6 +222,13 @@ impl Environment {
                 Before::Repair(_, held),
             ) => {
                 self.oracle.given_back += 1;
+                if let Call::Repair { command } = call {
+                    for (leg, seat) in &command.leaked {
+                        let (tier, leg, seat) = (command.tier.clone(), *leg, *seat);
+                        let at = SeatLeg { tier, leg, seat };
+                        self.oracle.untold.remove(&Place { sale: sale_id(), at });
+                    }
+                }
                 if let Some((order, leg, seat)) = held {
                     let what =
                         format!("seat {} on leg {leg} is freed, and {order} holds it", seat.0);
@@ -276,6 +285,20 @@ impl Environment {
                     self.broken("window", what);
                 }
             }
+            (Call::GiveBack { plan }, Reply::GiveBack(ChangeReply::Done), _) => {
+                self.oracle.untold.extend(places(&plan.taken_back()));
+            }
+            (Call::Unsell { command }, Reply::Unsell(UnsellReply::Unsold), _) => {
+                self.oracle.given_back += 1;
+                for at in command.lines.iter().flat_map(HeldLine::seat_legs) {
+                    let place = Place { sale: sale_id(), at };
+                    let was_untold = self.oracle.untold.remove(&place);
+                    if !was_untold && self.plan.redis_remembers() {
+                        let what = format!("{:?} is freed, and nobody has returned it", place.at);
+                        self.broken("unsell", what);
+                    }
+                }
+            }
             (Call::Create { .. }, Reply::Create(CreateReply::SeatsTaken(lost)), _) => {
                 let given_back = self.oracle.given_back;
                 let invocation = &mut self.invocations[invocation];
@@ -294,6 +317,18 @@ impl Environment {
             (Call::Release { command }, reply, _) => {
                 self.oracle.given_back += 1;
                 let released = matches!(reply, Reply::Release(ReleaseReply::Released));
+                if released {
+                    // What is sold stays so.
+                    let lines = &command.record.lines;
+                    let inventory = self.stores.seats.of(&command.inventory);
+                    let is_sold = |at: &SeatLeg| {
+                        let grid = inventory.tiers.get(&at.tier);
+                        grid.is_some_and(|grid| grid.is_sold(at.leg, at.seat))
+                    };
+                    for at in lines.iter().flat_map(HeldLine::seat_legs).filter(|at| !is_sold(at)) {
+                        self.oracle.untold.remove(&Place { sale: sale_id(), at });
+                    }
+                }
                 // A refused request gives its hold back. Its duplicate, which was answered with the same
                 // hold, may yet get its order; the sweeper then writes the hold again.
                 if released && self.invocations[invocation].name.contains("reserve") {
@@ -897,7 +932,11 @@ impl Environment {
         sold.find(|at| {
             let place = Place { sale: sale_id(), at: at.clone() };
             // A refund is told to Redis after it is made, and may be forgotten.
-            if orders.returned.contains_key(&place) {
+            let is_untold = match self.plan.redis_remembers() {
+                true => self.oracle.untold.contains(&place),
+                false => orders.returned.contains_key(&place),
+            };
+            if is_untold {
                 return false;
             }
             let owner = orders.claims.get(&place);
