@@ -101,8 +101,6 @@ pub enum Guard {
     RefundBound,
     /// A refund goes from the refunds that were seen: two at once make two numbers (DynamoDB).
     RefundsSeen,
-    /// A refund of seats is refused once a seat of their blocks was freed since its snapshot (Redis).
-    UnsellCounter,
     /// A buyer's tickets are corrected only if they are what was seen (Redis).
     RecountSeen,
     /// Seats are marked sold without their hold only if none of their blocks was freed since the order was
@@ -134,7 +132,7 @@ pub enum Guard {
 
 impl Guard {
     /// Every guard but [`Self::OF_ROOMS`], for the test that removes each.
-    pub const ALL: [Self; 48] = [
+    pub const ALL: [Self; 47] = [
         Self::ClaimCondition,
         Self::StateCondition,
         Self::NumberOnce,
@@ -180,7 +178,6 @@ impl Guard {
         Self::TicketOnce,
         Self::RefundBound,
         Self::RefundsSeen,
-        Self::UnsellCounter,
         Self::RecountSeen,
         Self::SellCounter,
     ];

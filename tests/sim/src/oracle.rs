@@ -293,7 +293,7 @@ impl Environment {
                 for at in command.lines.iter().flat_map(HeldLine::seat_legs) {
                     let place = Place { sale: sale_id(), at };
                     let was_untold = self.oracle.untold.remove(&place);
-                    if !was_untold && self.plan.redis_remembers() {
+                    if !was_untold && self.plan.redis_forgets_nothing() {
                         let what = format!("{:?} is freed, and nobody has returned it", place.at);
                         self.broken("unsell", what);
                     }

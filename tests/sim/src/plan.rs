@@ -196,6 +196,12 @@ impl Plan {
         !Fault::ALL.iter().any(upsets) && !self.numbers_clash()
     }
 
+    /// True if nothing makes Redis forget what it was told, however late that was.
+    pub(crate) fn redis_forgets_nothing(&self) -> bool {
+        let forgets = [Fault::Failover, Fault::Flush, Fault::LoseTier];
+        forgets.into_iter().all(|fault| self.rates.of_fault(fault) == 0) && !self.numbers_clash()
+    }
+
     /// True if a question to the provider is always answered, and the message that has it asked comes in time
     /// and to somebody who does not die over it: an order ends unasked only if it is not.
     pub(crate) fn provider_answers(&self) -> bool {

@@ -27,6 +27,8 @@ pub struct Facts {
     pub sales: BTreeMap<SaleId, SaleFacts>,
     /// The payments for orders of those sales, and those for orders that do not exist.
     pub payments: Vec<PaymentFact>,
+    /// The refunds of paid orders.
+    pub refunds: Vec<RefundFact>,
     /// Orders of sales that are not audited.
     pub elsewhere: HashSet<OrderNumber>,
     /// The positions of each shard of the log that have a record.
@@ -144,6 +146,10 @@ pub struct OrderFact {
     pub told: Vec<ToldFact>,
     /// How much of that is settled.
     pub settled: u32,
+    /// How many refunds it says to have.
+    pub refunds: u8,
+    /// Of how many of them it says that the money is back.
+    pub refunds_back: u8,
 }
 
 /// What an order tells, or the log of it.
@@ -159,6 +165,8 @@ pub struct ToldFact {
     pub payment: Option<(String, String)>,
     /// How much money moved.
     pub amount_minor: Option<i64>,
+    /// The refund of a paid order that it is of.
+    pub refund: Option<u8>,
 }
 
 impl OrderFact {
@@ -176,6 +184,17 @@ impl OrderFact {
             | FactKind::RefundMade
             | FactKind::Refunded => false,
         })
+    }
+
+    /// The refunds whose making is settled.
+    #[must_use]
+    pub fn settled_refunds(&self) -> BTreeSet<u8> {
+        let settled = usize::try_from(self.settled).unwrap_or(usize::MAX);
+        let settled = self.told.iter().take(settled);
+        settled
+            .filter(|told| told.kind == FactKind::RefundMade)
+            .filter_map(|told| told.refund)
+            .collect()
     }
 
     /// True while the order owns its seats: pending or paid.
@@ -220,9 +239,11 @@ pub struct LineFact {
     pub legs: Legs,
     /// The price of each ticket.
     pub price_minor: MinorUnits,
-    /// The seats, each with the hashes of its attendee, the one that is counted last; none if nobody is
-    /// named.
+    /// The seats of live tickets, each with the hashes of its attendee, the one that is counted last; none if
+    /// nobody is named.
     pub seats: Vec<(Seat, Vec<AttendeeHash>)>,
+    /// The printed names of the seats of tickets that were refunded, each with the number of the refund.
+    pub refunded: Vec<(String, u8)>,
 }
 
 impl LineFact {
@@ -270,6 +291,27 @@ pub struct PaymentFact {
     pub accepted: bool,
     /// State of its refund, if it has one.
     pub refund: Option<RefundState>,
+    /// What goes back of it by refunds of its order, as it says.
+    pub back_minor: MinorUnits,
+}
+
+/// A refund of a paid order.
+#[derive(Debug, Clone)]
+pub struct RefundFact {
+    /// The number of the order.
+    pub order: OrderNumber,
+    /// Its number within the order, from 1.
+    pub number: u8,
+    /// The payment that it goes back of.
+    pub payment: PaymentKey,
+    /// The tickets that it took back: the tier, and the seat's printed name.
+    pub tickets: BTreeSet<(TierId, String)>,
+    /// What goes back.
+    pub amount: Money,
+    /// How far it is.
+    pub state: RefundState,
+    /// True if the index of due work has it.
+    pub is_due: bool,
 }
 
 /// What was found of a waiting room while it was read.

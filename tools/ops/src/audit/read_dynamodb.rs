@@ -23,8 +23,8 @@ use shared::dynamodb::Tables;
 use super::AuditError;
 use super::decode;
 use super::facts::{
-    ClaimFact, CounterFact, Facts, LineFact, OrderFact, PaymentFact, SaleFacts, ToldFact,
-    Unreadable,
+    ClaimFact, CounterFact, Facts, LineFact, OrderFact, PaymentFact, RefundFact, SaleFacts,
+    ToldFact, Unreadable,
 };
 
 pub(super) type Item = HashMap<String, AttributeValue>;
@@ -194,6 +194,7 @@ impl Reading<'_> {
             (Some("payment"), Some(provider), Some(payment)) => {
                 self.payment(item, provider, payment)
             }
+            (Some("refund"), Some(order), Some(number)) => self.refund(item, order, number),
             (Some("buyer"), Some(sale), Some(user)) => self.count(item, sale, user),
             (Some("attendee"), Some(sale), Some(attendee)) => self.attendee(item, sale, attendee),
             _ => Err("is nothing that belongs there".to_owned()),
@@ -259,6 +260,32 @@ impl Reading<'_> {
             amount: money(item)?,
             accepted,
             refund,
+            back_minor: match item.contains_key("back_minor") {
+                true => number(item, "back_minor")?,
+                false => MinorUnits::ZERO,
+            },
+        });
+        check_gene(item, decode::gene_of_order(order))
+    }
+
+    fn refund(&mut self, item: &Item, order: &str, number: &str) -> Read<()> {
+        let order: OrderNumber = parsed(order, "sk")?;
+        let state = text(item, "refund_state")?;
+        let state = decode::refund_state(state).ok_or_else(|| format!("has state {state}"))?;
+        let ticket = |ticket: &Item| {
+            Ok((parsed(text(ticket, "tier")?, "tier")?, text(ticket, "seat")?.to_owned()))
+        };
+        self.facts.refunds.push(RefundFact {
+            order,
+            number: parsed(number, "sk")?,
+            payment: PaymentKey {
+                provider: parsed(text(item, "payment_provider")?, "payment_provider")?,
+                payment: parsed(text(item, "payment_id")?, "payment_id")?,
+            },
+            tickets: maps(item, "tickets")?.into_iter().map(ticket).collect::<Read<_>>()?,
+            amount: money(item)?,
+            state,
+            is_due: item.contains_key("due_ms") && item.contains_key("due_shard"),
         });
         check_gene(item, decode::gene_of_order(order))
     }
@@ -437,6 +464,8 @@ fn read_order(item: &Item, order: OrderNumber) -> Read<OrderFact> {
             false => Vec::new(),
         },
         settled: if item.contains_key("settled") { number(item, "settled")? } else { 0 },
+        refunds: if item.contains_key("refunds") { number(item, "refunds")? } else { 0 },
+        refunds_back: if item.contains_key("refunds") { number(item, "refunds_back")? } else { 0 },
     })
 }
 
@@ -455,16 +484,21 @@ fn read_told(fact: &Item) -> Read<ToldFact> {
             None
         },
         amount_minor: if is_money { Some(number(fact, "amount_minor")?) } else { None },
+        refund: if fact.contains_key("refund") { Some(number(fact, "refund")?) } else { None },
     })
 }
 
 fn read_line(line: &Item) -> Read<LineFact> {
     let legs = Legs::new(number(line, "from")?, number(line, "to")?);
+    let (refunded, live): (Vec<&Item>, Vec<&Item>) =
+        maps(line, "tickets")?.into_iter().partition(|ticket| ticket.contains_key("refund"));
+    let mark = |ticket: &Item| Ok((text(ticket, "name")?.to_owned(), number(ticket, "refund")?));
     Ok(LineFact {
         tier: parsed(text(line, "tier")?, "tier")?,
         legs: legs.ok_or("has a line without legs")?,
         price_minor: number(line, "price_minor")?,
-        seats: maps(line, "tickets")?.into_iter().map(read_seat).collect::<Read<_>>()?,
+        seats: live.into_iter().map(read_seat).collect::<Read<_>>()?,
+        refunded: refunded.into_iter().map(mark).collect::<Read<_>>()?,
     })
 }
 

@@ -29,6 +29,8 @@ pub enum Rule {
     I7,
     /// The log says what the orders' facts say.
     I10,
+    /// A ticket has its claims exactly while it lives, and no more goes back of a payment than was captured.
+    I11,
     /// No more was ordered than the gate has admitted.
     #[serde(rename = "tokens")]
     Tokens,
@@ -56,6 +58,7 @@ impl Rule {
             Self::I6 => "I6",
             Self::I7 => "I7",
             Self::I10 => "I10",
+            Self::I11 => "I11",
             Self::Tokens => "tokens",
             Self::Rooms => "rooms",
             Self::Ledger => "ledger",
@@ -72,9 +75,12 @@ impl Rule {
             Self::I3 => "a buyer's count is the sum of the live orders and within the limit",
             Self::I4 => "Redis equals DynamoDB: taken, sold, holds, deadlines, buyers",
             Self::I5 => "every captured payment paid its order or is refunded, once",
-            Self::I6 => "each tier's counter is the sum over its paid orders",
+            Self::I6 => "each tier's counter is the sum of the live tickets of its paid orders",
             Self::I7 => "no order is pending past its deadline",
             Self::I10 => "the log says what the orders' facts say, each once",
+            Self::I11 => {
+                "refunds are their orders' and payments', and never more than was captured"
+            }
             Self::Tokens => "no more tickets were ordered than the gate has admitted",
             Self::Rooms => "waiting rooms follow their logs, and let in who has ordered",
             Self::Ledger => "every acknowledged order is there",
@@ -94,6 +100,7 @@ impl Rule {
             Self::I6 => "paid orders",
             Self::I7 => "pending orders",
             Self::I10 => "settled facts",
+            Self::I11 => "refunds",
             Self::Tokens => "orders",
             Self::Rooms => "records, places and buyers",
             Self::Ledger => "acknowledged orders",

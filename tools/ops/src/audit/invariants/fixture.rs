@@ -13,7 +13,7 @@ use engine::domain::time::Timestamp;
 
 use super::super::facts::{
     CaptureFact, ClaimFact, CounterFact, Facts, HeadFact, HeldFact, HoldFact, LedgerFacts,
-    LineFact, OrderFact, PaymentFact, SaleFacts, ShardFact, TierBits, ToldFact,
+    LineFact, OrderFact, PaymentFact, RefundFact, SaleFacts, ShardFact, TierBits, ToldFact,
 };
 use super::check;
 
@@ -80,6 +80,7 @@ pub(super) fn order(
             legs: Legs::new(legs.0, legs.1).unwrap(),
             price_minor: MinorUnits(50),
             seats,
+            refunded: Vec::new(),
         }],
         pay_by: NOW.plus_seconds(60),
         changed_at: NOW,
@@ -87,6 +88,8 @@ pub(super) fn order(
         payment: None,
         told: vec![told(FactKind::Made)],
         settled: 0,
+        refunds: 0,
+        refunds_back: 0,
     }
 }
 
@@ -97,6 +100,7 @@ pub(super) fn told(kind: FactKind) -> ToldFact {
         by: "buyer".to_owned(),
         payment: None,
         amount_minor: None,
+        refund: None,
     }
 }
 
@@ -107,17 +111,23 @@ pub(super) fn payment(order: u64, name: &str, accepted: bool, amount: i64) -> Pa
         amount: euros(amount),
         accepted,
         refund: (!accepted).then_some(RefundState::Requested),
+        back_minor: MinorUnits::ZERO,
     }
 }
 
 #[allow(clippy::too_many_lines, reason = "a table of cases")]
 /// Order 1 is paid (A1, A2, both legs, attendee a), 2 pending (a spot on leg 1), 3 cancelled,
-/// 4 was paid too late, and money came for order 9, which never was.
+/// 4 was paid too late, and money came for order 9, which never was. Of order 1 a third ticket, A7, was refunded.
 pub(super) fn clean_facts() -> Facts {
     let mut paid = order(1, "alice", OrderState::Paid, "a", (0, 2), &[0, 1]);
     paid.payment = Some(key("pi_1"));
     paid.told.push(told(FactKind::Paid));
-    paid.settled = 2;
+    paid.told.push(ToldFact { refund: Some(1), ..told(FactKind::RefundMade) });
+    paid.told.push(ToldFact { refund: Some(1), ..told(FactKind::Refunded) });
+    paid.settled = 4;
+    paid.lines[0].refunded = vec![("A7".to_owned(), 1)];
+    (paid.refunds, paid.refunds_back) = (1, 1);
+    paid.total = euros(150);
     paid.lines[0].seats[0].1 = vec![person('a')];
     let mut pending = order(2, "bob", OrderState::Pending, "ga", (1, 2), &[0]);
     pending.due_ms = Some(pending.pay_by.ms());
@@ -195,14 +205,23 @@ pub(super) fn clean_facts() -> Facts {
     Facts {
         sales: [(SaleId::new("g1").unwrap(), facts)].into(),
         payments: vec![
-            payment(1, "pi_1", true, 100),
+            PaymentFact { back_minor: MinorUnits(50), ..payment(1, "pi_1", true, 150) },
             payment(4, "pi_4", false, 50),
             payment(9, "pi_9", false, 7),
         ],
         ledger: Some(LedgerFacts {
             acknowledged: [1, 2, 3, 4].map(order_number).into(),
-            captured: vec![capture(1, "pi_1", 100), capture(9, "pi_9", 7)],
+            captured: vec![capture(1, "pi_1", 150), capture(9, "pi_9", 7)],
         }),
+        refunds: vec![RefundFact {
+            order: order_number(1),
+            number: 1,
+            payment: key("pi_1"),
+            tickets: [(id("a"), "A7".to_owned())].into(),
+            amount: euros(50),
+            state: RefundState::Refunded,
+            is_due: false,
+        }],
         log_positions: [(0, [1, 2, 3].into())].into(),
         ..Facts::default()
     }

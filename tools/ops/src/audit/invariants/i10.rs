@@ -77,7 +77,9 @@ mod tests {
         assert_each(&[
             (
                 |facts| drop(sale_of(facts).log.remove(&order_number(1))),
-                &["I10 g1: order 1 has settled 2 of [made, paid] and the log says []"],
+                &[
+                    "I10 g1: order 1 has settled 4 of [made, paid, refund_made, refunded] and the log says []",
+                ],
             ),
             (
                 |facts| {
@@ -85,16 +87,20 @@ mod tests {
                     let again = told[1].clone();
                     told.push(again);
                 },
-                &["I10 g1: order 1 has settled 2 of [made, paid] and the log says \
-                   [1 made, 2 paid, 2 paid]"],
+                &[
+                    "I10 g1: order 1 has settled 4 of [made, paid, refund_made, refunded] and the log says \
+                   [1 made, 2 paid, 3 refund_made, 4 refunded, 2 paid]",
+                ],
             ),
             (
                 |facts| {
                     let told = sale_of(facts).log.get_mut(&order_number(1)).unwrap();
                     told[1].1.amount_minor = Some(1);
                 },
-                &["I10 g1: order 1 has settled 2 of [made, paid] and the log says \
-                   [1 made, 2 paid]"],
+                &[
+                    "I10 g1: order 1 has settled 4 of [made, paid, refund_made, refunded] and the log says \
+                   [1 made, 2 paid, 3 refund_made, 4 refunded]",
+                ],
             ),
             (
                 |facts| {
@@ -102,7 +108,7 @@ mod tests {
                     sale_of(facts).log.insert(order_number(8), told);
                 },
                 &[
-                    "I10 g1: order 1 has settled 2 of [made, paid] and the log says []",
+                    "I10 g1: order 1 has settled 4 of [made, paid, refund_made, refunded] and the log says []",
                     "I10 g1: order 8 is in the log and does not exist",
                 ],
             ),

@@ -189,11 +189,12 @@ mod tests {
                 |facts| drop(facts.payments.remove(0)),
                 &[
                     "I5 g1: order 1 is paid but has 0 accepted payments",
-                    "I5 g1: payment stripe pi_1 for order 1 of 100 EUR was captured but is not known",
+                    "I5 g1: payment stripe pi_1 for order 1 of 150 EUR was captured but is not known",
+                    "I11 g1: refund 1 of order 1 goes back of a payment that is not there",
                 ],
             ),
             (
-                |facts| facts.payments.push(payment(1, "pi_2", true, 100)),
+                |facts| facts.payments.push(payment(1, "pi_2", true, 150)),
                 &[
                     "I5 g1: order 1 is paid but has 2 accepted payments",
                     "I5 g1: payment stripe pi_2 for order 1 was accepted but did not pay its order",
@@ -240,8 +241,8 @@ mod tests {
             (
                 |facts| facts.payments[0].amount = euros(99),
                 &[
-                    "I5 g1: payment stripe pi_1 for order 1 of 100 EUR was captured but 99 EUR is recorded",
-                    "I5 g1: payment stripe pi_1 for order 1 of 99 EUR was accepted for 100 EUR",
+                    "I5 g1: payment stripe pi_1 for order 1 of 150 EUR was captured but 99 EUR is recorded",
+                    "I5 g1: payment stripe pi_1 for order 1 of 99 EUR was accepted for 150 EUR",
                 ],
             ),
             (

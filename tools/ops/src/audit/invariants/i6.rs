@@ -9,22 +9,33 @@ use super::super::facts::{CounterFact, Facts};
 use super::super::violation::{Rule, Subject};
 use super::Finding;
 
-/// I6: every paid order is counted, and each tier's counter is their sum.
+/// I6: every paid order is counted, and each tier's counter is the sum of their tickets, without those of
+/// refunds that are settled.
 #[must_use]
 pub fn counters_are_sums(facts: &Facts) -> Finding {
     let mut finding = Finding::new(Rule::I6);
     for sale in facts.sales.values() {
         let mut sums: BTreeMap<&TierId, CounterFact> = BTreeMap::new();
-        for order in sale.in_state(OrderState::Paid) {
-            finding.checked += 1;
+        for order in sale.orders.values() {
+            let is_paid = order.state == OrderState::Paid;
+            if !is_paid && (order.refunds == 0 || !order.is_counted()) {
+                continue;
+            }
+            finding.checked += u64::from(is_paid);
             if !order.is_counted() {
                 let subject = Subject::Order { order: order.number };
                 finding.add(sale, subject, "is paid but not counted");
             }
+            let taken_off = order.settled_refunds();
             for line in &order.lines {
+                let still = line.refunded.iter().filter(|(_, refund)| !taken_off.contains(refund));
                 let sum = sums.entry(&line.tier).or_default();
                 sum.tickets += line.tickets();
                 sum.revenue_minor += line.total_minor();
+                for _ in still {
+                    sum.tickets += 1;
+                    sum.revenue_minor += line.price_minor;
+                }
             }
         }
         for order in sale.orders.values().filter(|order| order.is_counted()) {
@@ -71,6 +82,7 @@ mod tests {
                 },
                 &[
                     "I6 g1: order 1 is paid but not counted",
+                    "I6 g1: tier a counts 2 tickets for 100 but its paid orders are 3 for 150",
                     "I10 g1: order 1 has a fact that was never settled",
                 ],
             ),

@@ -3,6 +3,7 @@
 
 mod i1;
 mod i10;
+mod i11;
 mod i2;
 mod i3;
 mod i4;
@@ -32,6 +33,7 @@ pub use self::i5::payments_are_decided_once;
 pub use self::i6::counters_are_sums;
 pub use self::i7::nothing_pends_too_long;
 pub use self::i10::log_says_what_orders_say;
+pub use self::i11::refunds_are_of_orders;
 pub use self::ledger::acknowledged_orders_exist;
 pub use self::records::records_are_readable;
 pub use self::rooms::rooms_follow_their_log;
@@ -76,6 +78,7 @@ pub fn check(facts: &Facts, now: Timestamp, bound_seconds: u32) -> Vec<Finding> 
         counters_are_sums(facts),
         nothing_pends_too_long(facts, now, bound_seconds),
         log_says_what_orders_say(facts, now, bound_seconds),
+        refunds_are_of_orders(facts),
         orders_were_admitted(facts),
         rooms_follow_their_log(facts, now),
     ];
@@ -117,7 +120,8 @@ mod tests {
                 ("I5", 7),
                 ("I6", 1),
                 ("I7", 1),
-                ("I10", 5),
+                ("I10", 7),
+                ("I11", 1),
                 ("tokens", 4),
                 ("rooms", 0),
                 ("ledger", 4),

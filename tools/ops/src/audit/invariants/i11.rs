@@ -1,0 +1,219 @@
+//! I11: a ticket has its claims exactly while it lives, and what goes back of a payment is never more than was
+//! captured.
+//!
+//! Claims are held against live tickets by I2; here refunds are held against the marks of tickets, the counts
+//! of orders, the payments and what was told.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use engine::domain::fact::FactKind;
+use engine::domain::ids::TierId;
+use engine::domain::money::MinorUnits;
+use engine::domain::number::OrderNumber;
+use engine::domain::order::OrderState;
+use engine::domain::refund::RefundState;
+
+use super::super::facts::{Facts, OrderFact, RefundFact, SaleFacts};
+use super::super::violation::{Rule, Subject};
+use super::Finding;
+
+/// I11: the refunds of an order are numbered from 1 and counted on it, each has the tickets that bear its
+/// number, goes back of the order's own payment and is told; the order is refunded when no ticket lives and all
+/// of them are back; what goes back of a payment is their sum, and not more than was captured.
+#[must_use]
+pub fn refunds_are_of_orders(facts: &Facts) -> Finding {
+    let mut finding = Finding::new(Rule::I11);
+    let mut of_order: BTreeMap<OrderNumber, BTreeMap<u8, &RefundFact>> = BTreeMap::new();
+    for refund in &facts.refunds {
+        finding.checked += 1;
+        of_order.entry(refund.order).or_default().insert(refund.number, refund);
+        let is_elsewhere = facts.elsewhere.contains(&refund.order);
+        if facts.order(refund.order).is_none() && !is_elsewhere {
+            let record = format!("refund {} of order {}", refund.number, refund.order);
+            finding.add_stray(Subject::Record { record }, "is of an order that does not exist");
+        }
+    }
+    let none = BTreeMap::new();
+    for sale in facts.sales.values() {
+        for order in sale.orders.values() {
+            let refunds = of_order.get(&order.number).unwrap_or(&none);
+            check_order(sale, order, refunds, &mut finding);
+            for refund in refunds.values() {
+                check_refund(facts, sale, order, refund, &mut finding);
+            }
+        }
+    }
+    check_payments(facts, &of_order, &mut finding);
+    finding
+}
+
+fn check_order(
+    sale: &SaleFacts,
+    order: &OrderFact,
+    refunds: &BTreeMap<u8, &RefundFact>,
+    finding: &mut Finding,
+) {
+    let mut add = |what: String| finding.add(sale, Subject::Order { order: order.number }, what);
+    if !refunds.keys().copied().eq(1..=order.refunds) {
+        let numbers: Vec<String> = refunds.keys().map(u8::to_string).collect();
+        add(format!("says it has {} refunds, and has [{}]", order.refunds, numbers.join(", ")));
+    }
+    let back = refunds.values().filter(|refund| refund.state == RefundState::Refunded).count();
+    if back != usize::from(order.refunds_back) {
+        add(format!("says that {} refunds are back, and {back} are", order.refunds_back));
+    }
+    for number in marks(order).keys().filter(|number| !refunds.contains_key(number)) {
+        add(format!("has tickets of refund {number}, which is not there"));
+    }
+    let is_empty = order.tickets() == 0;
+    let expected = match (is_empty, back == refunds.len()) {
+        (false, _) => OrderState::Paid,
+        (true, false) => OrderState::RefundDue,
+        (true, true) => OrderState::Refunded,
+    };
+    if !refunds.is_empty() && order.state != expected {
+        let tickets = order.tickets();
+        add(format!(
+            "is {} with {tickets} live tickets and {back} of {} refunds back",
+            order.state.as_str(),
+            refunds.len()
+        ));
+    }
+    let told = |kind: FactKind| -> Vec<u8> {
+        let of_kind = order.told.iter().filter(|told| told.kind == kind);
+        let mut told: Vec<u8> = of_kind.filter_map(|told| told.refund).collect();
+        told.sort_unstable();
+        told
+    };
+    let with_money =
+        refunds.values().filter(|refund| refund.amount.amount_minor > MinorUnits::ZERO);
+    let with_money = with_money.filter(|refund| refund.state == RefundState::Refunded);
+    let with_money: Vec<u8> = with_money.map(|refund| refund.number).collect();
+    let made: Vec<u8> = refunds.keys().copied().collect();
+    for (kind, expected) in [(FactKind::RefundMade, made), (FactKind::Refunded, with_money)] {
+        let told = told(kind);
+        if told != expected {
+            add(format!("tells {} of refunds {told:?}, not {expected:?}", kind.as_str()));
+        }
+    }
+}
+
+/// The tickets of an order that bear the number of each refund.
+fn marks(order: &OrderFact) -> BTreeMap<u8, BTreeSet<(TierId, String)>> {
+    let mut marks: BTreeMap<u8, BTreeSet<(TierId, String)>> = BTreeMap::new();
+    for line in &order.lines {
+        for (name, refund) in &line.refunded {
+            marks.entry(*refund).or_default().insert((line.tier.clone(), name.clone()));
+        }
+    }
+    marks
+}
+
+fn check_refund(
+    facts: &Facts,
+    sale: &SaleFacts,
+    order: &OrderFact,
+    refund: &RefundFact,
+    finding: &mut Finding,
+) {
+    let record = format!("refund {} of order {}", refund.number, refund.order);
+    let mut add = |what: &str| {
+        finding.add(sale, Subject::Record { record: record.clone() }, what);
+    };
+    if marks(order).remove(&refund.number).unwrap_or_default() != refund.tickets {
+        add("names other tickets than those that bear its number");
+    }
+    if order.payment.as_ref() != Some(&refund.payment) {
+        add("goes back of another payment than its order's");
+    }
+    let is_there = facts.payments.iter().any(|payment| payment.key == refund.payment);
+    if !is_there {
+        add("goes back of a payment that is not there");
+    }
+    if refund.is_due == (refund.state == RefundState::Refunded) {
+        add("is due though its money is back, or not due though it is not");
+    }
+}
+
+fn check_payments(
+    facts: &Facts,
+    of_order: &BTreeMap<OrderNumber, BTreeMap<u8, &RefundFact>>,
+    finding: &mut Finding,
+) {
+    for payment in &facts.payments {
+        let refunds = of_order.get(&payment.order).into_iter().flat_map(BTreeMap::values);
+        let of_payment = refunds.filter(|refund| refund.payment == payment.key);
+        let sum: MinorUnits = of_payment.map(|refund| refund.amount.amount_minor).sum();
+        let what = if sum != payment.back_minor {
+            format!("says that {} goes back, its refunds come to {sum}", payment.back_minor)
+        } else if sum > payment.amount.amount_minor {
+            format!("of {} has refunds of {sum}", payment.amount)
+        } else {
+            continue;
+        };
+        let subject = Subject::Payment { order: payment.order, key: payment.key.clone() };
+        match facts.order(payment.order).and_then(|(sale, _)| facts.sales.get(sale)) {
+            Some(sale) => finding.add(sale, subject, what),
+            None => finding.add_stray(subject, what),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{assert_each, euros, key, order_of};
+    use super::*;
+
+    #[test]
+    fn i11_finds_refunds_that_are_not_their_orders() {
+        assert_each(&[
+            (
+                |facts| facts.refunds.clear(),
+                &[
+                    "I11 g1: order 1 has tickets of refund 1, which is not there",
+                    "I11 g1: order 1 says it has 1 refunds, and has []",
+                    "I11 g1: order 1 says that 1 refunds are back, and 0 are",
+                    "I11 g1: order 1 tells refund_made of refunds [1], not []",
+                    "I11 g1: order 1 tells refunded of refunds [1], not []",
+                    "I11 g1: payment stripe pi_1 for order 1 says that 50 goes back, its refunds come to 0",
+                ],
+            ),
+            (
+                |facts| order_of(facts, 1).lines[0].refunded.clear(),
+                &[
+                    "I11 g1: refund 1 of order 1 names other tickets than those that bear its number",
+                ],
+            ),
+            (
+                |facts| facts.refunds[0].amount = euros(40),
+                &[
+                    "I11 g1: payment stripe pi_1 for order 1 says that 50 goes back, its refunds come to 40",
+                ],
+            ),
+            (
+                |facts| {
+                    facts.refunds[0].amount = euros(151);
+                    facts.payments[0].back_minor = MinorUnits(151);
+                },
+                &["I11 g1: payment stripe pi_1 for order 1 of 150 EUR has refunds of 151"],
+            ),
+            (
+                |facts| facts.refunds[0].payment = key("pi_9"),
+                &[
+                    "I11 g1: payment stripe pi_1 for order 1 says that 50 goes back, its refunds come to 0",
+                    "I11 g1: refund 1 of order 1 goes back of another payment than its order's",
+                ],
+            ),
+            (
+                |facts| facts.refunds[0].is_due = true,
+                &[
+                    "I11 g1: refund 1 of order 1 is due though its money is back, or not due though it is not",
+                ],
+            ),
+            (
+                |facts| order_of(facts, 1).refunds_back = 0,
+                &["I11 g1: order 1 says that 0 refunds are back, and 1 are"],
+            ),
+        ]);
+    }
+}
