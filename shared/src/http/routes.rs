@@ -144,6 +144,9 @@ routes! {
     ShowOrder(OrderNumber): "GET" "/orders/{order}", Orders, Buyer, OTHERS;
     CancelOrder(OrderNumber): "POST" "/orders/{order}/cancel", Cancel, Buyer, OTHERS;
     StartPayment(OrderNumber): "POST" "/orders/{order}/payments", StartPayment, Buyer, RARE;
+    GiveBack(OrderNumber): "POST" "/orders/{order}/refunds", RefundOrder, Buyer, RARE;
+    ListRefunds(OrderNumber): "GET" "/orders/{order}/refunds", Orders, Buyer, OTHERS;
+    RefundOrder(OrderNumber): "POST" "/operator/orders/{order}/refunds", RefundOrder, Operator, RARE;
     PaymentCallback(ProviderId):
         "POST" "/payments/{provider}/callback", PayCallback, Provider, CALLBACKS;
     TakeCallback(CallbackAddress):
@@ -251,6 +254,12 @@ mod tests {
             ("GET", "/orders/42", Ok(Route::ShowOrder(order()))),
             ("POST", "/orders/42/cancel", Ok(Route::CancelOrder(order()))),
             ("POST", "/orders/42/payments", Ok(Route::StartPayment(order()))),
+            ("POST", "/orders/42/refunds", Ok(Route::GiveBack(order()))),
+            ("GET", "/orders/42/refunds", Ok(Route::ListRefunds(order()))),
+            ("POST", "/operator/orders/42/refunds", Ok(Route::RefundOrder(order()))),
+            ("GET", "/operator/orders/42/refunds", Err(NoRoute)),
+            ("POST", "/operator//orders/42/refunds", Err(NoRoute)),
+            ("POST", "/orders/42/refunds/", Err(NoRoute)),
             ("POST", "/payments/stripe/callback", Ok(Route::PaymentCallback(stripe))),
             ("POST", entry.as_str(), Ok(Route::TakeCallback(address))),
             ("POST", "/callbacks/short/stripe", Err(NoRoute)),
