@@ -114,6 +114,50 @@ impl Client {
         answer.json()
     }
 
+    /// Pays an order as the example does.
+    async fn pay(&mut self, payment: &str, order: &Value) {
+        let captured = |event: &mut Value| {
+            let object = &mut event["data"]["object"];
+            object["id"] = json!(payment);
+            object["metadata"]["order"] = order["order"].clone();
+            assert_eq!(object["amount_received"], order["amount_minor"]);
+        };
+        let with = With { change: Some(&captured), ..With::default() };
+        let paid = self.ok(200, "paymentCallback", "captured", with).await;
+        assert_eq!(paid, json!({ "outcome": "accepted" }));
+    }
+
+    /// Refunds a paid order of alice's under the terms of its sale, and one of carol's as operators do.
+    async fn refunds(&mut self, alices: &Value, carols: &Value) {
+        self.pay("pi_5", carols).await;
+        let seat =
+            |order: &Value, ticket: usize| order["lines"][0]["tickets"][ticket]["seat"].clone();
+        let alices_seat = |body: &mut Value| body["tickets"][0]["seat"] = seat(alices, 0);
+        let order = Some(&alices["order"]);
+        let with = || With { order, change: Some(&alices_seat), ..With::default() };
+        let made = self.ok(200, "giveBack", "ticket", with()).await;
+        assert_eq!(made["amount_minor"], 55_575, "less five percent");
+        assert_eq!(self.ok(200, "giveBack", "ticket", with()).await["number"], 1);
+        let listed = self.ok(200, "listRefunds", "", With { order, ..With::default() }).await;
+        assert_eq!(
+            (listed["refunds"].as_array().map(Vec::len), &listed["next"]),
+            (Some(1), &json!(2))
+        );
+        let shown = self.ok(200, "showOrder", "", With { order, ..With::default() }).await;
+        assert_eq!((&shown["state"], &shown["refunds"]["made"]), (&json!("paid"), &json!(1)));
+
+        let carols_seat = |body: &mut Value| body["tickets"][0]["seat"] = seat(carols, 0);
+        for (example, amount) in [("ticket", 58_500), ("amount", 5_000), ("whole", 53_500)] {
+            let change = (example == "ticket").then_some(&carols_seat as &dyn Fn(&mut Value));
+            let with = With { order: Some(&carols["order"]), change, ..With::default() };
+            let refund = self.ok(200, "refundOrder", example, with).await;
+            assert_eq!(refund["amount_minor"], amount, "{example}");
+        }
+        let with = With { order: Some(&carols["order"]), ..With::default() };
+        let again = self.send("refundOrder", "amount", with).await;
+        assert_eq!(again.status, 200, "{:#}", again.json());
+    }
+
     /// Sends a reservation of the document with a token of this buyer's own.
     async fn reserve(&mut self, example: &str, buyer: &str) -> Value {
         let with = With { buyer: Some(buyer), ..With::default() };
@@ -148,7 +192,7 @@ async fn every_example_can_be_sent_and_every_answer_is_as_described() {
 
     let best = client.reserve("best", "alice").await;
     let seats = client.reserve("seats", "bob").await;
-    client.reserve("pattern", "carol").await;
+    let pattern = client.reserve("pattern", "carol").await;
     client.reserve("standing", "dave").await;
     assert_eq!(seats["lines"][0]["tickets"][0]["seat"], "01-2A");
 
@@ -184,6 +228,8 @@ async fn every_example_can_be_sent_and_every_answer_is_as_described() {
     assert_eq!(client.ok(200, "cancelOrder", "", bobs).await["state"], "cancelled");
     assert_eq!(client.send("startPayment", "page", begins()).await.status, 409);
 
+    client.refunds(&best, &pattern).await;
+
     let lanterns = || With { sale: Some("lanterns-2026-11-21"), ..none() };
     client.ok(200, "publishSale", "room", lanterns()).await;
     let place = client.ok(201, "joinRoom", "join", lanterns()).await;
@@ -217,6 +263,9 @@ async fn every_example_can_be_sent_and_every_answer_is_as_described() {
     assert_eq!(client.send("showOrder", "", none()).await.status, 404);
     assert_eq!(client.send("cancelOrder", "", none()).await.status, 404);
     assert_eq!(client.send("startPayment", "page", none()).await.status, 404);
+    assert_eq!(client.send("giveBack", "ticket", none()).await.status, 404);
+    assert_eq!(client.send("listRefunds", "", none()).await.status, 404);
+    assert_eq!(client.send("refundOrder", "whole", none()).await.status, 404);
     let unknown_order = client.ok(200, "paymentCallback", "captured", none()).await;
     assert_eq!(unknown_order["outcome"], "refund");
     // Its rate is one a second, by a clock that does not wait for a busy machine.

@@ -522,12 +522,22 @@ impl OrderRefund {
         Some(Self { refund: self.refund.after_reply(reply, now)?, ..self.clone() })
     }
 
-    /// True if a request asks for this very refund.
+    /// True if a request asks for this very refund, of `order` as it is now, with `left` of its payment.
     #[must_use]
-    pub fn answers(&self, request: &RefundRequest) -> bool {
+    pub fn answers(&self, request: &RefundRequest, order: &Order, left: Money) -> bool {
+        let by_default = match request.asked_by {
+            // A buyer's amount is what the terms said then.
+            AskedBy::Buyer => true,
+            AskedBy::Operator | AskedBy::SaleCancelled => match &request.tickets {
+                RefundedTickets::All => left.amount_minor == MinorUnits::ZERO,
+                RefundedTickets::Named(_) => self.price(order) == self.amount.amount_minor,
+            },
+        };
         let is_named = match &request.tickets {
-            // Which were live then cannot be told any more.
-            RefundedTickets::All => true,
+            // After a refund of all that lived then there is no other.
+            RefundedTickets::All => {
+                order.live_tickets().next().is_none() && order.refunds.made == self.key.number.get()
+            }
             RefundedTickets::Named(named) => {
                 named.len() == self.tickets.len()
                     && named.iter().all(|name| self.tickets.contains(name))
@@ -536,7 +546,13 @@ impl OrderRefund {
         self.key.number == request.number
             && self.asked_by == request.asked_by
             && is_named
-            && request.amount.is_none_or(|amount| amount == self.amount)
+            && request.amount.map_or(by_default, |amount| amount == self.amount)
+    }
+
+    /// What its tickets cost.
+    fn price(&self, order: &Order) -> MinorUnits {
+        let line = |name: &TicketName| order.lines.iter().find(|line| line.tier == name.tier);
+        self.tickets.iter().filter_map(line).map(|line| line.price_minor).sum()
     }
 
     /// The time from which it may be asked for, [`PAUSE_SECONDS`] after the last of the others was.
@@ -663,9 +679,35 @@ mod tests {
             NOW,
         );
         assert_eq!(again, Err(RefundRefusal::TicketRefunded(name("a2"))));
-        assert!(plan.refund.answers(&ask(1, AskedBy::Operator, of(&["a2"]))));
-        assert!(!plan.refund.answers(&ask(1, AskedBy::Operator, of(&["a1"]))));
-        assert!(!plan.refund.answers(&ask(1, AskedBy::Buyer, of(&["a2"]))));
+    }
+
+    #[test]
+    fn a_request_is_answered_with_the_refund_that_it_made_and_with_no_other() {
+        let operator = |tickets| ask(1, AskedBy::Operator, tickets);
+        let goodwill =
+            |amount| RefundRequest { amount: Some(euros(amount)), ..operator(of(&["a2"])) };
+        let whole = || operator(RefundedTickets::All);
+        let requests = [
+            operator(of(&["a2"])),
+            operator(of(&["a1"])),
+            operator(of(&["a1", "a2"])),
+            goodwill(300),
+            whole(),
+            RefundRequest { amount: Some(euros(300)), ..whole() },
+            ask(1, AskedBy::Buyer, of(&["a2"])),
+            ask(1, AskedBy::Buyer, RefundedTickets::All),
+            ask(1, AskedBy::SaleCancelled, RefundedTickets::All),
+        ];
+        for made in &requests {
+            let plan = decide(&paid(), made).unwrap();
+            for asked in &requests {
+                let is_known = plan.refund.answers(asked, &plan.order, plan.payment.left());
+                assert_eq!(is_known, asked == made, "{made:?} answers {asked:?}");
+            }
+        }
+        // The price of the tickets, said.
+        let plan = decide(&paid(), &goodwill(500)).unwrap();
+        assert!(plan.refund.answers(&requests[0], &plan.order, plan.payment.left()));
     }
 
     #[test]

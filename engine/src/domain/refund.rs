@@ -6,7 +6,7 @@ use super::fact::{Cause, FactKind};
 use super::order::{Order, OrderEvent, OrderState, PaymentRecord};
 use super::time::Timestamp;
 
-/// Most characters of a provider's refusal that are kept.
+/// Most characters that are kept of a provider's refusal, and of an operator's reason for a refund.
 pub const MAX_REFUSAL_CHARACTERS: usize = 200;
 
 /// The state of a refund.

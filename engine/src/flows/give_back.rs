@@ -93,9 +93,13 @@ async fn known(
     now: Timestamp,
 ) -> Result<GivenBack, Refusal> {
     let key = RefundKey { order: order.number, number: request.number };
-    let missing = || StoreError::Contract(format!("refund {key} is counted and not there"));
+    let missing = || {
+        StoreError::Contract(format!("refund {key} is counted, and it or its payment is not there"))
+    };
     let refund = ports.orders().order_refund(key).await?.ok_or_else(missing)?;
-    if refund.answers(request) {
+    let payment = ports.orders().payment(order.number, &refund.payment).await?;
+    let payment = payment.ok_or_else(missing)?;
+    if refund.answers(request, &order, payment.left()) {
         // Whoever made it may have died before what follows.
         follow_up(ports, &order, &refund, now).await;
         return Ok(GivenBack { order, refund });

@@ -160,7 +160,12 @@ pub async fn refund_part(
             }
         };
         match ports.orders().record_order_refund(&after, order.as_ref()).await? {
-            ChangeReply::Done => return Ok(PartOutcome::Asked(after.refund)),
+            ChangeReply::Done => {
+                if order.is_some() {
+                    settle_soon(ports, key.order).await;
+                }
+                return Ok(PartOutcome::Asked(after.refund));
+            }
             ChangeReply::Conflict => {}
         }
     }

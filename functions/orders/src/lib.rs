@@ -1,14 +1,17 @@
-//! `GET /orders/{order}` and `GET /orders`: a buyer looks at the orders they made.
+//! `GET /orders/{order}`, `GET /orders/{order}/refunds` and `GET /orders`: a buyer looks at the orders they
+//! made.
 
 use std::collections::BTreeSet;
 
 use engine::domain::ids::{SaleId, UserId};
 use engine::domain::number::OrderNumber;
+use engine::domain::order::Order;
 use engine::ports::{Orders as _, Page, Ports as _, Stored};
 use futures_util::future::{try_join, try_join_all};
 use lambda_http::http::Response;
 use lambda_http::{Body, Request};
 use shared::http::identity::Buyer;
+use shared::http::order_refund::OrderRefundsReply;
 use shared::http::order_reply::{AllowanceReply, OrderReply, PageReply};
 use shared::http::respond::{Answer, refuse, respond};
 use shared::http::routes::{NoRoute, Route};
@@ -30,6 +33,7 @@ async fn answer(app: &App, request: &Request) -> Response<Body> {
     match Route::from_request(request) {
         Ok(Route::ShowOrder(order)) => respond(show(app, request, order)).await,
         Ok(Route::ListOrders) => respond(list(app, request)).await,
+        Ok(Route::ListRefunds(order)) => respond(refunds(app, request, order)).await,
         Ok(
             Route::ShowOpenApi
             | Route::ListSales
@@ -47,6 +51,8 @@ async fn answer(app: &App, request: &Request) -> Response<Body> {
             | Route::Reserve(_)
             | Route::CancelOrder(_)
             | Route::StartPayment(_)
+            | Route::GiveBack(_)
+            | Route::RefundOrder(_)
             | Route::PaymentCallback(_)
             | Route::TakeCallback(_),
         )
@@ -63,9 +69,26 @@ async fn show(
     let buyer = Buyer::from_request(request)?;
     let orders = app.ports.orders();
     let (order, payments) = try_join(orders.get(number), orders.payments(number)).await?;
-    let own = order.filter(|order| order.user == *buyer.user() && !order.is_tombstone());
-    let order = own.ok_or_else(problem::no_such_order)?;
+    let order = own(order, &buyer)?;
     Ok(Answer(OrderReply::read(&app.ports, &order).await?.with_payments(&payments)))
+}
+
+/// Lists the refunds of the buyer's own order; of any other, nothing is found.
+async fn refunds(
+    app: &App,
+    request: &Request,
+    number: OrderNumber,
+) -> Result<Answer<OrderRefundsReply>, Problem> {
+    let buyer = Buyer::from_request(request)?;
+    let orders = app.ports.orders();
+    let (order, refunds) = try_join(orders.get(number), orders.order_refunds(number)).await?;
+    Ok(Answer(OrderRefundsReply::new(&own(order, &buyer)?, &refunds)))
+}
+
+/// The order, if it is there and the buyer's.
+fn own(order: Option<Order>, buyer: &Buyer) -> Result<Order, Problem> {
+    let own = order.filter(|order| order.user == *buyer.user() && !order.is_tombstone());
+    own.ok_or_else(problem::no_such_order)
 }
 
 /// Lists the buyer's orders, newest first, a page at a time, with what the buyer may still have.

@@ -1,4 +1,5 @@
-//! Lambda function `orders`: API Gateway, `GET /orders/{order}` and `GET /orders`. Reads only.
+//! Lambda function `orders`: API Gateway, `GET /orders/{order}`, `GET /orders/{order}/refunds` and
+//! `GET /orders`. Reads only.
 
 use lambda_http::{Error, Request, run, service_fn, tracing};
 use shared::runtime::app::App;

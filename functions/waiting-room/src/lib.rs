@@ -65,6 +65,9 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
             | Route::ShowOrder(_)
             | Route::CancelOrder(_)
             | Route::StartPayment(_)
+            | Route::GiveBack(_)
+            | Route::ListRefunds(_)
+            | Route::RefundOrder(_)
             | Route::PaymentCallback(_)
             | Route::TakeCallback(_),
         )

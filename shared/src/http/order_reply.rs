@@ -9,6 +9,7 @@ use engine::domain::ids::{AttendeeId, SaleId, SeatName, StopId, TierId, UserId};
 use engine::domain::money::{Currency, MinorUnits};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Order, OrderLine, OrderState, PaymentRecord, Ticket};
+use engine::domain::order_refund::{MAX_REFUNDS, RefundCounts, RefundNumber, RefundTerms};
 use engine::domain::sale::Sale;
 use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
@@ -44,6 +45,31 @@ pub struct OrderReply {
     /// one order is shown by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub payments: Option<Vec<PaymentReply>>,
+    /// Its refunds, counted; absent without any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refunds: Option<RefundCountsReply>,
+}
+
+/// How many refunds an order has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "RefundCounts")]
+pub struct RefundCountsReply {
+    /// Refunds that were made: the number of the last.
+    #[schemars(range(min = 1, max = MAX_REFUNDS))]
+    pub made: u8,
+    /// Those of which the money is back.
+    #[schemars(range(max = MAX_REFUNDS))]
+    pub back: u8,
+}
+
+/// Until when a buyer may give a ticket back, and what it costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "RefundTerms")]
+pub struct RefundTermsReply {
+    /// Until when, exclusive.
+    pub until: Timestamp,
+    /// What is kept of the price of each ticket, in minor units.
+    pub fee_minor: MinorUnits,
 }
 
 /// Tickets of one tier on one journey at one price.
@@ -59,6 +85,10 @@ pub struct LineReply {
     pub to: Option<StopId>,
     /// The price of each ticket, in minor units.
     pub price_minor: MinorUnits,
+    /// The terms under which its buyer may give its tickets back, as they were when it was made; absent if
+    /// never.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refundable: Option<RefundTermsReply>,
     /// The tickets.
     pub tickets: Vec<TicketReply>,
 }
@@ -71,6 +101,9 @@ pub struct TicketReply {
     /// Attendee who will use it, if named and not erased since.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attendee: Option<AttendeeId>,
+    /// Number of the refund that took it back; absent while it is valid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refund: Option<RefundNumber>,
 }
 
 /// One page of a buyer's orders, newest first.
@@ -134,6 +167,7 @@ impl OrderReply {
             changed_at: order.changed_at,
             remaining_allowance: None,
             payments: None,
+            refunds: RefundCountsReply::new(order.refunds),
         }
     }
 
@@ -160,17 +194,34 @@ impl OrderReply {
     }
 }
 
+impl RefundCountsReply {
+    /// `None` without any.
+    fn new(counts: RefundCounts) -> Option<Self> {
+        let RefundCounts { made, back } = counts;
+        (made > 0).then_some(Self { made, back })
+    }
+}
+
+impl From<RefundTerms> for RefundTermsReply {
+    fn from(terms: RefundTerms) -> Self {
+        let RefundTerms { until, fee_minor } = terms;
+        Self { until, fee_minor }
+    }
+}
+
 impl LineReply {
     fn new(sale: &Sale, line: &OrderLine) -> Self {
         let ticket = |ticket: &Ticket| TicketReply {
             seat: ticket.name.clone(),
             attendee: ticket.attendee.as_ref().and_then(|attendee| attendee.id.clone()),
+            refund: ticket.refund,
         };
         Self {
             tier: line.tier.clone(),
             from: sale.stop(line.legs.from()).cloned(),
             to: sale.stop(line.legs.to()).cloned(),
             price_minor: line.price_minor,
+            refundable: line.terms.map(RefundTermsReply::from),
             tickets: line.tickets.iter().map(ticket).collect(),
         }
     }

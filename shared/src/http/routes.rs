@@ -52,10 +52,10 @@ const ORDERS: Throttle = Throttle { rate_parameter: "OrderRate", rate: 1500, bur
 const READS: Throttle = Throttle { rate_parameter: "ReadRate", rate: 700, burst: 350 };
 const CALLBACKS: Throttle = Throttle { rate_parameter: "CallbackRate", rate: 500, burst: 250 };
 const ENTRY: Throttle = Throttle { rate_parameter: "CallbackEntryRate", rate: 1000, burst: 500 };
-/// What operators send, what caches keep long, and what a provider limits to half of this.
+/// What operators send, what caches keep long, refunds, and what a provider limits to half of this.
 const RARE: Throttle = Throttle { rate_parameter: "RareRate", rate: 50, burst: 25 };
 /// The default of the stage: each route without a throttle of its own has this much.
-pub const OTHERS: Throttle = Throttle { rate_parameter: "OtherRate", rate: 240, burst: 120 };
+pub const OTHERS: Throttle = Throttle { rate_parameter: "OtherRate", rate: 210, burst: 120 };
 
 /// A row of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -144,6 +144,9 @@ routes! {
     ShowOrder(OrderNumber): "GET" "/orders/{order}", Orders, Buyer, OTHERS;
     CancelOrder(OrderNumber): "POST" "/orders/{order}/cancel", Cancel, Buyer, OTHERS;
     StartPayment(OrderNumber): "POST" "/orders/{order}/payments", StartPayment, Buyer, RARE;
+    GiveBack(OrderNumber): "POST" "/orders/{order}/refunds", RefundOrder, Buyer, RARE;
+    ListRefunds(OrderNumber): "GET" "/orders/{order}/refunds", Orders, Buyer, RARE;
+    RefundOrder(OrderNumber): "POST" "/operator/orders/{order}/refunds", RefundOrder, Operator, RARE;
     PaymentCallback(ProviderId):
         "POST" "/payments/{provider}/callback", PayCallback, Provider, CALLBACKS;
     TakeCallback(CallbackAddress):
@@ -251,6 +254,12 @@ mod tests {
             ("GET", "/orders/42", Ok(Route::ShowOrder(order()))),
             ("POST", "/orders/42/cancel", Ok(Route::CancelOrder(order()))),
             ("POST", "/orders/42/payments", Ok(Route::StartPayment(order()))),
+            ("POST", "/orders/42/refunds", Ok(Route::GiveBack(order()))),
+            ("GET", "/orders/42/refunds", Ok(Route::ListRefunds(order()))),
+            ("POST", "/operator/orders/42/refunds", Ok(Route::RefundOrder(order()))),
+            ("GET", "/operator/orders/42/refunds", Err(NoRoute)),
+            ("POST", "/operator//orders/42/refunds", Err(NoRoute)),
+            ("POST", "/orders/42/refunds/", Err(NoRoute)),
             ("POST", "/payments/stripe/callback", Ok(Route::PaymentCallback(stripe))),
             ("POST", entry.as_str(), Ok(Route::TakeCallback(address))),
             ("POST", "/callbacks/short/stripe", Err(NoRoute)),

@@ -238,6 +238,7 @@ functions! {
     Orders: "orders", Trigger::Http, [Sales], 256 MiB, 10 s;
     Cancel: "cancel", Trigger::Http, [Redis, Sales], 256 MiB, 10 s;
     StartPayment: "start-payment", Trigger::Http, [Order], 256 MiB, 20 s;
+    RefundOrder: "refund-order", Trigger::Http, [Redis, Sales, Queues], 256 MiB, 10 s;
     PayCallback: "pay-callback",
         Trigger::Http, [Redis, Sales, Queues, PaymentSecrets], 256 MiB, 10 s;
     TakeCallback: "take-callback",

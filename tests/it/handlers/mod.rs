@@ -10,6 +10,7 @@ mod codes;
 mod entry;
 mod exported_rooms;
 mod gate_rules;
+mod given_back;
 mod kept;
 mod lost_sales;
 mod messages;
@@ -25,7 +26,8 @@ use engine::domain::time::Timestamp;
 use lambda_http::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use lambda_http::{Body, Request, Response};
 use local::handlers::{
-    cancel, orders, pay_callback, reserve, sales, take_callback, token_gate, waiting_room,
+    cancel, orders, pay_callback, refund_order, reserve, sales, take_callback, token_gate,
+    waiting_room,
 };
 use local::queues::Queues;
 use local::servers::{FakeBeacon, PaymentProvider, Stack};
@@ -159,6 +161,10 @@ pub async fn send(app: &App, request: Request) -> Got {
         ["sales", _, "orders"] => Box::pin(reserve::handle(app, request)).await,
         ["sales", ..] => Box::pin(sales::handle(app, request)).await,
         ["orders", _, "cancel"] => Box::pin(cancel::handle(app, request)).await,
+        ["operator", "orders", _, "refunds"] => Box::pin(refund_order::handle(app, request)).await,
+        ["orders", _, "refunds"] if request.method() == "POST" => {
+            Box::pin(refund_order::handle(app, request)).await
+        }
         ["orders", ..] => Box::pin(orders::handle(app, request)).await,
         ["callbacks", ..] => Box::pin(take_callback::handle(app, request)).await,
         _ => Box::pin(pay_callback::handle(app, request)).await,

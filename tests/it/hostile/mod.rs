@@ -9,6 +9,7 @@ mod identities;
 mod lines;
 mod orders;
 mod paths;
+mod refunds;
 mod request;
 mod rooms;
 mod sale_files;
@@ -206,6 +207,7 @@ async fn every_hostile_request_has_its_exact_answer_and_leaves_nothing_behind() 
     cases.extend(fixture.lines());
     cases.extend(fixture.orders().await);
     cases.extend(fixture.callbacks().await);
+    cases.extend(fixture.refunds().await);
     let mut faults = Vec::new();
     let mut refused = 0;
     for (name, request, expected) in &cases {

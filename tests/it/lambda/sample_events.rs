@@ -116,8 +116,8 @@ fn callback(secret: &[u8], target: String) -> Request<'static> {
 pub fn samples() -> Vec<Sample> {
     use Function::{
         Cancel, ClosePayments, DecidePayment, Draw, ExpireOrders, LoadSale, Orders, PayCallback,
-        ReadCaptures, Reconcile, Refund, Reserve, Sales, StartPayment, SyncDb, TakeCallback,
-        TokenGate, WaitingRoom,
+        ReadCaptures, Reconcile, Refund, RefundOrder, Reserve, Sales, StartPayment, SyncDb,
+        TakeCallback, TokenGate, WaitingRoom,
     };
     let put = |sender| Request::json(sender, "PUT", "/sales/sample", &sale());
     let put_room = Request::json(Sender::Operator, "PUT", "/sales/sample-room", &sale_with_room());
@@ -142,6 +142,19 @@ pub fn samples() -> Vec<Sample> {
         Request::json(Sender::Buyer(SECOND_BUYER), "POST", target, &body)
     };
     let begins = "POST /orders/{order}/payments";
+    let give_back = |sender, path: &str, tickets: Value, more: Value| {
+        let mut body = json!({ "number": 1, "tickets": tickets });
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        Request::json(sender, "POST", format!("{path}/{}/refunds", number(BUYER)), &body)
+    };
+    let some =
+        json!({ "amount_minor": 100, "currency": "EUR", "reason": "The heating had failed." });
+    let goodwill = give_back(Sender::Operator, "/operator/orders", json!([]), some);
+    let without_terms = give_back(Sender::Buyer(BUYER), "/orders", json!("all"), json!({}));
+    let unsigned = give_back(Sender::Nobody, "/operator/orders", json!("all"), json!({}));
+    let refunds = Request::get(Sender::Buyer(BUYER), format!("/orders/{}/refunds", number(BUYER)));
+    let (give, refund_it) =
+        ("POST /orders/{order}/refunds", "POST /operator/orders/{order}/refunds");
     let show = Request::get(Sender::Buyer(BUYER), format!("/orders/{}", number(BUYER)));
     let list = Request::get(Sender::Buyer(BUYER), "/orders?limit=10");
     let key = SAMPLE_KEY.1;
@@ -216,6 +229,10 @@ pub fn samples() -> Vec<Sample> {
             "1 failure",
             batch("sync", &[count, "no message at all".to_owned()]),
         ),
+        (RefundOrder, "refund-order-buyer", "403", without_terms.event(give)),
+        (RefundOrder, "refund-order-unsigned", "401", unsigned.event(refund_it)),
+        (RefundOrder, "refund-order", "200", goodwill.event(refund_it)),
+        (Orders, "orders-refunds", "200", refunds.event("GET /orders/{order}/refunds")),
         (Reserve, "reserve-second", "201", reserve(SECOND_BUYER, key).event(make)),
         (StartPayment, "start-payment", "200", begin("http://localhost:3000/back").event(begins)),
         (

@@ -35,7 +35,7 @@ use local::handlers::{
     cancel, decide_payment, draw, expire_orders, load_sale, orders, pay_callback, read_captures,
     reconcile, refund, reserve, sales, sync_db, take_callback, token_gate, waiting_room,
 };
-use local::handlers::{close_payments, start_payment};
+use local::handlers::{close_payments, refund_order, start_payment};
 use local::queues::Queues;
 use local::servers::{FakeBeacon, PaymentProvider, Stack};
 use redis::aio::MultiplexedConnection;
@@ -159,6 +159,7 @@ impl Deployed {
         let response: Response<Body> = match function {
             "cancel" => cancel::handle(app, request).await,
             "orders" => orders::handle(app, request).await,
+            "refund-order" => refund_order::handle(app, request).await,
             "reserve" => reserve::handle(app, request).await,
             "sales" => sales::handle(app, request).await,
             "start-payment" => start_payment::handle(app, request).await,
@@ -342,6 +343,7 @@ impl Deployed {
         self.buyers().await;
         self.journeys().await;
         self.payments().await;
+        self.given_back().await;
         self.starts().await;
         self.gift().await;
         self.kept("pay-callback", "pi_kept", "1024").await;
@@ -637,6 +639,44 @@ impl Deployed {
         self.captured("pi_shown", paid.number());
         let batch = self.batch(&self.queues.refund.url).await;
         refund::handle(self.app("refund"), batch).await;
+    }
+
+    /// Refunds of paid orders: of money, of the ticket with its attendee, and again; by its buyer.
+    async fn given_back(&self) {
+        let refund = async |sender, path: &str, made: &Made, body: Value, status: u16| {
+            let line = format!("POST {path}/{}/refunds", made.number);
+            let answer = self.http("refund-order", sender, &line, &body).await;
+            assert_eq!(answer["status"], status, "{answer:#}");
+        };
+        let operators = "/operator/orders";
+        let paid = self.buy("gil", "2-15").await;
+        self.callback("pi_60", &paid.number, PRICE).await;
+        self.captured("pi_60", paid.number());
+        let some = json!({ "number": 1, "tickets": [], "amount_minor": 500, "currency": "EUR" });
+        let whole = json!({ "number": 2, "tickets": "all" });
+        for body in [&some, &whole, &whole] {
+            refund(Sender::Operator, operators, &paid, body.clone(), 200).await;
+        }
+        let line = format!("GET /orders/{}/refunds", paid.number);
+        let listed = self.http("orders", Sender::Buyer("gil"), &line, &json!({})).await;
+        assert_eq!(listed["next"], 3, "{listed:#}");
+        let other = self.buy("gus", "2-16").await;
+        self.callback("pi_61", &other.number, PRICE).await;
+        refund(
+            Sender::Buyer("gus"),
+            "/orders",
+            &other,
+            json!({ "number": 1, "tickets": "all" }),
+            403,
+        )
+        .await;
+        // The second is too early after the first, and comes again.
+        let batch = self.batch(&self.queues.refund.url).await;
+        assert!(batch.records.len() >= 2, "{batch:?}");
+        all_done(&refund::handle(self.app("refund"), batch).await);
+        all_done(
+            &sync_db::handle(self.app("sync-db"), self.batch(&self.queues.sync.url).await).await,
+        );
     }
 
     /// Ends an order as the queue of its expiry would.

@@ -3,18 +3,25 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{Args, Subcommand};
-use engine::domain::ids::SaleId;
+use clap::{ArgGroup, Args, Subcommand};
+use engine::domain::ids::{SaleId, SeatName, TierId};
+use engine::domain::money::{MinorUnits, Money};
 use engine::domain::number::OrderNumber;
+use engine::domain::order::Order;
+use engine::domain::order_refund::{
+    AskedBy, InvalidRefund, RefundNumber, RefundRefusal, RefundRequest, RefundedTickets, TicketName,
+};
 use engine::domain::time::Timestamp;
-use engine::ports::Ports as _;
+use engine::flows::give_back::{Refusal, give_back};
+use engine::ports::{Orders as _, Ports as _};
 use serde_json::json;
 use shared::dynamodb::{Erased, Selection};
+use shared::http::order_refund::OrderRefundReply;
 
 use super::engine::EngineArgs;
-use super::{Failure, out};
+use super::{DECLINED, Failure, out};
 
-/// Erase personal data from orders.
+/// Refund orders, and erase personal data from them.
 #[derive(Debug, Args)]
 pub struct OrdersCommand {
     #[command(subcommand)]
@@ -24,6 +31,7 @@ pub struct OrdersCommand {
 #[derive(Debug, Subcommand)]
 enum Action {
     EraseAttendees(EraseAttendees),
+    Refund(RefundOrder),
 }
 
 /// Erase the ids of attendees from the orders of a sale: afterwards nobody can say who was to use a
@@ -53,13 +61,126 @@ struct EraseAttendees {
     engine: EngineArgs,
 }
 
+/// Refund a paid order: tickets at their price, some of its money, or all that is left.
+///
+/// The seats are on sale again at once; the money follows, and `GET /orders/{order}/refunds` shows when it is
+/// back. Never more than was captured goes back. Refunds of an order are numbered from 1: the same command
+/// with the same `--number` makes nothing more, so that one that was cut off can be repeated.
+///
+/// Exit code 1: it is refused; what is printed says why.
+#[derive(Debug, Args)]
+#[command(
+    group(ArgGroup::new("what").required(true).multiple(true).args(["all", "ticket", "amount"])),
+    after_help = "\
+Examples:
+  onsale orders refund 169218430493097984 --ticket vip:A-1 --ticket vip:A-2
+  onsale orders refund 169218430493097984 --number 2 --amount 500 --reason 'the heating had failed'
+  onsale orders refund 169218430493097984 --all --from-environment"
+)]
+struct RefundOrder {
+    /// The order.
+    #[arg(value_name = "ORDER")]
+    order: OrderNumber,
+    /// A ticket that is taken back: its tier and its seat. May be repeated.
+    #[arg(long, value_name = "TIER:SEAT", value_parser = ticket)]
+    ticket: Vec<TicketName>,
+    /// Every ticket that is still valid; without an amount with all the money that is left.
+    #[arg(long, conflicts_with = "ticket")]
+    all: bool,
+    /// What goes back, in minor units of the order's currency, if that is not what the tickets cost. Without a
+    /// ticket all of them stay valid.
+    #[arg(long, value_name = "MINOR", requires = "number")]
+    amount: Option<MinorUnits>,
+    /// The number of the refund within the order; without it the next one.
+    #[arg(long, value_name = "N", value_parser = number)]
+    number: Option<RefundNumber>,
+    /// Why; kept with the refund.
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+    #[command(flatten)]
+    engine: EngineArgs,
+}
+
+fn number(text: &str) -> Result<RefundNumber, String> {
+    let number: u8 = text.parse().map_err(|_| InvalidRefund.to_string())?;
+    RefundNumber::try_from(number).map_err(|error| error.to_string())
+}
+
+fn ticket(text: &str) -> Result<TicketName, String> {
+    let (tier, seat) = text.split_once(':').ok_or("a ticket is TIER:SEAT")?;
+    let tier = TierId::new(tier).map_err(|error| error.to_string())?;
+    Ok(TicketName { tier, seat: SeatName::new(seat).map_err(|error| error.to_string())? })
+}
+
+impl RefundOrder {
+    async fn run(self, data_dir: &Path, json: bool) -> Result<ExitCode, Failure> {
+        let number = self.order;
+        let reached = self.engine.reach(data_dir).await?;
+        let ports = &reached.app.ports;
+        let Some(order) = ports.orders().get(number).await?.filter(|order| !order.is_tombstone())
+        else {
+            return declined(number, &Refusal::NotFound, json);
+        };
+        let request = match self.request(&order) {
+            Ok(request) => request,
+            Err(refused) => return declined(number, &refused.into(), json),
+        };
+        match give_back(ports, None, number, &request, Timestamp::now()).await {
+            Ok(given) => {
+                let reply = OrderRefundReply::from(&given.refund);
+                out(&if json {
+                    reporting::json(&json!(reply))
+                } else {
+                    let (key, amount) = (given.refund.key, given.refund.amount);
+                    let tickets = given.refund.tickets.len();
+                    format!("{key}: {amount} for {tickets} tickets, {}", reply.state.as_str())
+                })
+            }
+            Err(Refusal::Store(error)) => Err(error.into()),
+            Err(refusal @ (Refusal::NotFound | Refusal::Refused(_))) => {
+                declined(number, &refusal, json)
+            }
+        }
+    }
+
+    fn request(&self, order: &Order) -> Result<RefundRequest, RefundRefusal> {
+        let next = || RefundNumber::try_from(order.refunds.made.saturating_add(1));
+        let number = match self.number {
+            Some(number) => number,
+            None => next().map_err(|_| RefundRefusal::TooMany)?,
+        };
+        let tickets = if self.all {
+            RefundedTickets::All
+        } else {
+            RefundedTickets::Named(self.ticket.clone())
+        };
+        let currency = order.total.currency;
+        let amount = self.amount.map(|amount_minor| Money { amount_minor, currency });
+        let (asked_by, reason) = (AskedBy::Operator, self.reason.clone());
+        Ok(RefundRequest { number, tickets, amount, asked_by, reason })
+    }
+}
+
+fn declined(order: OrderNumber, why: &Refusal, json: bool) -> Result<ExitCode, Failure> {
+    let what = why.to_string();
+    out(&if json {
+        reporting::json(&json!({ "order": order, "refused": what }))
+    } else {
+        format!("order {order}: {what}")
+    })?;
+    Ok(ExitCode::from(DECLINED))
+}
+
 impl OrdersCommand {
-    /// Erases, and prints how much.
+    /// Refunds or erases, and prints what or how much.
     ///
     /// # Errors
     /// The engine cannot be reached, or DynamoDB fails on the way.
     pub async fn run(self, data_dir: &Path, json: bool) -> Result<ExitCode, Failure> {
-        let Action::EraseAttendees(erase) = self.action;
+        let erase = match self.action {
+            Action::EraseAttendees(erase) => erase,
+            Action::Refund(refund) => return refund.run(data_dir, json).await,
+        };
         let EraseAttendees { sale, before, order, engine } = erase;
         let reached = engine.reach(data_dir).await?;
         let selection = Selection { sale, before, order };

@@ -24,6 +24,7 @@ pub(super) fn sale_file() -> Value {
         "limit_per_buyer": 5,
         "pay_window_seconds": 600,
         "attendees": "optional",
+        "refunds": { "until": "2095-12-31T12:00:00Z", "fee_percent": 5 },
         "stops": [
             { "stop": "VNP", "name": "北京南" },
             { "stop": "JGK", "name": "济南西" },
@@ -171,6 +172,49 @@ pub(super) fn payment_started() -> Value {
         "order": ORDER, "attempt": 1, "provider": "stripe", "method": "page",
         "url": "https://checkout.stripe.com/c/pay/cs_test_1", "pay_by": "2026-11-20T02:10:04.002Z"
     })
+}
+
+/// A buyer's request.
+pub(super) fn refund_of_ticket() -> Value {
+    json!({ "number": 1, "tickets": [{ "tier": "second", "seat": "01-1A" }] })
+}
+
+/// Requests of operators, in the order in which one order can have them.
+pub(super) fn operator_refunds() -> Vec<(&'static str, &'static str, Value)> {
+    let mut ticket = refund_of_ticket();
+    ticket["reason"] = json!("The passenger is ill.");
+    let amount = json!({
+        "number": 2, "tickets": [], "amount_minor": 5000, "currency": "CNY",
+        "reason": "The train was late."
+    });
+    vec![
+        ("ticket", "One ticket, at its price", ticket),
+        ("amount", "Some money; every ticket stays", amount),
+        ("whole", "All that is left", json!({ "number": 3, "tickets": "all" })),
+    ]
+}
+
+pub(super) fn order_refund(asked_by: &str) -> Value {
+    json!({
+        "order": ORDER, "number": 1, "tickets": [{ "tier": "second", "seat": "01-1A" }],
+        "amount_minor": 58500, "currency": "CNY", "asked_by": asked_by,
+        "made_at": "2026-11-21T09:00:00.000Z",
+        "state": "due", "changed_at": "2026-11-21T09:00:00.000Z"
+    })
+}
+
+pub(super) fn order_refunds() -> Value {
+    json!({ "refunds": [order_refund("operator")], "next": 2 })
+}
+
+/// Its sale lets tickets be given back, for a fee.
+pub(super) fn order_partly_refunded() -> Value {
+    let mut order = order_with_payments();
+    order["lines"][0]["refundable"] =
+        json!({ "until": "2095-12-31T12:00:00.000Z", "fee_minor": 2925 });
+    order["lines"][0]["tickets"][0]["refund"] = json!(1);
+    order["refunds"] = json!({ "made": 1, "back": 0 });
+    order
 }
 
 pub(super) fn page() -> Value {

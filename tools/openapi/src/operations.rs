@@ -6,6 +6,9 @@ use engine::domain::sale::SaleFile;
 use serde_json::{Value, json};
 use shared::http::admission::{AdmissionBody, AdmissionReply};
 use shared::http::checks::{MAX_BODY_BYTES, MAX_SALE_FILE_BYTES};
+use shared::http::order_refund::{
+    BuyerRefundBody, OperatorRefundBody, OrderRefundReply, OrderRefundsReply,
+};
 use shared::http::order_reply::{OrderReply, PageReply};
 use shared::http::payment_reply::CallbackReply;
 use shared::http::payment_start::{PaymentBody, StartedReply};
@@ -108,6 +111,9 @@ pub(super) fn operation(route: RouteName) -> Operation {
         RouteName::ShowOrder => show_order(),
         RouteName::CancelOrder => cancel_order(),
         RouteName::StartPayment => start_payment(),
+        RouteName::GiveBack => give_back(),
+        RouteName::ListRefunds => list_refunds(),
+        RouteName::RefundOrder => refund_order(),
         RouteName::PaymentCallback | RouteName::TakeCallback => payment_callback(),
     }
 }
@@ -367,7 +373,14 @@ fn show_order() -> Operation {
             media_type: JSON,
             schema: Schemas::written::<OrderReply>,
             examples: || {
-                vec![("paid", "A paid order, paid for twice", examples::order_with_payments())]
+                vec![
+                    ("paid", "A paid order, paid for twice", examples::order_with_payments()),
+                    (
+                        "refunded",
+                        "The same with a ticket refunded",
+                        examples::order_partly_refunded(),
+                    ),
+                ]
             },
         },
     }
@@ -416,6 +429,76 @@ fn start_payment() -> Operation {
             media_type: JSON,
             schema: Schemas::written::<StartedReply>,
             examples: || vec![("page", "A page to go to", examples::payment_started())],
+        },
+    }
+}
+
+fn give_back() -> Operation {
+    Operation {
+        id: "giveBack",
+        tag: "orders",
+        summary: "Give tickets of a paid order back",
+        description: "Under the terms that the order has kept from the moment of buying (`refundable` of its lines): the \
+                      price less the fee goes back. The seats are on sale again at once, the money follows. The same \
+                      request again is answered with the same refund; another one under its number is refused.",
+        parameters: Vec::new(),
+        body: Some(Body {
+            schema: Schemas::read::<BuyerRefundBody>,
+            most_bytes: MAX_BODY_BYTES,
+            examples: || vec![("ticket", "One ticket", examples::refund_of_ticket())],
+        }),
+        success: Success {
+            status: 200,
+            description: "The refund.",
+            caching: &[NOT_KEPT],
+            media_type: JSON,
+            schema: Schemas::written::<OrderRefundReply>,
+            examples: || vec![("ticket", "One ticket", examples::order_refund("buyer"))],
+        },
+    }
+}
+
+fn list_refunds() -> Operation {
+    Operation {
+        id: "listRefunds",
+        tag: "orders",
+        summary: "List the refunds of one of the buyer's orders",
+        description: "Whoever asked for them. Anyone else's order looks like one that does not exist.",
+        parameters: Vec::new(),
+        body: None,
+        success: Success {
+            status: 200,
+            description: "The refunds.",
+            caching: &[NOT_KEPT],
+            media_type: JSON,
+            schema: Schemas::written::<OrderRefundsReply>,
+            examples: || vec![("one", "One refund", examples::order_refunds())],
+        },
+    }
+}
+
+fn refund_order() -> Operation {
+    Operation {
+        id: "refundOrder",
+        tag: "orders",
+        summary: "Refund a paid order, or a part of it",
+        description: "Tickets at their price, or an amount with or without tickets, or all tickets with all the money \
+                      that is left. Never more than was captured. The seats are on sale again at once, the money \
+                      follows. The same request again is answered with the same refund; another one under its \
+                      number is refused.",
+        parameters: Vec::new(),
+        body: Some(Body {
+            schema: Schemas::read::<OperatorRefundBody>,
+            most_bytes: MAX_BODY_BYTES,
+            examples: examples::operator_refunds,
+        }),
+        success: Success {
+            status: 200,
+            description: "The refund.",
+            caching: &[NOT_KEPT],
+            media_type: JSON,
+            schema: Schemas::written::<OrderRefundReply>,
+            examples: || vec![("ticket", "One ticket", examples::order_refund("operator"))],
         },
     }
 }

@@ -66,7 +66,7 @@ impl DynamoOrders {
         set.push_str(due);
         let (attempts, version) = attempts_seen(&order.attempts);
         let (refunds, before) = refunds_seen(plan.before());
-        let condition = format!("#state = :paid AND #synced = :yes AND {refunds} AND {attempts}");
+        let condition = format!("#state = :paid AND {refunds} AND {attempts}");
         let mut with: Vec<Value> = vec![
             ("state", text(order.state.as_str())),
             ("changed", number(order.changed_at.ms())),

@@ -3,10 +3,11 @@
 use super::{Kind, Problem};
 use crate::http::{limits, tokens};
 use engine::domain::order::OrderState;
+use engine::domain::order_refund::{RefundRefusal, TicketName};
 use engine::domain::room::serving;
 use engine::domain::rules::Refusal;
 use engine::flows::room::join;
-use engine::flows::{admit, cancel, publish, reserve, start};
+use engine::flows::{admit, cancel, give_back, publish, reserve, start};
 use engine::ports::StoreError;
 
 /// Delay before the next attempt after a store failed, in milliseconds.
@@ -145,6 +146,46 @@ impl From<start::Refusal> for Problem {
     }
 }
 
+impl From<give_back::Refusal> for Problem {
+    fn from(refusal: give_back::Refusal) -> Self {
+        use give_back::Refusal;
+        match refusal {
+            Refusal::NotFound => no_such_order(),
+            Refusal::Refused(refused) => refused.into(),
+            Refusal::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<RefundRefusal> for Problem {
+    fn from(refusal: RefundRefusal) -> Self {
+        let detail = refusal.to_string();
+        let of_ticket = |kind, ticket: TicketName| {
+            Self::new(kind, &detail).with("tier", ticket.tier).with("seat", ticket.seat)
+        };
+        match refusal {
+            RefundRefusal::NotPaid(state) => {
+                Self::new(Kind::OrderNotPaid, detail).with("state", state)
+            }
+            RefundRefusal::UnknownTicket(ticket) => of_ticket(Kind::UnknownTicket, ticket),
+            RefundRefusal::TicketRefunded(ticket) => of_ticket(Kind::TicketRefunded, ticket),
+            RefundRefusal::Nothing => Self::new(Kind::NothingToRefund, detail),
+            RefundRefusal::MoreThanLeft { left } => Self::new(Kind::MoreThanLeft, detail)
+                .with("left_minor", left.amount_minor)
+                .with("currency", left.currency),
+            RefundRefusal::OtherCurrency(currency) => {
+                Self::new(Kind::OtherCurrency, detail).with("currency", currency)
+            }
+            RefundRefusal::TooOld => Self::new(Kind::PaymentTooOld, detail),
+            RefundRefusal::NotAllowed => Self::new(Kind::RefundNotAllowed, detail),
+            RefundRefusal::OtherNumber { next } => {
+                Self::new(Kind::OtherRefundNumber, detail).with("next", next)
+            }
+            RefundRefusal::TooMany => Self::new(Kind::TooManyRefunds, detail),
+        }
+    }
+}
+
 impl From<publish::Refusal> for Problem {
     fn from(refusal: publish::Refusal) -> Self {
         use publish::Refusal;
@@ -228,6 +269,7 @@ mod tests {
     use super::*;
     use crate::http::checks;
     use engine::domain::ids::{AttendeeId, RuleId, SeatName, TierId};
+    use engine::domain::money::{Currency, MinorUnits, Money};
     use engine::domain::rules::{BuiltIn, RefusedBy};
     use engine::domain::tickets::Tickets;
     use engine::domain::time::Timestamp;
@@ -334,6 +376,46 @@ mod tests {
         for (shown, expected) in table {
             assert_eq!(shown, expected);
         }
+    }
+
+    #[test]
+    fn every_refusal_of_a_refund() {
+        let none = || json!({});
+        let name = || TicketName {
+            tier: TierId::new("vip").unwrap(),
+            seat: SeatName::new("A-1").unwrap(),
+        };
+        let euro = Currency::new("EUR").unwrap();
+        let left = Money { amount_minor: MinorUnits(300), currency: euro };
+        let ticket = || json!({ "tier": "vip", "seat": "A-1" });
+        let table = [
+            (
+                RefundRefusal::NotPaid(OrderState::Pending),
+                (409, "order-not-paid", None, json!({ "state": "pending" })),
+            ),
+            (RefundRefusal::UnknownTicket(name()), (422, "unknown-ticket", None, ticket())),
+            (RefundRefusal::TicketRefunded(name()), (409, "ticket-refunded", None, ticket())),
+            (RefundRefusal::Nothing, (422, "nothing-to-refund", None, none())),
+            (
+                RefundRefusal::MoreThanLeft { left },
+                (409, "more-than-left", None, json!({ "left_minor": 300, "currency": "EUR" })),
+            ),
+            (
+                RefundRefusal::OtherCurrency(euro),
+                (422, "other-currency", None, json!({ "currency": "EUR" })),
+            ),
+            (RefundRefusal::TooOld, (410, "payment-too-old", None, none())),
+            (RefundRefusal::NotAllowed, (403, "refund-not-allowed", None, none())),
+            (
+                RefundRefusal::OtherNumber { next: 3 },
+                (409, "other-refund-number", None, json!({ "next": 3 })),
+            ),
+            (RefundRefusal::TooMany, (409, "too-many-refunds", None, none())),
+        ];
+        for (refusal, expected) in table {
+            assert_eq!(shown(give_back::Refusal::Refused(refusal)), expected);
+        }
+        assert_eq!(shown(give_back::Refusal::NotFound), (404, "not-found", None, none()));
     }
 
     #[test]

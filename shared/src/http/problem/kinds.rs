@@ -10,6 +10,7 @@ use serde_json::{Map, json};
 use crate::challenges::Challenge;
 use crate::http::routes::RouteName;
 use engine::domain::ids::{AttendeeId, RuleId, SeatName, TierId};
+use engine::domain::money::{Currency, MinorUnits};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::OrderState;
 use engine::domain::sale::Defect;
@@ -101,12 +102,14 @@ problems! {
     /// The body is not declared as JSON.
     UnsupportedMediaType:
         UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", "The body must be JSON", final,
-        by [PublishSale, JoinRoom, BringRound, CommandRoom, Admit, Reserve, StartPayment];
+        by [
+            PublishSale, JoinRoom, BringRound, CommandRoom, Admit, Reserve, StartPayment, GiveBack, RefundOrder,
+        ];
     /// The request breaks a rule.
     Invalid: UNPROCESSABLE_ENTITY, "invalid", "The request breaks a rule", final,
         by [
             PublishSale, ListSales, ShowAvailability, JoinRoom, ShowRoomLog, BringRound, CommandRoom,
-            Admit, Reserve, ListOrders, StartPayment, PaymentCallback,
+            Admit, Reserve, ListOrders, StartPayment, GiveBack, RefundOrder, PaymentCallback,
         ],
         with [sometimes "at": part_of_request, sometimes "defects": of::<Vec<Defect>>];
     /// The order has seats of several tiers of a sale that keeps its tiers apart.
@@ -122,7 +125,7 @@ problems! {
     NotAuthenticated: UNAUTHORIZED, "not-authenticated", "The sender is not known", final,
         by [
             PublishSale, JoinRoom, CommandRoom, Admit, Reserve, ListOrders, ShowOrder, CancelOrder,
-            StartPayment, PaymentCallback,
+            StartPayment, GiveBack, ListRefunds, RefundOrder, PaymentCallback,
         ];
     /// The buyer is not admitted.
     NotAdmitted: FORBIDDEN, "not-admitted", "An admission is needed", final, by [Reserve],
@@ -161,7 +164,7 @@ problems! {
         with [always "max_named": count];
     /// The caller is no operator.
     NotPermitted: FORBIDDEN, "not-permitted", "Only an operator may do this", final,
-        by [PublishSale, CommandRoom];
+        by [PublishSale, CommandRoom, RefundOrder];
     /// A rule of the operator's, or a limit of the sale, refuses the caller.
     RefusedByRule: FORBIDDEN, "refused-by-rule", "A rule of the sale refuses this", final,
         by [JoinRoom, Admit],
@@ -171,7 +174,7 @@ problems! {
         by [
             PublishSale, ShowSale, ShowAvailability, JoinRoom, ShowRoom, ShowRoomLog, ShowRoomLeaves,
             ShowRoomWindow, BringRound, CommandRoom, Admit, Reserve, ShowOrder, CancelOrder,
-            StartPayment, PaymentCallback,
+            StartPayment, GiveBack, ListRefunds, RefundOrder, PaymentCallback,
         ];
     /// The path exists, but not for this method.
     MethodNotAllowed:
@@ -213,6 +216,44 @@ problems! {
     PaymentNotStarted:
         BAD_GATEWAY, "payment-not-started", "The provider starts no payment", final,
         by [StartPayment];
+    /// Money of an order goes back only while it is paid.
+    OrderNotPaid: CONFLICT, "order-not-paid", "The order is not paid", final,
+        by [GiveBack, RefundOrder],
+        with [always "state": of::<OrderState>];
+    /// The order has no such ticket.
+    UnknownTicket: UNPROCESSABLE_ENTITY, "unknown-ticket", "The order has no such ticket", final,
+        by [GiveBack, RefundOrder],
+        with [always "tier": of::<TierId>, always "seat": of::<SeatName>];
+    /// The ticket was refunded before, or is named twice.
+    TicketRefunded: CONFLICT, "ticket-refunded", "A ticket is refunded already", final,
+        by [GiveBack, RefundOrder],
+        with [always "tier": of::<TierId>, always "seat": of::<SeatName>];
+    /// The request names neither a ticket nor an amount.
+    NothingToRefund:
+        UNPROCESSABLE_ENTITY, "nothing-to-refund", "There is nothing to refund", final,
+        by [GiveBack, RefundOrder];
+    /// It is more than is left of the payment.
+    MoreThanLeft: CONFLICT, "more-than-left", "It is more than is left of the payment", final,
+        by [RefundOrder],
+        with [always "left_minor": of::<MinorUnits>, always "currency": of::<Currency>];
+    /// The amount is of another currency than the order.
+    OtherCurrency: UNPROCESSABLE_ENTITY, "other-currency", "The order has another currency", final,
+        by [RefundOrder],
+        with [always "currency": of::<Currency>];
+    /// The payment was captured more than a year ago.
+    PaymentTooOld: GONE, "payment-too-old", "The payment is too old to be refunded", final,
+        by [GiveBack, RefundOrder];
+    /// The terms of the moment of buying do not let the buyer give the ticket back, or not any more.
+    RefundNotAllowed: FORBIDDEN, "refund-not-allowed", "The terms allow no refund", final,
+        by [GiveBack];
+    /// Another refund of the order has this number, or the one before is missing.
+    OtherRefundNumber:
+        CONFLICT, "other-refund-number", "The next refund has another number", final,
+        by [GiveBack, RefundOrder],
+        with [always "next": count];
+    /// The order has as many refunds as there may be.
+    TooManyRefunds: CONFLICT, "too-many-refunds", "The order has too many refunds", final,
+        by [GiveBack, RefundOrder];
     /// The sale's seats, stops and currency cannot change.
     SeatsDiffer: CONFLICT, "seats-differ", "The seats of a sale cannot change", final,
         by [PublishSale];

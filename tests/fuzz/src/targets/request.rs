@@ -2,7 +2,9 @@
 
 use engine::domain::choice::{Choice, Together};
 use engine::domain::ids::{Legs, SeatName, StopId};
+use engine::domain::money::MinorUnits;
 use engine::domain::number::OrderNumber;
+use engine::domain::order_refund::{AskedBy, RefundedTickets};
 use engine::domain::requested::{
     MAX_LINES_PER_ORDER, MAX_SEATS_PER_ORDER, RequestedLine, fingerprint,
 };
@@ -12,6 +14,7 @@ use serde_json::{Value, json};
 use shared::http::admission::AdmissionBody;
 use shared::http::attendees::AttendeeKeys;
 use shared::http::identity::{Buyer, Operator};
+use shared::http::order_refund::{BuyerRefundBody, OperatorRefundBody};
 use shared::http::origin::Origin;
 use shared::http::payment_start::PaymentBody;
 use shared::http::place::PlaceBody;
@@ -110,8 +113,11 @@ fn answer(request: &Request, route: &Route) -> Result<(), Problem> {
             assert!(most.is_none_or(|most| (1..=100).contains(&most)));
             Ok(())
         }
-        Route::ShowOrder(_) | Route::CancelOrder(_) => Ok(Buyer::from_request(request).map(drop)?),
+        Route::ShowOrder(_) | Route::CancelOrder(_) | Route::ListRefunds(_) => {
+            Ok(Buyer::from_request(request).map(drop)?)
+        }
         Route::StartPayment(_) => start_payment(request),
+        Route::GiveBack(_) | Route::RefundOrder(_) => refund_order(request, route),
         Route::PaymentCallback(_) | Route::TakeCallback(_) => callback(request),
     }
 }
@@ -136,6 +142,24 @@ fn start_payment(request: &Request) -> Result<(), Problem> {
         assert!(url.as_str()[..20].eq_ignore_ascii_case("https://shop.example"), "{url}");
         let ends = rest.is_empty() || rest.starts_with(['/', '?', '#']) || rest.starts_with(":443");
         assert!(ends, "{url}");
+    }
+    Ok(())
+}
+
+/// A buyer names no amount; whoever names one names its currency; nobody is owed less than nothing.
+fn refund_order(request: &Request, route: &Route) -> Result<(), Problem> {
+    let is_buyers = matches!(route, Route::GiveBack(_));
+    let read = if is_buyers {
+        Buyer::from_request(request)?;
+        BuyerRefundBody::read(request)?
+    } else {
+        Operator::from_request(request)?;
+        OperatorRefundBody::read(request)?
+    };
+    assert!(read.amount.is_none_or(|amount| !is_buyers && amount.amount_minor >= MinorUnits::ZERO));
+    assert_eq!(read.asked_by == AskedBy::Buyer, is_buyers);
+    if let RefundedTickets::Named(named) = &read.tickets {
+        assert!(named.len() <= MAX_SEATS_PER_ORDER);
     }
     Ok(())
 }
@@ -271,6 +295,9 @@ fn check_route(request: &Request, route: &Route) {
         Route::ShowOrder(order) => ("GET", format!("/orders/{order}")),
         Route::CancelOrder(order) => ("POST", format!("/orders/{order}/cancel")),
         Route::StartPayment(order) => ("POST", format!("/orders/{order}/payments")),
+        Route::GiveBack(order) => ("POST", format!("/orders/{order}/refunds")),
+        Route::ListRefunds(order) => ("GET", format!("/orders/{order}/refunds")),
+        Route::RefundOrder(order) => ("POST", format!("/operator/orders/{order}/refunds")),
         Route::PaymentCallback(provider) => ("POST", format!("/payments/{provider}/callback")),
         Route::TakeCallback(address) => {
             let (key, provider) = (address.key(), address.provider());

@@ -76,7 +76,7 @@ pub(super) const CHECKS: &[Check] = &[
         with: &[],
         mistakes: &[
             edit("  AdmissionRate:", "Default: 1500", "Default: 15000"),
-            edit("  OtherRate:", "Default: 240", "Default: 2500"),
+            edit("  OtherRate:", "Default: 210", "Default: 2500"),
             edit("  CallbackEntryRate:", "Default: 1000", "Default: 5000"),
             edit(
                 "RouteSettings:\n        \"POST",

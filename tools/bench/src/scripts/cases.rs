@@ -8,9 +8,10 @@ use engine::domain::gate::tokens::AddTokens;
 use engine::domain::gate::{Admit, Share};
 use engine::domain::ids::{AdditionId, Epoch, Legs, Seat};
 use engine::domain::inventory::{
-    Freed, HeldLine, Hold, HoldRecord, HoldReply, Line, Load, Mark, Release, Repair, Restore,
-    SeatLeg, SeatsSold, Sell, TierGrid, freed_block_of,
+    Freed, HeldLine, Hold, HoldRecord, HoldReply, Line, Load, Mark, Recount, Release, Repair,
+    Restore, SeatLeg, SeatsSold, Sell, TierGrid, Unsell, freed_block_of,
 };
+use engine::domain::tickets::Tickets;
 use engine::ports::Seats as _;
 
 use super::crowd::{Crowd, free_pairs};
@@ -55,10 +56,12 @@ enum Case {
     /// Two neighbours that somebody else has taken.
     Taken,
     Sell,
+    Unsell,
     Release,
     Mark,
     Restore,
     Repair,
+    Recount,
     Admit,
     AddTokens,
     /// The whole sale with all holds, after a loss.
@@ -78,10 +81,12 @@ impl Case {
         Self::Repeated,
         Self::Taken,
         Self::Sell,
+        Self::Unsell,
         Self::Release,
         Self::Mark,
         Self::Restore,
         Self::Repair,
+        Self::Recount,
         Self::Admit,
         Self::AddTokens,
         Self::Load,
@@ -111,10 +116,12 @@ impl Case {
             Self::Repeated => ("hold", "the same request again"),
             Self::Taken => ("hold", "2 chosen seats that are taken"),
             Self::Sell => ("sell", "2 seats"),
+            Self::Unsell => ("unsell", "2 seats"),
             Self::Release => ("release", "2 seats"),
             Self::Mark => ("mark", "2 seats, one of them lost"),
             Self::Restore => ("restore", "2 seats"),
             Self::Repair => ("repair", "2 seats"),
+            Self::Recount => ("recount", "a buyer of 2 seats"),
             Self::Admit => ("admit", "2 tickets"),
             Self::AddTokens => ("add_tokens", "8 tokens"),
             Self::Load => ("load", "the whole sale and its holds"),
@@ -315,10 +322,12 @@ async fn plan(
         }
         Case::TwoLines => acts.extend(two_lines(crowd, state, calls)?),
         Case::Sell => acts.extend(sells(rig, crowd, state, calls).await?),
+        Case::Unsell => acts.extend(unsells(rig, crowd, state, calls).await?),
         Case::Release => acts.extend(releases(rig, crowd, state, calls).await?),
         Case::Mark => acts.extend(marks(rig, crowd, state, calls).await?),
         Case::Restore => acts.extend(restores(crowd, state, calls)?),
         Case::Repair => acts.extend(repairs(crowd, state, calls)?),
+        Case::Recount => acts.extend(recounts(rig, crowd, state, calls).await?),
         Case::Admit => acts.extend(admissions(crowd, calls)?),
         Case::AddTokens => acts.extend(additions(crowd, calls)?),
         Case::Load => acts.extend(loads(crowd, state, calls)?),
@@ -364,6 +373,64 @@ async fn sells(
         acts.push(Act::Sell(Box::new(Sell { inventory, epoch, order, user, lines, freed: None })));
     }
     Ok(acts)
+}
+
+/// Refunds of what was sold a moment before.
+async fn unsells(
+    rig: &Rig,
+    crowd: &mut Crowd,
+    state: &State,
+    calls: usize,
+) -> Result<Vec<Act>, Error> {
+    let mut acts = Vec::with_capacity(calls);
+    let mut earlier = Earlier::default();
+    for (wish, record) in held(rig, crowd, state, calls).await? {
+        let Hold { inventory, epoch, order, user, .. } = wish;
+        let lines = record.lines;
+        let sell = Sell { inventory, epoch, order, user, lines, freed: None };
+        rig.seats.sell(&sell).await?;
+        let seats = sell.lines.iter().flat_map(|line| line.seats.iter().copied());
+        let freed = vec![earlier.freed_of(state, &seats.collect::<Vec<Seat>>())];
+        let Sell { inventory, epoch, user, lines, .. } = sell;
+        acts.push(Act::Unsell(Box::new(Unsell { inventory, epoch, user, lines, freed })));
+    }
+    Ok(acts)
+}
+
+/// Corrections of the number of buyers who have two seats each.
+async fn recounts(
+    rig: &Rig,
+    crowd: &mut Crowd,
+    state: &State,
+    calls: usize,
+) -> Result<Vec<Act>, Error> {
+    let mut acts = Vec::with_capacity(calls);
+    for (Hold { inventory, epoch, user, .. }, record) in held(rig, crowd, state, calls).await? {
+        let (seen, lines) = (record.tickets(), record.lines);
+        let freed = lines.iter().map(|line| state.freed.of(line.seats.iter().copied())).collect();
+        let tickets = seen.saturating_sub(Tickets::new(1));
+        let recount = Recount { inventory, epoch, user, seen, tickets, lines, freed };
+        acts.push(Act::Recount(Box::new(recount)));
+    }
+    Ok(acts)
+}
+
+/// How often the calls before have freed seats of each block.
+#[derive(Default)]
+struct Earlier(BTreeMap<u32, u32>);
+
+impl Earlier {
+    /// The counters of the blocks of some seats, which are freed now.
+    fn freed_of(&mut self, state: &State, seats: &[Seat]) -> Vec<u32> {
+        let mut freed = state.freed.of(seats.iter().copied());
+        let blocks: BTreeSet<u32> = seats.iter().copied().map(freed_block_of).collect();
+        for (block, counter) in blocks.into_iter().zip(&mut freed) {
+            let before = self.0.entry(block).or_default();
+            *counter += *before;
+            *before += 1;
+        }
+        freed
+    }
 }
 
 /// Releases of what was held a moment before.
@@ -423,15 +490,9 @@ fn repairs(crowd: &mut Crowd, state: &State, calls: usize) -> Result<Vec<Act>, E
     let (seated, whole) = (&state.hall.seated, state.hall.whole());
     let mut acts = Vec::with_capacity(calls);
     // A repair counts as freeing: the next one of the same block sees it.
-    let mut earlier: BTreeMap<u32, u32> = BTreeMap::new();
+    let mut earlier = Earlier::default();
     for (first, second) in crowd.draw(&state.pairs, calls) {
-        let mut freed = state.freed.of([first, second]);
-        let blocks = BTreeSet::from([first, second].map(freed_block_of));
-        for (block, counter) in blocks.into_iter().zip(&mut freed) {
-            let repairs = earlier.entry(block).or_default();
-            *counter += *repairs;
-            *repairs += 1;
-        }
+        let freed = earlier.freed_of(state, &[first, second]);
         let Hold { inventory, epoch, .. } = crowd.wants(Vec::new())?;
         let leaked = whole.iter().flat_map(|leg| [(leg, first), (leg, second)]).collect();
         let tier = seated.id.clone();

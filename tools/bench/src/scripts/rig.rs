@@ -5,8 +5,8 @@ use std::time::Duration;
 use engine::domain::gate::tokens::{AddTokens, AddTokensReply};
 use engine::domain::gate::{Admit, AdmitReply};
 use engine::domain::inventory::{
-    Hold, HoldReply, Load, LoadReply, Mark, MarkReply, Release, ReleaseReply, Repair, RepairReply,
-    Restore, RestoreReply, Sell, SellReply,
+    Hold, HoldReply, Load, LoadReply, Mark, MarkReply, Recount, RecountReply, Release,
+    ReleaseReply, Repair, RepairReply, Restore, RestoreReply, Sell, SellReply, Unsell, UnsellReply,
 };
 use engine::ports::{Gate as _, Seats as _};
 use futures_util::future::try_join_all;
@@ -46,6 +46,8 @@ pub enum Act {
     Hold(Box<Hold>),
     /// `sell.lua`
     Sell(Box<Sell>),
+    /// `unsell.lua`
+    Unsell(Box<Unsell>),
     /// `release.lua`
     Release(Box<Release>),
     /// `mark.lua`
@@ -54,6 +56,8 @@ pub enum Act {
     Restore(Box<Restore>),
     /// `repair.lua`
     Repair(Box<Repair>),
+    /// `recount.lua`
+    Recount(Box<Recount>),
     /// `admit.lua`
     Admit(Box<Admit>),
     /// `add_tokens.lua`
@@ -160,6 +164,8 @@ impl Rig {
             Act::Load(load) => self.seats.load(load).await? == LoadReply::Loaded,
             Act::Hold(hold) => matches!(self.seats.hold(hold).await?, HoldReply::Held { .. }),
             Act::Sell(sell) => self.seats.sell(sell).await? == SellReply::Sold,
+            Act::Unsell(unsell) => self.seats.unsell(unsell).await? == UnsellReply::Unsold,
+            Act::Recount(recount) => self.seats.recount(recount).await? == RecountReply::Counted,
             Act::Release(release) => self.seats.release(release).await? == ReleaseReply::Released,
             Act::Mark(mark) => self.seats.mark(mark).await? == MarkReply::Marked,
             Act::Restore(restore) => self.seats.restore(restore).await? == RestoreReply::Restored,

@@ -1,0 +1,97 @@
+//! `POST /orders/{order}/refunds`: a buyer gives tickets of a paid order back, under the terms of its sale.
+//! `POST /operator/orders/{order}/refunds`: an operator refunds tickets of a paid order, or some of its money.
+
+use engine::domain::ids::UserId;
+use engine::domain::number::OrderNumber;
+use engine::domain::order_refund::RefundRequest;
+use engine::domain::time::Timestamp;
+use engine::flows::give_back::{GivenBack, give_back};
+use lambda_http::http::Response;
+use lambda_http::{Body, Request};
+use shared::http::Problem;
+use shared::http::identity::{Buyer, Operator};
+use shared::http::order_refund::{BuyerRefundBody, OperatorRefundBody, OrderRefundReply};
+use shared::http::respond::{Answer, refuse, respond};
+use shared::http::routes::{NoRoute, Route};
+use shared::runtime::app::App;
+use shared::runtime::functions::Function;
+
+/// Answers one request at the time of the system clock.
+pub async fn handle(app: &App, request: Request) -> Response<Body> {
+    handle_at(app, request, Timestamp::now()).await
+}
+
+/// Answers one request at a time.
+pub async fn handle_at(app: &App, request: Request, now: Timestamp) -> Response<Body> {
+    app.metrics.of(Function::RefundOrder, answer(app, &request, now)).await
+}
+
+async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> {
+    match Route::from_request(request) {
+        Ok(Route::GiveBack(order)) => respond(by_buyer(app, request, order, now)).await,
+        Ok(Route::RefundOrder(order)) => respond(by_operator(app, request, order, now)).await,
+        Ok(
+            Route::ShowOpenApi
+            | Route::ListSales
+            | Route::PublishSale(_)
+            | Route::ShowSale(_)
+            | Route::ShowAvailability(_)
+            | Route::JoinRoom(_)
+            | Route::ShowRoom(_)
+            | Route::ShowRoomLog(_)
+            | Route::ShowRoomLeaves(_)
+            | Route::ShowRoomWindow(_)
+            | Route::BringRound(_)
+            | Route::CommandRoom(_)
+            | Route::Admit(_)
+            | Route::Reserve(_)
+            | Route::ListOrders
+            | Route::ShowOrder(_)
+            | Route::CancelOrder(_)
+            | Route::StartPayment(_)
+            | Route::ListRefunds(_)
+            | Route::PaymentCallback(_)
+            | Route::TakeCallback(_),
+        )
+        | Err(NoRoute) => refuse(NoRoute),
+    }
+}
+
+/// Gives tickets of the buyer's own order back; any other order is not found.
+async fn by_buyer(
+    app: &App,
+    request: &Request,
+    number: OrderNumber,
+    now: Timestamp,
+) -> Result<Answer<OrderRefundReply>, Problem> {
+    let buyer = Buyer::from_request(request)?;
+    let asked = BuyerRefundBody::read(request)?;
+    made(app, Some(buyer.user()), number, &asked, now).await
+}
+
+/// Makes an operator's refund, and logs who asked for it.
+async fn by_operator(
+    app: &App,
+    request: &Request,
+    number: OrderNumber,
+    now: Timestamp,
+) -> Result<Answer<OrderRefundReply>, Problem> {
+    let operator = Operator::from_request(request)?;
+    let asked = OperatorRefundBody::read(request)?;
+    let reply = made(app, None, number, &asked, now).await?;
+    let refund = asked.number;
+    tracing::info!(operator = operator.arn(), order = %number, %refund, "an order was refunded");
+    Ok(reply)
+}
+
+/// The refund that was asked for, made now or before.
+async fn made(
+    app: &App,
+    buyer: Option<&UserId>,
+    number: OrderNumber,
+    asked: &RefundRequest,
+    now: Timestamp,
+) -> Result<Answer<OrderRefundReply>, Problem> {
+    let GivenBack { refund, .. } = give_back(&app.ports, buyer, number, asked, now).await?;
+    Ok(Answer(OrderRefundReply::from(&refund)))
+}
