@@ -4,16 +4,20 @@ use std::collections::BTreeMap;
 
 use crate::flows::ended::ended;
 use engine::domain::gate::{Admit, AdmitReply, Share, shard_of};
-use engine::domain::ids::UserId;
+use engine::domain::ids::{SeatName, UserId};
 use engine::domain::inventory::{Hold, HoldReply};
 use engine::domain::money::MinorUnits;
 use engine::domain::number::{Mint, OrderNumber};
 use engine::domain::order::{Capture, PaymentOutcome, RefundReason};
+use engine::domain::order_refund::{
+    AskedBy, RefundNumber, RefundRequest, RefundedTickets, TicketName,
+};
 use engine::domain::requested::{RequestedLine, fingerprint};
 use engine::domain::sale::Sale;
 use engine::domain::time::Timestamp;
 use engine::flows::cancel::cancel;
 use engine::flows::expire::Expired;
+use engine::flows::give_back::give_back;
 use engine::flows::pay::pay;
 use engine::flows::publish::publish;
 use engine::flows::reserve::{Reservation, reserve};
@@ -58,6 +62,8 @@ pub(super) struct Numbers {
     pub(super) unknown: OrderNumber,
     /// Alice, in the other sale: a spot, paid and counted.
     pub(super) other: OrderNumber,
+    /// Hal, in the other sale: two spots, paid, one of them refunded, and counted.
+    pub(super) returned: OrderNumber,
 }
 
 pub(super) struct Fixture {
@@ -206,15 +212,45 @@ impl Fixture {
         let pending = self.reserve(&g1, "bob", spot(), LATER).await;
 
         let line = requested("floor", (0, 1), best(1), 70);
-        let other = self.reserve(&other, "alice", line, NOW).await;
+        let shown = other;
+        let other = self.reserve(&shown, "alice", line, NOW).await;
         assert_eq!(self.pay(&show, other, "pi_other", 70).await, PaymentOutcome::Accepted);
-        let synced = sync(&self.engine, &[paid, quick, rescued, other], NOW).await;
-        assert_eq!(synced, Ok(4));
+        let returned = self.returned(&shown).await;
+        let synced = sync(&self.engine, &[paid, quick, rescued, other, returned], NOW).await;
+        assert_eq!(synced, Ok(5));
         self.visit_the_hall().await;
         let bought = tokens::Bought { sale: train.id().clone(), shards: 4, tickets: 5 };
         let kept = tokens::keep(&self.engine, &[bought], NOW, std::future::pending()).await;
         assert_eq!(kept, 1);
-        Numbers { paid, pending, cancelled, late, quick, rescued, tombstone, unknown, other }
+        Numbers {
+            paid,
+            pending,
+            cancelled,
+            late,
+            quick,
+            rescued,
+            tombstone,
+            unknown,
+            other,
+            returned,
+        }
+    }
+
+    /// Hal buys two spots of the show, and an operator refunds the second.
+    async fn returned(&self, show: &Published) -> OrderNumber {
+        let order = self.reserve(show, "hal", requested("floor", (0, 1), best(2), 70), NOW).await;
+        assert_eq!(self.pay(&show.sale, order, "pi_hal", 140).await, PaymentOutcome::Accepted);
+        let ticket = TicketName { tier: id("floor"), seat: SeatName::new("floor-3").unwrap() };
+        let request = RefundRequest {
+            number: RefundNumber::FIRST,
+            tickets: RefundedTickets::Named(vec![ticket]),
+            amount: None,
+            asked_by: AskedBy::Operator,
+            reason: None,
+        };
+        let made = give_back(&self.engine, None, order, &request, LATER).await.unwrap();
+        assert_eq!(made.refund.amount, show.sale.money(MinorUnits(70)));
+        order
     }
 
     pub(super) async fn hold_only(&self, sale: &Sale, user: &str) -> OrderNumber {

@@ -11,6 +11,7 @@ mod orders;
 mod ports;
 mod records;
 mod redis_keys;
+mod refunds;
 mod rooms;
 mod sales;
 mod statistics;
@@ -39,6 +40,7 @@ use money::wrong_money;
 use orders::wrong_orders;
 use records::wrong_records;
 use redis_keys::wrong_redis;
+use refunds::wrong_refunds;
 use rooms::wrong_rooms;
 use statistics::wrong_statistics;
 use tokens::wrong_tokens;
@@ -71,6 +73,7 @@ async fn what_the_engine_makes_is_clean_and_each_corruption_is_named() {
         wrong_counts(&snapshot, &orders),
         wrong_redis(&orders),
         wrong_money(&snapshot, &orders),
+        wrong_refunds(&snapshot, &orders),
         wrong_statistics(&snapshot, &orders),
         wrong_orders(&snapshot, &orders),
         wrong_records(&snapshot, &orders),

@@ -46,7 +46,10 @@ pub(super) fn wrong_redis(orders: &Numbers) -> Corruptions {
                         format!("I4 show: bit {bit} (no seat) of tier floor on leg 0 is not taken in Redis but is not for sale")
                     })
                     .collect(),
-                named(["I4 show: seat floor-1 of tier floor on leg 0 is not taken in Redis but is claimed"]),
+                named([
+                    "I4 show: seat floor-1 of tier floor on leg 0 is not taken in Redis but is claimed",
+                    "I4 show: seat floor-2 of tier floor on leg 0 is not taken in Redis but is claimed",
+                ]),
             ]
             .concat(),
         ),

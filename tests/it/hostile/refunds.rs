@@ -109,7 +109,7 @@ impl Fixture {
             ("2^63", r#""amount_minor":9223372036854775808,"currency":"EUR""#),
             ("no currency", r#""amount_minor":1"#),
             ("a currency alone", r#""currency":"EUR""#),
-            ("small letters", r#""amount_minor":1,"currency":"eur""#),
+            ("two letters", r#""amount_minor":1,"currency":"EU""#),
             ("an empty reason", r#""reason":"""#),
         ] {
             let body = format!(r#"{{"number":1,"tickets":[],{field}}}"#);

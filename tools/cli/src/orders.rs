@@ -74,7 +74,7 @@ struct EraseAttendees {
     after_help = "\
 Examples:
   onsale orders refund 169218430493097984 --ticket vip:A-1 --ticket vip:A-2
-  onsale orders refund 169218430493097984 --number 2 --amount 500 --reason 'the heating had failed'
+  onsale orders refund 169218430493097984 --number 2 --amount 500 --reason heating
   onsale orders refund 169218430493097984 --all --from-environment"
 )]
 struct RefundOrder {

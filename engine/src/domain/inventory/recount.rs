@@ -45,7 +45,14 @@ impl Inventory {
             return RecountReply::NotLoaded;
         }
         let has = self.bought_by(&command.user);
-        let is_seen = has == command.seen && self.is_unfreed(&command.lines, &command.freed);
+        // A tier that is not there has counted nothing: the script looks at its counters alone.
+        let counters = |line: &HeldLine| {
+            let freed =
+                self.tiers.get(&line.tier).map(|grid| grid.freed.clone()).unwrap_or_default();
+            freed.of(line.seats.iter().copied())
+        };
+        let is_unfreed = command.lines.iter().map(counters).eq(command.freed.iter().cloned());
+        let is_seen = has == command.seen && is_unfreed;
         if stands(Guard::RecountSeen) && !is_seen {
             return RecountReply::Conflict;
         }

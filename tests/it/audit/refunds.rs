@@ -1,0 +1,75 @@
+//! I11: refunds of paid orders.
+
+use aws_sdk_dynamodb::types::AttributeValue;
+
+use super::corruption::{Change, Corruptions, Snapshot, number, text, with, without};
+use super::fixture::Numbers;
+
+/// I11, with what other rules make of it.
+pub(super) fn wrong_refunds(snapshot: &Snapshot, orders: &Numbers) -> Corruptions {
+    let Numbers { returned, other, .. } = orders;
+    let refund = snapshot.item("orders", None, &format!("refund#{returned}#01"));
+    let payment = snapshot.item("orders", None, "payment#stripe#pi_hal");
+    let paid = format!("payment stripe pi_hal for order {returned}");
+    let of = format!("refund 1 of order {returned}");
+    vec![
+        (
+            Change::Delete("orders", refund.clone()),
+            vec![
+                format!("I11 show: order {returned} says it has 1 refunds, and has []"),
+                format!("I11 show: order {returned} has tickets of refund 1, which is not there"),
+                format!("I11 show: order {returned} tells refund_made of refunds [1], not []"),
+                format!("I11 show: {paid} says that 70 goes back, its refunds come to 0"),
+            ],
+        ),
+        (
+            // Asked for once more than the payment knows of.
+            Change::Put("orders", with(refund.clone(), [("amount_minor", number(71))])),
+            vec![format!("I11 show: {paid} says that 70 goes back, its refunds come to 71")],
+        ),
+        (
+            Change::All(vec![
+                Change::Put("orders", with(refund.clone(), [("amount_minor", number(141))])),
+                Change::Put("orders", with(payment, [("back_minor", number(141))])),
+            ]),
+            vec![format!("I11 show: {paid} of 140 EUR has refunds of 141")],
+        ),
+        (
+            Change::Put("orders", with(refund.clone(), [("payment_id", text("pi_other"))])),
+            vec![
+                format!("I11 show: {paid} says that 70 goes back, its refunds come to 0"),
+                format!("I11 show: {of} goes back of another payment than its order's"),
+            ],
+        ),
+        (
+            Change::Put(
+                "orders",
+                with(refund.clone(), [("tickets", AttributeValue::L(Vec::new()))]),
+            ),
+            vec![format!("I11 show: {of} names other tickets than those that bear its number")],
+        ),
+        (
+            Change::Put("orders", without(refund, ["due_ms", "due_shard"])),
+            vec![format!(
+                "I11 show: {of} is due though its money is back, or not due though it is not"
+            )],
+        ),
+        (
+            Change::Put("orders", with(snapshot.order(*returned), [("refunds_back", number(1))])),
+            vec![format!("I11 show: order {returned} says that 1 refunds are back, and 0 are")],
+        ),
+        (
+            Change::Put(
+                "orders",
+                with(snapshot.order(*other), [("refunds", number(1)), ("refunds_back", number(0))]),
+            ),
+            vec![format!("I11 show: order {other} says it has 1 refunds, and has []")],
+        ),
+        (
+            Change::Put("orders", with(snapshot.order(*returned), [("state", text("refunded"))])),
+            vec![format!(
+                "I11 show: order {returned} is refunded with 1 live tickets and 0 of 1 refunds back"
+            )],
+        ),
+    ]
+}
