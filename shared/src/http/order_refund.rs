@@ -238,9 +238,8 @@ mod tests {
     }
 
     fn at(body: &Value) -> Result<RefundRequest, String> {
-        OperatorRefundBody::read(&sent(body)).map_err(|refusal| match refusal {
-            Refusal::Invalid { at, .. } => at,
-            other => other.to_string(),
+        OperatorRefundBody::read(&sent(body)).map_err(|refusal| {
+            if let Refusal::Invalid { at, .. } = refusal { at } else { refusal.to_string() }
         })
     }
 

@@ -67,9 +67,17 @@ pub(super) fn wrong_refunds(snapshot: &Snapshot, orders: &Numbers) -> Corruption
         ),
         (
             Change::Put("orders", with(snapshot.order(*returned), [("state", text("refunded"))])),
-            vec![format!(
-                "I11 show: order {returned} is refunded with 1 live tickets and 0 of 1 refunds back"
-            )],
+            vec![
+                format!(
+                    "I2 show: seat floor-2 of tier floor on leg 0 is claimed by order {returned}, which is refunded"
+                ),
+                "I3 show: buyer hal has 0 tickets in live orders but a count of 1".to_owned(),
+                "I4 show: seat floor-2 of tier floor on leg 0 is sold in Redis but no paid order has it"
+                    .to_owned(),
+                format!(
+                    "I11 show: order {returned} is refunded with 1 live tickets and 0 of 1 refunds back"
+                ),
+            ],
         ),
     ]
 }
