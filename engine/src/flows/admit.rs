@@ -100,7 +100,7 @@ pub fn check_open(published: &Published, now: Timestamp) -> Result<(), Refusal> 
     }
     match file.state {
         SaleState::Open if now < file.closes_at => Ok(()),
-        SaleState::Open | SaleState::Paused => Err(Refusal::SaleClosed),
+        SaleState::Open | SaleState::Paused | SaleState::Cancelled => Err(Refusal::SaleClosed),
     }
 }
 

@@ -42,13 +42,26 @@ pub async fn cancel(
     number: OrderNumber,
     now: Timestamp,
 ) -> Result<Order, Refusal> {
+    end(ports, Some(user), number, Cause::BUYER, now).await
+}
+
+/// Cancels a pending order because of somebody's wish: `user` is who must own it, `None` if that is not asked.
+pub(super) async fn end(
+    ports: &impl Ports,
+    user: Option<&UserId>,
+    number: OrderNumber,
+    cause: Cause,
+    now: Timestamp,
+) -> Result<Order, Refusal> {
     for _ in 0..ATTEMPTS {
         let order = ports.orders().get(number).await?;
-        let is_own = |order: &Order| !stands(Guard::BuyerCheck) || order.user == *user;
+        let is_own = |order: &Order| {
+            !stands(Guard::BuyerCheck) || user.is_none_or(|user| order.user == *user)
+        };
         let Some(order) = order.filter(|order| is_own(order) && !order.is_tombstone()) else {
             return Err(Refusal::NotFound);
         };
-        let end = match order.after(OrderEvent::Cancel, Cause::BUYER, now) {
+        let end = match order.after(OrderEvent::Cancel, cause.clone(), now) {
             Some(end) => end,
             None if order.state == OrderState::Cancelled => {
                 release(ports, &inventory_of(ports, &order).await?, number).await?;

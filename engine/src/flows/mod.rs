@@ -7,6 +7,7 @@
 pub mod admit;
 pub mod archive;
 pub mod cancel;
+pub mod cancel_sale;
 pub mod captures;
 pub mod close;
 pub mod discrepancy;

@@ -8,6 +8,7 @@ use crate::domain::order::{
     RefundReason, decide_payment,
 };
 use crate::domain::refund::RefundState;
+use crate::domain::sale::SaleState;
 use crate::domain::tickets::Tickets;
 use crate::domain::time::Timestamp;
 use crate::flows::hold::{inventory_of, sale_of, sell};
@@ -176,16 +177,11 @@ async fn decide(ports: &impl Ports, capture: &Capture, now: Timestamp) -> Stored
                 (accepted, moved(order, OrderEvent::Pay, capture, accepted, now)?, none)
             }
             PaymentDecision::Rescue if rescue => {
-                let missing = || StoreError::Contract("an order without a sale".to_owned());
-                let sale = order.as_ref().map(|order| &order.sale).ok_or_else(missing)?;
-                let published = sale_of(ports, sale, Freshness::Cached).await?;
-                // What an archived sale has sold is settled: nobody gets a ticket of it any more.
-                if published.lifecycle.is_over() {
+                let Some(rescued) = rescued(ports, order, capture, now).await? else {
                     rescue = false;
                     continue;
-                }
-                let rescued = moved(order, OrderEvent::Rescue, capture, accepted, now)?;
-                (accepted, rescued, published.sale.limit())
+                };
+                rescued
             }
             PaymentDecision::RefundCancelled => {
                 let outcome = PaymentOutcome::Refund(RefundReason::Cancelled);
@@ -211,6 +207,35 @@ async fn decide(ports: &impl Ports, capture: &Capture, now: Timestamp) -> Stored
         }
     }
     Err(StoreError::Unavailable(format!("order {} keeps changing", capture.order)))
+}
+
+/// What becomes of a capture for an order that has expired, whose seats are free perhaps; `None` if its sale is
+/// archived.
+async fn rescued(
+    ports: &impl Ports,
+    order: Option<Order>,
+    capture: &Capture,
+    now: Timestamp,
+) -> Stored<Option<(PaymentOutcome, Settlement, Tickets)>> {
+    let missing = || StoreError::Contract("an order without a sale".to_owned());
+    let sale = order.as_ref().map(|order| &order.sale).ok_or_else(missing)?;
+    let published = sale_of(ports, sale, Freshness::Fresh).await?;
+    // What an archived sale has sold is settled: nobody gets a ticket of it any more.
+    if published.lifecycle.is_over() {
+        return Ok(None);
+    }
+    // A sale that does not take place gives all its money back.
+    let (outcome, event, limit) = match published.sale.file().state {
+        SaleState::Cancelled => {
+            let outcome = PaymentOutcome::Refund(RefundReason::Cancelled);
+            (outcome, OrderEvent::PayTooLate, Tickets::NONE)
+        }
+        SaleState::Open | SaleState::Paused => {
+            (PaymentOutcome::Accepted, OrderEvent::Rescue, published.sale.limit())
+        }
+    };
+    let settlement = moved(order, event, capture, outcome, now)?;
+    Ok(Some((outcome, settlement, limit)))
 }
 
 /// The settlement that moves the order by an event that [`decide_payment`] found possible.

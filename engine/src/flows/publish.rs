@@ -3,7 +3,7 @@
 use crate::domain::ids::{Epoch, SaleId};
 use crate::domain::inventory::Load;
 use crate::domain::room::bytes::Secret;
-use crate::domain::sale::{Sale, SaleFile};
+use crate::domain::sale::{Sale, SaleFile, SaleState};
 use crate::domain::time::Timestamp;
 use crate::flows::load::{Loaded, load, terms};
 use crate::flows::room;
@@ -27,6 +27,9 @@ pub enum Refusal {
     /// The sale is archived: it sells nothing any more.
     #[error("the sale is archived: it sells nothing any more")]
     Archived,
+    /// The sale is cancelled: that is not taken back.
+    #[error("the sale is cancelled: that is not taken back")]
+    Cancelled,
     /// Somebody else publishes it at this moment.
     #[error("the sale is being published by someone else")]
     Busy,
@@ -86,6 +89,12 @@ async fn replaced(ports: &impl Ports, sale: &Sale) -> Result<Option<Published>, 
     }
     if existing.as_ref().is_some_and(|existing| !existing.sale.has_the_seats_of(sale)) {
         return Err(Refusal::SeatsDiffer);
+    }
+    // Its money is on its way back, and nobody would know which of its orders are.
+    let is_cancelled = |sale: &Sale| sale.file().state == SaleState::Cancelled;
+    if existing.as_ref().is_some_and(|existing| is_cancelled(&existing.sale)) && !is_cancelled(sale)
+    {
+        return Err(Refusal::Cancelled);
     }
     Ok(existing)
 }

@@ -115,19 +115,10 @@ fn read_listed(item: &Item) -> Stored<ListedSale> {
     };
     let time = |name: &str| fields.number(name).map(Timestamp::from_ms);
     let state: String = fields.text("state")?;
-    let state = [SaleState::Open, SaleState::Paused]
-        .into_iter()
-        .find(|known| state_text(*known) == state)
+    let state = SaleState::from_text(&state)
         .ok_or_else(|| broken(&sale, format!("it is listed as {state}")))?;
     let (opens_at, closes_at) = (time("opens_ms")?, time("closes_ms")?);
     Ok(ListedSale { sale, terms: Some(ListedTerms { title, opens_at, closes_at, state }) })
-}
-
-fn state_text(state: SaleState) -> &'static str {
-    match state {
-        SaleState::Open => "open",
-        SaleState::Paused => "paused",
-    }
 }
 
 /// Where a sale is in its life: a header without the attribute is of a listed sale.
@@ -483,7 +474,7 @@ impl Catalogue for DynamoCatalogue {
                 ("title", text(&file.title)),
                 ("opens_ms", number(file.opens_at.ms())),
                 ("closes_ms", number(file.closes_at.ms())),
-                ("state", text(state_text(file.state))),
+                ("state", text(file.state.as_str())),
             ],
         )?;
         let written = self.db.transact(1, vec![header, listed]).await;

@@ -23,6 +23,8 @@ pub enum Phase {
     Open,
     /// The operator has paused it.
     Paused,
+    /// It does not take place: its orders are refunded.
+    Cancelled,
     /// It is over.
     Closed,
     /// It was over long ago, and is in no list any more.
@@ -33,10 +35,9 @@ impl Phase {
     /// The phase of a sale at a moment.
     #[must_use]
     pub fn from_terms(terms: &ListedTerms, now: Timestamp) -> Self {
-        if now >= terms.closes_at {
-            return Self::Closed;
-        }
         match terms.state {
+            SaleState::Cancelled => Self::Cancelled,
+            SaleState::Open | SaleState::Paused if now >= terms.closes_at => Self::Closed,
             SaleState::Paused => Self::Paused,
             SaleState::Open if now < terms.opens_at => Self::Upcoming,
             SaleState::Open => Self::Open,

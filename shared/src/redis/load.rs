@@ -8,7 +8,7 @@ use super::keys::{InventoryKeys, buyer};
 use super::script::{Script, script};
 use engine::domain::ids::{Epoch, Leg, TierId};
 use engine::domain::inventory::{Load, LoadPart, LoadReply, PartLimit, TierGrid};
-use engine::domain::sale::{MAX_BITMAP_BYTES, SaleState};
+use engine::domain::sale::MAX_BITMAP_BYTES;
 use engine::ports::{MAX_REQUEST_ARGUMENTS, PLAIN_LOAD_ARGUMENTS, Stored};
 
 /// The keys, arguments and replies of `lua/load.lua`.
@@ -75,19 +75,6 @@ const _: () = assert!(MAX_REQUEST_ARGUMENTS < 8000);
 
 pub(super) fn script() -> Script {
     script!(CONTRACT, refused_when_full: "include/names.lua" "load.lua")
-}
-
-/// The value of the field `state`.
-pub(super) fn state_text(state: SaleState) -> &'static str {
-    match state {
-        SaleState::Open => "open",
-        SaleState::Paused => "paused",
-    }
-}
-
-/// Reads what [`state_text`] wrote.
-pub(super) fn state_from_text(text: &str) -> Option<SaleState> {
-    [SaleState::Open, SaleState::Paused].into_iter().find(|state| state_text(*state) == text)
 }
 
 /// Lists tiers as `tier:legs` joined by `;`: from this a later load knows which keys to remove.
@@ -169,7 +156,7 @@ pub(super) fn encode<'s>(script: &'s Script, part: &LoadPart, old_tiers: &str) -
         .arg("epoch", command.epoch.as_str())
         .arg("place", *place)
         .arg("is_last", u8::from(*is_last))
-        .arg("state", state_text(terms.state))
+        .arg("state", terms.state.as_str())
         .arg("opens_ms", terms.opens_at.ms())
         .arg("closes_ms", terms.closes_at.ms())
         .arg("limit", terms.limit.get())

@@ -6,10 +6,10 @@ use super::broken;
 use super::connection::Connection;
 use super::hold_record;
 use super::keys::InventoryKeys;
-use super::load::state_from_text;
 use engine::domain::ids::{Epoch, InventoryId, Leg, Legs, TierId, UserId};
 use engine::domain::inventory::{Freed, HoldRecord, Terms, TierGrid};
 use engine::domain::number::OrderNumber;
+use engine::domain::sale::SaleState;
 use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
 use engine::ports::{InventoryCounts, StoreError, Stored};
@@ -53,7 +53,7 @@ pub(super) async fn head(
     let (epoch, state, opens_ms, closes_ms, limit, legs): Head = connection.query(&command).await?;
     let Some(epoch) = epoch else { return Ok(None) };
     let absent = || broken(format!("inventory {inventory} has no terms"));
-    let state = state.as_deref().and_then(state_from_text).ok_or_else(absent)?;
+    let state = state.as_deref().and_then(SaleState::from_text).ok_or_else(absent)?;
     let terms = Terms {
         state,
         opens_at: Timestamp::from_ms(opens_ms.ok_or_else(absent)?),

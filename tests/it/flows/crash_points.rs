@@ -250,7 +250,9 @@ async fn redis_has_the_terms_of_the_catalogue_from_any_crash_point_on() {
         let reservation = fixture.reservation(&format!("{call}-{cut:?}")).await;
         let reply = reserve(&fixture.ports, &reservation, NOW).await;
         match reservation.published.sale.file().state {
-            SaleState::Paused => assert_eq!(reply, Err(Refusal::SaleClosed), "{call} {cut:?}"),
+            SaleState::Paused | SaleState::Cancelled => {
+                assert_eq!(reply, Err(Refusal::SaleClosed), "{call} {cut:?}")
+            }
             SaleState::Open => assert!(reply.is_ok(), "{call} {cut:?}: {reply:?}"),
         }
         publish(&fixture.ports, &open, &epoch("open"), NOW).await.unwrap();

@@ -1,6 +1,8 @@
 //! The flows on real servers, cut off or frozen at every step, and after Redis has forgotten.
 
 mod archiving;
+mod cancelling;
+mod cancelling_many;
 mod captures;
 mod churning;
 mod comparing;

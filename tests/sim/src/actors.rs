@@ -79,7 +79,12 @@ pub(crate) async fn operator(executor: Executor, sale: Sale, place: u64) {
             .await;
         match done {
             Some(Ok(_))
-            | Some(Err(Refusal::SeatsDiffer | Refusal::RoomDiffers | Refusal::Archived)) => return,
+            | Some(Err(
+                Refusal::SeatsDiffer
+                | Refusal::RoomDiffers
+                | Refusal::Archived
+                | Refusal::Cancelled,
+            )) => return,
             Some(Err(Refusal::Busy | Refusal::Store(_))) | None => executor.sleep(5_000).await,
         }
     }

@@ -5,6 +5,7 @@
 //! Whatever was refused (an import with defects, a file that breaks rules, a request that the
 //! gateway declined) makes the exit code 1; what could not be carried out, 2.
 
+mod cancel;
 mod codes;
 mod files;
 mod published;
@@ -32,6 +33,7 @@ use ops::gateway::{self, Gateway};
 
 use super::engine::EngineArgs;
 use super::{DECLINED, FAILED, Failure};
+use cancel::CancelSale;
 use codes::CodesVerb;
 use tokens::TokensVerb;
 
@@ -102,6 +104,21 @@ enum Verb {
     /// The codes by which groups of a waiting room are joined.
     #[command(subcommand)]
     Codes(CodesVerb),
+    /// Cancel a sale that does not take place: it sells nothing any more, its pending orders end, its paid
+    /// orders are refunded whole.
+    ///
+    /// That is not taken back. Each order is decided in one transaction, and what is still claimed is what is
+    /// left to do: a run that was cut off is finished by another, and several at once do nothing twice. The
+    /// provider is asked for the money by the consumer of the refund queue; refunds are made no faster than it
+    /// may ask. The command ends when a walk over all claims, a minute after the sale was stopped, has found
+    /// nothing.
+    ///
+    /// Exit code 1: there is no such sale, it may not be cancelled, or orders were left that cannot be refunded.
+    #[command(after_help = "\
+Examples:
+  onsale sale cancel demo-train --yes
+  onsale sale cancel demo-train --yes --per-second 100 --from-environment")]
+    Cancel(CancelSale),
     /// Archive a sale that is over and decided: it leaves Redis, the list, the sweep and the repair for
     /// good. Its orders are still shown, and money that comes late for them is decided.
     Archive {
@@ -369,6 +386,7 @@ impl SaleCommand {
             Verb::List { at } => published::list(&at.gateway(data_dir)?, json).await,
             Verb::Tokens(verb) => verb.run(data_dir, json).await,
             Verb::Codes(verb) => verb.run(data_dir, json).await,
+            Verb::Cancel(cancel) => cancel.run(data_dir, json).await,
             Verb::Archive { sale, engine } => {
                 published::archive(&sale, &engine, data_dir, json).await
             }

@@ -144,6 +144,30 @@ pub enum SaleState {
     Open,
     /// Refuses new reservations; payments and cancellations go on.
     Paused,
+    /// Does not take place: it sells nothing any more, ever, and money that comes for an order which had
+    /// ended goes back. `onsale sale cancel` also refunds what it had sold.
+    Cancelled,
+}
+
+impl SaleState {
+    /// Every state, for tables and tests.
+    pub const ALL: [Self; 3] = [Self::Open, Self::Paused, Self::Cancelled];
+
+    /// The text in the sale file, in Redis and in the database.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Paused => "paused",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// The state of a text; `None` if no state has it.
+    #[must_use]
+    pub fn from_text(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == text)
+    }
 }
 
 /// Whether tickets name their attendees. Where they do, no attendee has two tickets of a sale.

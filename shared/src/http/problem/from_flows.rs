@@ -194,6 +194,7 @@ impl From<publish::Refusal> for Problem {
             Refusal::SeatsDiffer => Self::new(Kind::SeatsDiffer, detail),
             Refusal::RoomDiffers => Self::new(Kind::RoomDiffers, detail),
             Refusal::Archived => sale_archived(),
+            Refusal::Cancelled => Self::new(Kind::SaleCancelled, detail),
             Refusal::Busy => Self::new(Kind::Unavailable, detail).retry_after_ms(LOAD_RETRY_MS),
             Refusal::Store(error) => error.into(),
         }
@@ -451,6 +452,7 @@ mod tests {
             (shown(publish::Refusal::SeatsDiffer), (409, "seats-differ", None, none())),
             (shown(publish::Refusal::RoomDiffers), (409, "room-differs", None, none())),
             (shown(publish::Refusal::Archived), (410, "sale-archived", None, none())),
+            (shown(publish::Refusal::Cancelled), (410, "sale-cancelled", None, none())),
             (shown(publish::Refusal::Busy), (503, "unavailable", Some(2), none())),
             (shown(join::Refusal::NoRoom), (404, "not-found", None, none())),
             (shown(join::Refusal::UnknownGroup), (422, "invalid", None, json!({ "at": "group" }))),

@@ -154,6 +154,9 @@ problems! {
     /// The sale is archived: it sells nothing any more.
     SaleArchived: GONE, "sale-archived", "The sale is archived", final,
         by [PublishSale, ShowAvailability, JoinRoom, ShowRoom, Admit, Reserve];
+    /// The sale was cancelled, which is not taken back.
+    SaleCancelled: GONE, "sale-cancelled", "The sale is cancelled", final,
+        by [PublishSale];
     /// The requested tickets would pass the buyer's limit.
     LimitReached: FORBIDDEN, "limit-reached", "The limit of tickets is reached", final,
         by [Reserve],

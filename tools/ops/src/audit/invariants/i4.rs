@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use engine::domain::ids::{Leg, Seat, TierId, UserId};
 use engine::domain::inventory::SeatLeg;
 use engine::domain::order::OrderState;
-use engine::domain::sale::{SaleState, Tier};
+use engine::domain::sale::Tier;
 
 use super::super::facts::{Facts, HeadFact, SaleFacts, TierBits};
 use super::super::violation::{Rule, Subject};
@@ -54,12 +54,8 @@ fn compare_terms(sale: &SaleFacts, load: Option<TierId>, finding: &mut Finding) 
         finding.add(sale, subject.clone(), what);
     }
     let file = sale.sale.file();
-    let state = match file.state {
-        SaleState::Open => "open",
-        SaleState::Paused => "paused",
-    };
     let terms = [
-        ("state", state.to_owned()),
+        ("state", file.state.as_str().to_owned()),
         ("opens_ms", file.opens_at.ms().to_string()),
         ("closes_ms", file.closes_at.ms().to_string()),
         ("limit", file.limit_per_buyer.to_string()),

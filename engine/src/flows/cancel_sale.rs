@@ -1,0 +1,244 @@
+//! Cancel a sale: it does not take place, so every order of it ends and all its money goes back.
+//!
+//! First the sale is published as cancelled: from then on Redis refuses holds, and a capture for an order that
+//! had expired goes back instead of rescuing it. Then the claims are walked, block by block: a pending order
+//! ends, a paid one is refunded whole. Either gives its claims up in the very transaction that decides it, so
+//! what is still claimed is what is left to do. A run that is cut off anywhere leaves nothing to remember, and
+//! two at once do nothing twice. What was on its way when the sale was stopped may still become an order: the
+//! walk is over when one that began [`IN_FLIGHT_SECONDS`] after the stop has found nothing.
+//!
+//! The money itself is asked for by the consumer of the refund queue, under the provider's limit on calls. The
+//! walk has a pace of its own, so that the queue never holds much more than that consumer can ask for.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures_util::stream::{self, StreamExt as _};
+
+use crate::domain::fact::Cause;
+use crate::domain::ids::{Epoch, SaleId, TierId};
+use crate::domain::number::OrderNumber;
+use crate::domain::order::{Order, OrderState};
+use crate::domain::order_refund::{
+    AskedBy, RefundNumber, RefundRefusal, RefundRequest, RefundedTickets,
+};
+use crate::domain::sale::{Sale, SaleFile, SaleState};
+use crate::domain::time::{Clock, Timestamp};
+use crate::flows::cancel::{self, end};
+use crate::flows::give_back::{self, give_back};
+use crate::flows::load::blocks_of;
+use crate::flows::publish;
+use crate::ports::{Catalogue as _, Freshness, Orders as _, Ports, Published, StoreError, Stored};
+
+/// Seconds after which nothing is on its way any more that had begun before the sale was stopped: no function
+/// that reserves or decides a payment runs longer (`template.yaml`).
+pub const IN_FLIGHT_SECONDS: i64 = 60;
+/// Orders that are decided at a time: a walk waits for stores far longer than it works.
+const AT_ONCE: usize = 8;
+/// Orders that are read with one request.
+const ORDERS_A_REQUEST: usize = 100;
+/// Most attempts with one order; one that changed meanwhile is read again.
+const ATTEMPTS: usize = 4;
+/// What refunds say of why they were made.
+const REASON: &str = "The sale was cancelled.";
+
+/// Why a sale was not cancelled.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// There is no such sale.
+    #[error("there is no such sale")]
+    NoSuchSale,
+    /// It could not be published as cancelled.
+    #[error(transparent)]
+    Publish(#[from] publish::Refusal),
+    /// A store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// How far the cancellation of a sale is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// The walk: 1 for the first over all claims.
+    pub walk: u32,
+    /// Blocks of seats that this walk has seen.
+    pub blocks: usize,
+    /// Blocks of seats of the sale.
+    pub of_blocks: usize,
+    /// Paid orders that this run has refunded.
+    pub refunded: u64,
+    /// Their tickets.
+    pub tickets: u64,
+    /// Pending orders that this run has ended.
+    pub ended: u64,
+    /// Orders of this walk that keep their claims, and why: the payment is too old, say.
+    pub left: BTreeMap<OrderNumber, String>,
+}
+
+/// What became of an order.
+enum Done {
+    Refunded {
+        tickets: u64,
+    },
+    Ended,
+    /// It had none of its claims any more.
+    Nothing,
+    Left(String),
+}
+
+/// Publishes a sale as cancelled, unless it is already. `epoch` is a name that no load has.
+///
+/// # Errors
+/// Returns a [`Refusal`]; running it again finishes it.
+pub async fn stop(
+    ports: &impl Ports,
+    id: &SaleId,
+    epoch: &Epoch,
+    now: Timestamp,
+) -> Result<Published, Refusal> {
+    let published = ports.catalogue().sale(id, Freshness::Fresh).await?;
+    let published = published.ok_or(Refusal::NoSuchSale)?;
+    let file = SaleFile { state: SaleState::Cancelled, ..published.sale.file().clone() };
+    let sale = Sale::from_published(file).map_err(|defects| {
+        let defect = defects.first().map(ToString::to_string).unwrap_or_default();
+        StoreError::Contract(format!("sale {id} cannot be read: {defect}"))
+    })?;
+    // Also if it is cancelled already: whoever did it may have died before Redis knew.
+    Ok(publish::publish(ports, &sale, epoch, now).await?)
+}
+
+/// Ends and refunds every order of a sale that was [stopped](stop) just now. `pace` is awaited before each
+/// refund is made; `pause` between two walks; `told` hears of each block, and of the end of each walk.
+///
+/// # Errors
+/// Fails if a store does for every attempt; running it again goes on from there.
+pub async fn walk(
+    ports: &impl Ports,
+    sale: &Sale,
+    clock: impl Clock,
+    pace: impl AsyncFn(),
+    pause: impl AsyncFn(),
+    mut told: impl FnMut(&Progress),
+) -> Stored<Progress> {
+    let blocks: Vec<(&TierId, u32)> = sale.tiers().iter().flat_map(blocks_of).collect();
+    let stopped_at = clock.time();
+    let mut progress = Progress { of_blocks: blocks.len(), ..Progress::default() };
+    loop {
+        let began_at = clock.time();
+        progress.walk += 1;
+        progress.blocks = 0;
+        progress.left.clear();
+        let mut found = false;
+        for (tier, block) in &blocks {
+            let claims = ports.orders().block_claims(sale.id(), tier, *block).await?.claims;
+            let numbers: BTreeSet<OrderNumber> = claims.iter().map(|claim| claim.order).collect();
+            found |= decide_all(ports, numbers, &clock, &pace, &mut progress).await?;
+            progress.blocks += 1;
+            told(&progress);
+        }
+        if !found && began_at >= stopped_at.plus_seconds(IN_FLIGHT_SECONDS) {
+            return Ok(progress);
+        }
+        pause().await;
+    }
+}
+
+/// Decides the orders that own claims; true if any of them has given its claims up.
+async fn decide_all(
+    ports: &impl Ports,
+    numbers: BTreeSet<OrderNumber>,
+    clock: &impl Clock,
+    pace: &impl AsyncFn(),
+    progress: &mut Progress,
+) -> Stored<bool> {
+    // Orders lie in several blocks: those that cannot be refunded are asked once a walk.
+    let numbers: Vec<OrderNumber> =
+        numbers.into_iter().filter(|number| !progress.left.contains_key(number)).collect();
+    let mut found = false;
+    for some in numbers.chunks(ORDERS_A_REQUEST) {
+        let orders = ports.orders().get_many(some).await?;
+        let work = orders.into_iter().map(|order| async move {
+            let number = order.number;
+            (number, decide(ports, order, clock, pace).await)
+        });
+        let mut done = std::pin::pin!(stream::iter(work).buffer_unordered(AT_ONCE));
+        while let Some((number, outcome)) = done.next().await {
+            found |= !matches!(outcome, Ok(Done::Left(_)));
+            match outcome? {
+                Done::Refunded { tickets } => {
+                    progress.refunded += 1;
+                    progress.tickets += tickets;
+                }
+                Done::Ended => progress.ended += 1,
+                Done::Nothing => {}
+                Done::Left(why) => drop(progress.left.insert(number, why)),
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Ends a pending order, or refunds a paid one whole.
+async fn decide(
+    ports: &impl Ports,
+    order: Order,
+    clock: &impl Clock,
+    pace: &impl AsyncFn(),
+) -> Stored<Done> {
+    let mut order = order;
+    for _ in 0..ATTEMPTS {
+        let done = match order.state {
+            OrderState::Pending => ended(ports, &order, clock.time()).await?,
+            OrderState::Paid => {
+                pace().await;
+                refunded(ports, &order, clock.time()).await?
+            }
+            OrderState::Expired
+            | OrderState::Cancelled
+            | OrderState::RefundDue
+            | OrderState::Refunded => Some(Done::Nothing),
+        };
+        if let Some(done) = done {
+            return Ok(done);
+        }
+        let missing = || StoreError::Contract(format!("order {} is lost", order.number));
+        order = ports.orders().get(order.number).await?.ok_or_else(missing)?;
+    }
+    Err(StoreError::Unavailable(format!("order {} keeps changing", order.number)))
+}
+
+/// Ends a pending order; `None` if it has changed meanwhile.
+async fn ended(ports: &impl Ports, order: &Order, now: Timestamp) -> Stored<Option<Done>> {
+    match end(ports, None, order.number, Cause::OPERATOR, now).await {
+        Ok(_) => Ok(Some(Done::Ended)),
+        Err(cancel::Refusal::Resolved(_)) => Ok(None),
+        Err(cancel::Refusal::NotFound) => Ok(Some(Done::Nothing)),
+        Err(cancel::Refusal::Store(error)) => Err(error),
+    }
+}
+
+/// Refunds a paid order whole; `None` if it has changed meanwhile.
+async fn refunded(ports: &impl Ports, order: &Order, now: Timestamp) -> Stored<Option<Done>> {
+    let left = |why: RefundRefusal| Ok(Some(Done::Left(why.to_string())));
+    let Ok(number) = RefundNumber::try_from(order.refunds.made.saturating_add(1)) else {
+        return left(RefundRefusal::TooMany);
+    };
+    let request = RefundRequest {
+        number,
+        tickets: RefundedTickets::All,
+        amount: None,
+        asked_by: AskedBy::SaleCancelled,
+        reason: Some(REASON.to_owned()),
+    };
+    match give_back(ports, None, order.number, &request, now).await {
+        Ok(made) => {
+            let tickets = u64::try_from(made.refund.tickets.len()).unwrap_or(u64::MAX);
+            Ok(Some(Done::Refunded { tickets }))
+        }
+        Err(give_back::Refusal::NotFound) => Ok(Some(Done::Nothing)),
+        Err(give_back::Refusal::Refused(
+            RefundRefusal::NotPaid(_) | RefundRefusal::OtherNumber { .. },
+        )) => Ok(None),
+        Err(give_back::Refusal::Refused(why)) => left(why),
+        Err(give_back::Refusal::Store(error)) => Err(error),
+    }
+}
