@@ -5,7 +5,7 @@
 //! what is explained is what is done. What carries a discrepancy out checks again, where it matters
 //! with a compare-and-set, that it is still there: the stores go on while they are read.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use serde::Serialize;
 
@@ -494,33 +494,34 @@ impl SaleSnapshot {
     /// order. `bought` is what Redis has of them.
     pub(crate) fn returners(&self, published: &Published) -> BTreeMap<InventoryId, Vec<&Order>> {
         let mut found: BTreeMap<InventoryId, Vec<&Order>> = BTreeMap::new();
+        let mut seen: HashSet<(InventoryId, &UserId)> = HashSet::new();
         for order in self.owned.returned.iter().filter_map(|number| self.owned.orders.get(number)) {
             let tiers = order.lines.iter().map(|line| &line.tier);
             if let Some(at) = published.sale.inventory_of_all(tiers) {
-                let orders = found.entry(at).or_default();
-                if !orders.iter().any(|known| known.user == order.user) {
-                    orders.push(order);
+                if seen.insert((at.clone(), &order.user)) {
+                    found.entry(at).or_default().push(order);
                 }
             }
         }
         found
     }
 
-    /// The tickets of a buyer that were read, held ones included: if Redis has no more, there are not too many.
-    pub(crate) fn known_tickets(&self, at: &InventoryId, user: &UserId) -> Tickets {
+    /// The tickets of each buyer that were read, held ones included: if Redis has no more, there are not too
+    /// many.
+    pub(crate) fn known_tickets(&self, at: &InventoryId) -> HashMap<&UserId, Tickets> {
         let orders = self.owned.orders.values().filter(|order| {
             let is_here = |line: &OrderLine| at.tier().is_none_or(|tier| line.tier == *tier);
-            order.user == *user
-                && order.state.is_live()
+            order.state.is_live()
                 && order.lines.iter().all(is_here)
                 && !self.holds.contains_key(&(at.clone(), order.number))
         });
-        let holds = self
-            .holds
-            .iter()
-            .filter(|((inventory, _), record)| inventory == at && record.user == *user);
-        let held: Tickets = holds.map(|(_, record)| record.tickets()).sum();
-        orders.map(Order::tickets).sum::<Tickets>().saturating_add(held)
+        let holds = self.holds.iter().filter(|((inventory, _), _)| inventory == at);
+        let held = holds.map(|(_, record)| (&record.user, record.tickets()));
+        let mut known: HashMap<&UserId, Tickets> = HashMap::new();
+        for (user, tickets) in orders.map(|order| (&order.user, order.tickets())).chain(held) {
+            *known.entry(user).or_default() += tickets;
+        }
+        known
     }
 
     /// Reads again what seemed leaked and was disturbed, and nothing else: a moment, in which seats of the

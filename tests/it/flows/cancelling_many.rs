@@ -28,7 +28,7 @@ use engine::flows::sync::sync;
 use engine::ports::{Catalogue as _, Freshness, Ports as _, StoreError, Stored};
 use fake_limits::Quotas;
 use fake_limits::stripe::{Account, Endpoint};
-use model_stores::{Call, Caller, Driver, Message, Reply, Sent, Stores};
+use model_stores::{Call, Caller, Driver, Message, QueuesModel, Reply, Sent, Stores};
 use serde_json::json;
 use shared::providers::Operation;
 use tokio::sync::Notify;
@@ -212,7 +212,10 @@ async fn sell_out(hall: &Hall, sale: &Sale) {
         let capture = Capture { key, order: order.number, amount: order.total, attempt: None };
         lock(&hall.stores).provider.capture(capture.clone());
         pay(&ports, &capture, NOW).await.unwrap();
+        sync(&ports, &[capture.order], NOW).await.unwrap();
     }
+    // What was sent meanwhile speaks of orders that are paid and settled.
+    lock(&hall.stores).queues = QueuesModel::default();
 }
 
 /// A function that consumes the refund queue.

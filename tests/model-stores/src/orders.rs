@@ -691,7 +691,7 @@ impl OrdersModel {
     #[must_use]
     pub fn block_claims(&self, sale: &SaleId, tier: &TierId, block: u32) -> BlockClaims {
         let is_there = |place: &Place| {
-            place.sale == *sale && place.at.tier == *tier && block_of(place.at.seat) == block
+            block_of(place.at.seat) == block && place.at.tier == *tier && place.sale == *sale
         };
         let found = self.claims.iter().filter(|(place, _)| is_there(place));
         let mut claims: Vec<Claim> = found

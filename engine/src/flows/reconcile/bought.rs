@@ -16,6 +16,8 @@ use crate::ports::{Orders, Ports, Published, Seats, Stored};
 
 /// Most buyers of a sale who are looked at closely in one run; the others come in the next.
 const MAX_RECOUNTS: usize = 16;
+/// Buyers whose numbers Redis is asked for at once: a cancelled sale has as many as it had orders.
+const BUYERS_AT_ONCE: usize = 1000;
 /// Orders of a buyer that are read at once.
 const ORDERS_A_PAGE: u16 = 100;
 
@@ -28,16 +30,19 @@ pub(super) async fn overcounted(
     let mut found = Vec::new();
     let Some(epoch) = &published.epoch else { return Ok(found) };
     for (inventory, orders) in snapshot.returners(published) {
-        let users: Vec<UserId> = orders.iter().map(|order| order.user.clone()).collect();
-        let bought = ports.seats().bought(&inventory, &users).await?;
-        let suspects = orders
-            .into_iter()
-            .zip(bought)
-            .filter(|(order, bought)| *bought > snapshot.known_tickets(&inventory, &order.user));
-        for (order, _) in suspects.take(MAX_RECOUNTS) {
+        let known = snapshot.known_tickets(&inventory);
+        let mut suspects = Vec::new();
+        for some in orders.chunks(BUYERS_AT_ONCE) {
+            let users: Vec<UserId> = some.iter().map(|order| order.user.clone()).collect();
+            let bought = ports.seats().bought(&inventory, &users).await?;
+            let known_of = |order: &Order| known.get(&order.user).copied().unwrap_or_default();
+            let of_some = some.iter().zip(bought);
+            suspects.extend(of_some.filter(|(order, bought)| *bought > known_of(order)));
+        }
+        for (order, _) in suspects.into_iter().take(MAX_RECOUNTS) {
             let recount = count(ports, published, epoch, &inventory, &order.user).await?;
             if recount.seen > recount.tickets {
-                found.push(Discrepancy::Overcounted(Box::new(order.clone()), recount));
+                found.push(Discrepancy::Overcounted(Box::new(Order::clone(order)), recount));
             }
         }
     }
