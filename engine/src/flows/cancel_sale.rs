@@ -106,21 +106,22 @@ pub async fn stop(
     Ok(publish::publish(ports, &sale, epoch, now).await?)
 }
 
-/// Ends and refunds every order of a sale that was [stopped](stop) just now. `pace` is awaited before each
-/// refund is made; `pause` between two walks; `told` hears of each block, and of the end of each walk.
+/// Ends and refunds every order of a sale that was [stopped](stop). From `quiet_at` on nothing is on its way any
+/// more that had begun before: [`IN_FLIGHT_SECONDS`] after the stop, or at once for whoever knows that nobody
+/// buys. `pace` is awaited before each refund is made; `pause` between two walks; `told` hears of each block.
 ///
 /// # Errors
 /// Fails if a store does for every attempt; running it again goes on from there.
 pub async fn walk(
     ports: &impl Ports,
     sale: &Sale,
+    quiet_at: Timestamp,
     clock: impl Clock,
     pace: impl AsyncFn(),
     pause: impl AsyncFn(),
     mut told: impl FnMut(&Progress),
 ) -> Stored<Progress> {
     let blocks: Vec<(&TierId, u32)> = sale.tiers().iter().flat_map(blocks_of).collect();
-    let stopped_at = clock.time();
     let mut progress = Progress { of_blocks: blocks.len(), ..Progress::default() };
     loop {
         let began_at = clock.time();
@@ -135,7 +136,7 @@ pub async fn walk(
             progress.blocks += 1;
             told(&progress);
         }
-        if !found && began_at >= stopped_at.plus_seconds(IN_FLIGHT_SECONDS) {
+        if !found && began_at >= quiet_at {
             return Ok(progress);
         }
         pause().await;

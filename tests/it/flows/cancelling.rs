@@ -12,7 +12,7 @@ use engine::domain::order::{Capture, Order, OrderState, PaymentKey, PaymentOutco
 use engine::domain::order_refund::AskedBy;
 use engine::domain::requested::RequestedLine;
 use engine::domain::sale::{Sale, SaleFile, SaleState};
-use engine::flows::cancel_sale::{Progress, Refusal, stop, walk};
+use engine::flows::cancel_sale::{IN_FLIGHT_SECONDS, Progress, Refusal, stop, walk};
 use engine::flows::expire::Expired;
 use engine::flows::pay::pay;
 use engine::flows::publish::{self, publish};
@@ -72,7 +72,16 @@ async fn cancel(ports: &impl Ports, name: &str, token: &str) -> Result<Progress,
     let pause = async || {
         seconds.fetch_add(61, Ordering::Relaxed);
     };
-    Ok(walk(ports, &published.sale, clock, async || (), pause, |_| ()).await?)
+    Ok(walk(
+        ports,
+        &published.sale,
+        NOW.plus_seconds(IN_FLIGHT_SECONDS),
+        clock,
+        async || (),
+        pause,
+        |_| (),
+    )
+    .await?)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

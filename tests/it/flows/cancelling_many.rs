@@ -18,7 +18,7 @@ use engine::domain::order::{Capture, OrderState, PaymentKey};
 use engine::domain::requested::RequestedLine;
 use engine::domain::sale::Sale;
 use engine::domain::time::Timestamp;
-use engine::flows::cancel_sale::{Progress, stop, walk};
+use engine::flows::cancel_sale::{IN_FLIGHT_SECONDS, Progress, stop, walk};
 use engine::flows::pay::pay;
 use engine::flows::publish::publish;
 use engine::flows::reconcile::reconcile;
@@ -264,13 +264,14 @@ async fn cancel(hall: &Hall, sale: &Sale, run: usize) -> Progress {
     let ports = Caller(hall);
     let token = epoch(&format!("cancel-{run}"));
     let published = stop(&ports, sale.id(), &token, hall.now()).await.unwrap();
+    let quiet_at = hall.now().plus_seconds(IN_FLIGHT_SECONDS);
     let turns = interval(Duration::from_secs(1) / refund_rate().per_second());
     let turns = tokio::sync::Mutex::new(turns);
     let pace = async || {
         turns.lock().await.tick().await;
     };
     let pause = async || sleep(Duration::from_secs(5)).await;
-    walk(&ports, &published.sale, || hall.now(), pace, pause, |_| ()).await.unwrap()
+    walk(&ports, &published.sale, quiet_at, || hall.now(), pace, pause, |_| ()).await.unwrap()
 }
 
 /// Kills whoever cancels three times, and lets the fourth come to its end; then waits for the money.

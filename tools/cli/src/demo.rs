@@ -63,7 +63,7 @@ impl DemoCommand {
 }
 
 fn text(outcome: &Outcome) -> String {
-    let Outcome { seconds, load_test, audit, rates, notified } = outcome;
+    let Outcome { seconds, load_test, audit, rates, notified, club: _, money_back } = outcome;
     let verdict = if outcome.is_good() {
         "every seat sold, nothing oversold, lost or left undecided"
     } else {
@@ -78,5 +78,6 @@ fn text(outcome: &Outcome) -> String {
         })
         .collect();
     let told = told.join("; ");
-    format!("{tables}\n{rates}\nnotifications: {told}\n\n{audit}\n{verdict} ({seconds:.0} s)")
+    let back = money_back.as_ref().map(|back| format!("\n{}", back.text())).unwrap_or_default();
+    format!("{tables}\n{rates}\nnotifications: {told}{back}\n\n{audit}\n{verdict} ({seconds:.0} s)")
 }

@@ -13,6 +13,7 @@ use reqwest::Method;
 
 use crate::LoadTestError;
 use crate::credentials::Credentials;
+use crate::money_back::{self, MoneyBack, give_back};
 use crate::profile::LoadProfile;
 use fake_limits::Limits;
 use fake_limits::table::{STRIPE_ENDPOINT, WECHAT_REFUNDS};
@@ -40,6 +41,8 @@ const REAL_STADIUM_PRICE_MINOR: MinorUnits = MinorUnits(40_000);
 /// Time that the buyers of a demo have to pay, in seconds: short, so that what is not paid comes
 /// back while the crowd is still there.
 const PAY_WINDOW_SECONDS: u32 = 20;
+/// People who come for the sale that is cancelled.
+const CLUB_BUYERS: u64 = 90;
 /// Time that the engine may take to settle after the last buyer.
 const SETTLE: Duration = Duration::from_secs(60);
 
@@ -76,6 +79,10 @@ pub struct Outcome {
     pub rates: String,
     /// What became of the providers' own notifications, by provider.
     pub notified: BTreeMap<&'static str, Notified>,
+    /// The report of the crowd that bought the sale which is cancelled; `None` if nobody pays on pages.
+    pub club: Option<crate::report::Report>,
+    /// What went back; `None` if nobody pays on pages.
+    pub money_back: Option<MoneyBack>,
 }
 
 impl Outcome {
@@ -83,7 +90,14 @@ impl Outcome {
     #[must_use]
     pub fn is_good(&self) -> bool {
         let believed = self.notified.values().map(|notified| notified.probes_believed);
-        self.load_test.is_good() && self.audit.clean && believed.sum::<u64>() == 0
+        let is_back = match (&self.club, &self.money_back) {
+            (Some(club), Some(back)) => {
+                let providers = club.paid_on_pages.keys().filter_map(|name| name.parse().ok());
+                club.is_good() && back.is_good(&providers.collect())
+            }
+            (Some(_), None) | (None, _) => true,
+        };
+        self.load_test.is_good() && self.audit.clean && believed.sum::<u64>() == 0 && is_back
     }
 }
 
@@ -120,6 +134,12 @@ pub enum Error {
     /// The queues could not be read.
     #[error(transparent)]
     Queues(#[from] local::queues::Error),
+    /// A store failed.
+    #[error(transparent)]
+    Store(#[from] engine::ports::StoreError),
+    /// The crowd's ledger could not be read.
+    #[error("the ledger cannot be read: {0}")]
+    Ledger(#[from] std::io::Error),
     /// Reconcile failed.
     #[error("reconcile: {0}")]
     Reconcile(String),
@@ -186,6 +206,12 @@ pub async fn run(sales: &[SaleFile], options: &Options) -> Result<Outcome, Error
     let mut report = crate::run(&crowd, Credentials::new(engine.secrets())).await?;
     settle(&engine, Instant::now() + SETTLE).await?;
     report.record_throttled(engine.throttled());
+    let (mut club, mut money_back) = (None, None);
+    if options.pages.is_some() {
+        club = Some(sell_club(&engine, &crowd).await?);
+        money_back = Some(give_back(&engine, &ledger).await?);
+        settle(&engine, Instant::now() + SETTLE).await?;
+    }
     let options = audit::Options {
         ledger: Some(LedgerFacts::read(&ledger)?),
         bound_seconds: engine.endpoints().grace().bound_seconds(),
@@ -200,7 +226,27 @@ pub async fn run(sales: &[SaleFile], options: &Options) -> Result<Outcome, Error
     let rates = rates(limits);
     engine.stop().await?;
     let seconds = started.elapsed().as_secs_f64();
-    Ok(Outcome { seconds, load_test: report, audit, rates, notified })
+    Ok(Outcome { seconds, load_test: report, audit, rates, notified, club, money_back })
+}
+
+/// Sells the sale that will be cancelled to people who pay at every provider.
+async fn sell_club(
+    engine: &Engine,
+    crowd: &crate::Options,
+) -> Result<crate::report::Report, Error> {
+    let club = money_back::club()?;
+    publish(engine, std::slice::from_ref(&club)).await?;
+    let crowd = crate::Options {
+        sales: vec![club.sale.to_string()],
+        load: crate::Load::Closed { arrivals: CLUB_BUYERS, at_once: 8 },
+        profile: LoadProfile::Paying,
+        seed: crowd.seed.wrapping_add(1),
+        progress: false,
+        ..crowd.clone()
+    };
+    let report = crate::run(&crowd, Credentials::new(engine.secrets())).await?;
+    settle(engine, Instant::now() + SETTLE).await?;
+    Ok(report)
 }
 
 /// The payments a second that the fakes let an account begin, beside what the providers publish.

@@ -18,6 +18,7 @@ pub mod credentials;
 pub mod demo;
 mod late;
 pub mod ledger;
+pub mod money_back;
 mod open_loop;
 mod options;
 pub mod page;

@@ -66,7 +66,9 @@ impl CancelSale {
                 said = progress.clone();
             }
         };
-        let done = walk(&app.ports, &published.sale, Timestamp::now, pace, pause, told).await;
+        let quiet_at = Timestamp::now().plus_seconds(IN_FLIGHT_SECONDS);
+        let done =
+            walk(&app.ports, &published.sale, quiet_at, Timestamp::now, pace, pause, told).await;
         match done {
             Ok(progress) => self.report(&progress, json),
             Err(error) => self.refused(&error.into(), json),

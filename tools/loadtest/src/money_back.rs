@@ -1,0 +1,206 @@
+//! The part of the demo in which money goes back: an operator refunds single tickets, and a small sale is sold
+//! out to people who pay at every provider, and then cancelled.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use engine::domain::ids::{Epoch, ProviderId};
+use engine::domain::money::MinorUnits;
+use engine::domain::number::OrderNumber;
+use engine::domain::order::{Order, OrderState};
+use engine::domain::refund::RefundState;
+use engine::domain::sale::SaleFile;
+use engine::domain::time::Timestamp;
+use engine::flows::cancel_sale::{Progress, stop, walk};
+use engine::ports::{Orders as _, Ports as _};
+use local::up::Engine;
+use reqwest::Method;
+use serde::Serialize;
+use serde_json::json;
+use tokio::sync::Mutex;
+use tokio::time::{interval, sleep};
+
+use crate::demo::Error;
+use crate::ledger::Entry;
+
+/// The sale that is cancelled.
+const CLUB: &str = include_str!("../../../sales/demo-club.json");
+/// Orders of each provider of which an operator refunds one ticket.
+const REFUNDED: usize = 3;
+/// Refunds a second that are made of the cancelled sale, as `onsale sale cancel` has it.
+const PER_SECOND: u32 = 15;
+/// The longest that the providers may take to send everything back.
+const MOST: Duration = Duration::from_secs(60);
+
+/// What went back.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct MoneyBack {
+    /// Single tickets that an operator refunded, by the provider of their order's payment.
+    pub tickets: BTreeMap<ProviderId, u64>,
+    /// Orders of the cancelled sale that were refunded, by the provider of their payment.
+    pub orders: BTreeMap<ProviderId, u64>,
+    /// Tickets of the cancelled sale that were refunded.
+    pub cancelled_tickets: u64,
+    /// Refunds of which the provider has not yet said that the money is back.
+    pub waiting: u64,
+    /// What cannot be refunded, in words.
+    pub left: Vec<String>,
+    /// Time from the first refund until the last money was back, in seconds.
+    pub seconds: f64,
+}
+
+impl MoneyBack {
+    /// True if something went back through each of these providers, and nothing is left.
+    #[must_use]
+    pub fn is_good(&self, providers: &BTreeSet<ProviderId>) -> bool {
+        let of_each = |back: &BTreeMap<ProviderId, u64>| back.keys().eq(providers);
+        self.waiting == 0 && self.left.is_empty() && of_each(&self.tickets) && of_each(&self.orders)
+    }
+
+    /// The whole of it in words.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let by = |back: &BTreeMap<ProviderId, u64>| {
+            let each: Vec<String> =
+                back.iter().map(|(provider, count)| format!("{provider} {count}")).collect();
+            each.join(", ")
+        };
+        format!(
+            "refunds: single tickets by an operator: {}; demo-club cancelled, orders refunded: {} \
+             ({} tickets); {} wait for their money, {} are left ({:.0} s)",
+            by(&self.tickets),
+            by(&self.orders),
+            self.cancelled_tickets,
+            self.waiting,
+            self.left.len(),
+            self.seconds
+        )
+    }
+}
+
+/// The small sale.
+///
+/// # Errors
+/// Fails if the repository's file is none.
+pub fn club() -> Result<SaleFile, Error> {
+    Ok(serde_json::from_str(CLUB)?)
+}
+
+/// Refunds single tickets of orders that the ledger has as paid, cancels the club, and waits for the money.
+///
+/// # Errors
+/// Fails if the engine does not do what it is asked for.
+pub async fn give_back(engine: &Engine, ledger: &Path) -> Result<MoneyBack, Error> {
+    let begun = Instant::now();
+    let club = club()?.sale;
+    let mut back = MoneyBack::default();
+    let mut refunded = Vec::new();
+    for (order, provider) in paid_orders(engine, ledger).await? {
+        let count = back.tickets.entry(provider).or_default();
+        if order.sale != club && *count < REFUNDED as u64 {
+            refund_one_ticket(engine, &order).await?;
+            refunded.push(order.number);
+            *count += 1;
+        }
+    }
+    let of_club = orders_of(engine, ledger, |order| order.sale == club).await?;
+    let progress = cancel(engine, &club).await?;
+    back.cancelled_tickets = progress.tickets;
+    back.left = progress.left.into_iter().map(|(order, why)| format!("{order}: {why}")).collect();
+    let numbers: Vec<OrderNumber> =
+        refunded.into_iter().chain(of_club.iter().map(|order| order.number)).collect();
+    loop {
+        back.waiting = waiting(engine, &numbers).await?;
+        if back.waiting == 0 || begun.elapsed() > MOST {
+            break;
+        }
+        sleep(Duration::from_millis(500)).await;
+    }
+    for order in orders_of(engine, ledger, |order| order.sale == club).await? {
+        if let (OrderState::Refunded, Some(payment)) = (order.state, order.payment) {
+            *back.orders.entry(payment.provider).or_default() += 1;
+        }
+    }
+    back.seconds = begun.elapsed().as_secs_f64();
+    Ok(back)
+}
+
+/// The orders that the crowd was told of, as they are now.
+async fn orders_of(
+    engine: &Engine,
+    ledger: &Path,
+    wanted: impl Fn(&Order) -> bool,
+) -> Result<Vec<Order>, Error> {
+    let mut numbers = BTreeSet::new();
+    for line in std::fs::read_to_string(ledger)?.lines() {
+        if let Entry::Acknowledged { order } = serde_json::from_str(line)? {
+            numbers.extend(order.parse::<OrderNumber>().ok());
+        }
+    }
+    let numbers: Vec<OrderNumber> = numbers.into_iter().collect();
+    let mut found = Vec::new();
+    for some in numbers.chunks(100) {
+        found.extend(engine.app().ports.orders().get_many(some).await?);
+    }
+    found.retain(wanted);
+    Ok(found)
+}
+
+/// Paid orders with something to refund, each with the provider of its payment.
+async fn paid_orders(engine: &Engine, ledger: &Path) -> Result<Vec<(Order, ProviderId)>, Error> {
+    let is_paid = |order: &Order| {
+        order.state == OrderState::Paid
+            && order.lines.iter().any(|line| line.price_minor > MinorUnits::ZERO)
+    };
+    let orders = orders_of(engine, ledger, is_paid).await?.into_iter();
+    let with_provider = |order: Order| {
+        let provider = order.payment.as_ref()?.provider.clone();
+        Some((order, provider))
+    };
+    Ok(orders.filter_map(with_provider).collect())
+}
+
+/// Refunds the first ticket of an order, through the API.
+async fn refund_one_ticket(engine: &Engine, order: &Order) -> Result<(), Error> {
+    let Some((line, ticket)) = order.live_tickets().next() else { return Ok(()) };
+    let name = ticket.named(line);
+    let body = json!({ "number": 1, "tickets": [name], "reason": "A demo." });
+    let url = format!("{}/operator/orders/{}/refunds", engine.url(), order.number);
+    let client = reqwest::Client::new();
+    let post = client.request(Method::POST, url).bearer_auth(engine.operator_token()?);
+    let reply = post.json(&body).send().await?;
+    if reply.status().is_success() {
+        return Ok(());
+    }
+    Err(Error::Refused(order.sale.clone(), reply.text().await?))
+}
+
+/// Cancels a sale of which nobody buys any more.
+async fn cancel(engine: &Engine, sale: &engine::domain::ids::SaleId) -> Result<Progress, Error> {
+    let ports = &engine.app().ports;
+    let refused = |why: String| Error::Refused(sale.clone(), why);
+    let epoch = Epoch::new("cancelled-by-the-demo").map_err(|error| refused(error.to_string()))?;
+    let now = Timestamp::now();
+    let published =
+        stop(ports, sale, &epoch, now).await.map_err(|error| refused(error.to_string()))?;
+    let turns = Mutex::new(interval(Duration::from_secs(1) / PER_SECOND));
+    let pace = async || {
+        turns.lock().await.tick().await;
+    };
+    let pause = async || sleep(Duration::from_millis(200)).await;
+    Ok(walk(ports, &published.sale, now, Timestamp::now, pace, pause, |_| ()).await?)
+}
+
+/// Refunds of these orders whose money is not back.
+async fn waiting(engine: &Engine, orders: &[OrderNumber]) -> Result<u64, Error> {
+    let mut waiting = 0;
+    for number in orders {
+        let refunds = engine.app().ports.orders().order_refunds(*number).await?;
+        let is_open = |refund: &&engine::domain::order_refund::OrderRefund| {
+            refund.refund.state != RefundState::Refunded
+        };
+        waiting += refunds.iter().filter(is_open).count() as u64;
+    }
+    Ok(waiting)
+}
