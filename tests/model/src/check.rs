@@ -4,11 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use engine::domain::ids::{InventoryId, Leg, SaleId, Seat, TierId, UserId};
 use engine::domain::inventory::{Inventory, SeatLeg};
+use engine::domain::money::MinorUnits;
 use engine::domain::order::{Order, OrderState, PaymentOutcome, RefundReason, totals};
+use engine::domain::order_refund::OrderRefund;
+use engine::domain::refund::RefundState;
 use engine::domain::tickets::Tickets;
 use model_stores::{Place, Stores};
 
-use crate::scenario::{PRICE_MINOR, Scenario};
+use crate::scenario::Scenario;
 use crate::state::State;
 
 /// What a check came to: what is broken, in words.
@@ -23,7 +26,7 @@ fn places(order: &Order) -> Vec<Place> {
     order.held_lines().iter().flat_map(|line| line.seat_legs().map(of_sale)).collect()
 }
 
-/// I1, I2, I3, I5, I6 and I10, in what DynamoDB and the provider know, and that Redis has nothing as sold
+/// I1, I2, I3, I5, I6, I10 and I11, in what DynamoDB and the provider know, and that Redis has nothing as sold
 /// that is not, and no sale in part.
 ///
 /// # Errors
@@ -32,6 +35,7 @@ pub fn stores(stores: &Stores) -> Checked {
     claims(stores)?;
     counts(stores)?;
     payments(stores)?;
+    refunds(stores)?;
     sold(stores)?;
     loaded(stores)?;
     let orders = &stores.orders;
@@ -63,7 +67,8 @@ fn claims(stores: &Stores) -> Checked {
 }
 
 /// Whatever Redis has forgotten: a seat-leg that it has as sold is a paid order's. A comparison reads
-/// no owner of such.
+/// no owner of such, unless a ticket of it was refunded: then it is nobody's until Redis was told, and one that
+/// Redis has forgotten to be free may be anybody's.
 fn sold(stores: &Stores) -> Checked {
     let orders = &stores.orders;
     for (id, inventory) in stores.seats.loaded() {
@@ -77,7 +82,8 @@ fn sold(stores: &Stores) -> Checked {
                 let at = SeatLeg { tier: grid.tier.clone(), leg, seat };
                 let place = Place { sale: id.sale().clone(), at };
                 let owner = orders.claims.get(&place).and_then(|owner| orders.orders.get(owner));
-                must(owner.is_some_and(|order| order.state == OrderState::Paid), || {
+                let is_paid = owner.is_some_and(|order| order.state == OrderState::Paid);
+                must(is_paid || orders.returned.contains_key(&place), || {
                     format!("Redis has {:?} as sold, its owner is {owner:?}", place.at)
                 })?;
             }
@@ -123,13 +129,13 @@ fn payments(stores: &Stores) -> Checked {
     for record in orders.payments.values() {
         let key = &record.capture.key;
         let order = orders.orders.get(&record.capture.order);
-        let is_by_it =
-            |order: &Order| order.state == OrderState::Paid && order.payment.as_ref() == Some(key);
+        let is_by_it = |order: &Order| is_or_was_paid(order) && order.payment.as_ref() == Some(key);
         let is_accepted = record.outcome == PaymentOutcome::Accepted;
         must(order.is_some_and(is_by_it) == is_accepted, || {
             format!("I5: the payment says {:?}, the order is {order:?}", record.outcome)
         })?;
-        must(!is_accepted || record.capture.amount.amount_minor == PRICE_MINOR, || {
+        let is_price = order.is_some_and(|order| order.total == record.capture.amount);
+        must(!is_accepted || is_price, || {
             format!("another amount has paid: {}", record.capture.amount)
         })?;
         let provider = &stores.provider;
@@ -147,6 +153,50 @@ fn payments(stores: &Stores) -> Checked {
     Ok(())
 }
 
+/// True if an order is paid, or was and its tickets are refunded.
+fn is_or_was_paid(order: &Order) -> bool {
+    order.state == OrderState::Paid || order.refunds.made > 0
+}
+
+/// I11: the refunds of an order are those that its tickets and it speak of, and no more goes back of a payment
+/// than was captured.
+fn refunds(stores: &Stores) -> Checked {
+    let orders = &stores.orders;
+    for order in orders.orders.values() {
+        let of_order: Vec<&OrderRefund> =
+            orders.refunds.values().filter(|refund| refund.key.order == order.number).collect();
+        let numbers: Vec<u8> = of_order.iter().map(|refund| refund.key.number.get()).collect();
+        must(numbers.iter().copied().eq(1..=order.refunds.made), || {
+            format!("I11: refunds {numbers:?} of {order:?}")
+        })?;
+        for refund in &of_order {
+            let of_refund = order.lines_of(refund.key.number);
+            let marked: usize = of_refund.iter().map(|line| line.tickets.len()).sum();
+            must(marked == refund.tickets.len(), || {
+                format!("I11: {marked} tickets bear the number of {refund:?}")
+            })?;
+        }
+        let is_ended = order.live_tickets().next().is_none() && !order.is_tombstone();
+        must(order.state != OrderState::Paid || !is_ended, || {
+            format!("I11: paid without a ticket: {order:?}")
+        })?;
+    }
+    for ((number, key), record) in &orders.payments {
+        let of_payment = orders.refunds.values();
+        let of_payment =
+            of_payment.filter(|refund| refund.payment == *key && refund.key.order == *number);
+        let made: MinorUnits = of_payment.map(|refund| refund.amount.amount_minor).sum();
+        let captured = record.capture.amount.amount_minor;
+        must(made == record.back && made <= captured, || {
+            format!("I11: refunds come to {made} of {record:?}")
+        })?;
+        let parts = stores.provider.parts.values().filter(|(payment, _)| payment == key);
+        let back: MinorUnits = parts.map(|(_, amount)| amount.amount_minor).sum();
+        must(back <= made, || format!("I11: {back} went back, refunds come to {made}"))?;
+    }
+    Ok(())
+}
+
 /// What was acknowledged stays true.
 ///
 /// # Errors
@@ -158,10 +208,10 @@ pub fn acknowledged(scenario: &Scenario, state: &State) -> Checked {
         let Some(lines) = &seen.ordered else { continue };
         let order = state.stores.orders.orders.get(&buyer.number);
         let order = order.ok_or_else(|| format!("buyer {who} was given an order: none is"))?;
-        must(order.held_lines() == *lines, || {
+        must(order.all_lines() == *lines, || {
             format!("buyer {who} was given {lines:?}, the order is {order:?}")
         })?;
-        let may_end = seen.cancels > 0 || order.pay_by <= now;
+        let may_end = seen.cancels > 0 || order.pay_by <= now || !seen.refunds.is_empty();
         must(order.state.is_live() || may_end, || {
             format!("buyer {who}'s order ended before its time: it is {}", order.state.as_str())
         })?;
@@ -169,7 +219,7 @@ pub fn acknowledged(scenario: &Scenario, state: &State) -> Checked {
         must(!is_unasked || !state.is_fault_free(scenario), || {
             format!("buyer {who} paid in time, nothing failed, and the order expired")
         })?;
-        let is_paid = order.state == OrderState::Paid && order.payment == seen.paid;
+        let is_paid = is_or_was_paid(order) && order.payment == seen.paid;
         must(seen.paid.is_none() || is_paid, || {
             format!("buyer {who}'s payment was accepted, the order is {}", order.state.as_str())
         })?;
@@ -297,6 +347,11 @@ pub fn rest(scenario: &Scenario, stores: &Stores) -> Checked {
         must(is_back, || format!("I5: its money is back and it does not say so: {order:?}"))?;
         let is_settled = order.facts.are_settled();
         must(is_settled, || format!("I10: never settled: {order:?}"))?;
+    }
+    for refund in stores.orders.refunds.values() {
+        let is_back = stores.provider.parts.contains_key(&refund.key);
+        let is_said = refund.refund.state == RefundState::Refunded;
+        must(is_back && is_said, || format!("I11: its money is not back: {refund:?}"))?;
     }
     for capture in stores.provider.captured.values() {
         let key = (capture.order, capture.key.clone());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use engine::domain::attempt::AttemptKey;
 use engine::domain::guard::without;
 use engine::domain::ids::Epoch;
-use engine::domain::order::{PaymentKey, PaymentOutcome};
+use engine::domain::order::{OrderState, PaymentKey, PaymentOutcome};
 use engine::ports::due_shard;
 use engine::ports::{SettleReply, Settlement, StoreError, Stored};
 use model_stores::{AtProvider, Call, InList, Message, Reply, SeatsModel, Sent};
@@ -64,6 +64,8 @@ pub enum Action {
     Request(usize),
     /// A buyer gives the order up.
     Cancel(usize),
+    /// A buyer's refund is asked for, by its place.
+    GiveBack(usize, usize),
     /// A buyer pays; the provider has the money. True: and lists it late.
     Pay(usize, bool),
     /// A buyer begins to pay.
@@ -156,7 +158,7 @@ impl Engine {
         }
         if let (Flow::Reserve { buyer, .. }, Outcome::Ordered(order)) = (flow, outcome) {
             let seen = &mut state.buyer_states[*buyer];
-            let lines = order.held_lines();
+            let lines = order.all_lines();
             if seen.ordered.as_ref().is_some_and(|before| *before != lines) {
                 let what = format!("buyer {} was given two orders", buyer + 1);
                 state.broken = Some(what);
@@ -187,6 +189,7 @@ impl Engine {
             Flow::Consume { sent, is_copy, .. } => sent == message && !is_copy,
             Flow::Reserve { .. }
             | Flow::Cancel { .. }
+            | Flow::GiveBack { .. }
             | Flow::Start { .. }
             | Flow::Pay { .. }
             | Flow::Load { .. }
@@ -225,6 +228,11 @@ impl Engine {
             if seen.cancels < buyer.cancels && seen.ordered.is_some() {
                 actions.push(Action::Cancel(index));
             }
+            let order = || state.stores.orders.get(buyer.number);
+            let is_paid = seen.refunds.len() < buyer.refunds.len()
+                && order().is_some_and(|order| order.state == OrderState::Paid);
+            let asks = (0..buyer.refunds.len()).filter(|place| !seen.refunds.contains(place));
+            actions.extend(asks.filter(|_| is_paid).map(|place| Action::GiveBack(index, place)));
             if seen.payments < buyer.payments.len() && seen.ordered.is_some() {
                 actions.push(Action::Pay(index, false));
                 if self.scenario.lags {
@@ -337,6 +345,11 @@ impl Engine {
             Action::Cancel(buyer) => {
                 state.buyer_states[*buyer].cancels += 1;
                 self.begin(&mut state, Flow::Cancel { buyer: *buyer, now });
+            }
+            Action::GiveBack(buyer, place) => {
+                state.buyer_states[*buyer].refunds.insert(*place);
+                let refund = self.scenario.buyers[*buyer].refunds[*place];
+                self.begin(&mut state, Flow::GiveBack { buyer: *buyer, refund, now });
             }
             Action::Pay(buyer, is_listed_late) => {
                 self.pay(&mut state, *buyer, *is_listed_late);

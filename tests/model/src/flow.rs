@@ -1,23 +1,24 @@
 //! The flows as values: which one runs, with which arguments. What they do is in `engine::flows`.
 
 use engine::domain::ids::{Epoch, ReaderId};
-use engine::domain::order::{Capture, Order, PaymentKey, PaymentOutcome};
+use engine::domain::order::{Capture, Order, PaymentOutcome};
 use engine::domain::time::Timestamp;
 use engine::flows::cancel::{self, cancel};
 use engine::flows::captures::read_captures;
 use engine::flows::close::close_or_requeue;
 use engine::flows::expire::{Expiry, expire_or_requeue};
+use engine::flows::give_back::{self, give_back};
 use engine::flows::load::load;
 use engine::flows::pay::{Answered, answer, pay};
 use engine::flows::reconcile::reconcile;
-use engine::flows::refund::refund;
+use engine::flows::refund::refund_or_requeue;
 use engine::flows::reserve::{self, reserve};
 use engine::flows::start::{self, start};
 use engine::flows::sync::sync;
 use engine::ports::{Ports, StoreError, Stored};
 use model_stores::{Message, Sent};
 
-use crate::scenario::Scenario;
+use crate::scenario::{Refunded, Scenario};
 
 /// Most pages of a run of the reader.
 const MAX_PAGES: u32 = 2;
@@ -38,6 +39,15 @@ pub enum Flow {
     Cancel {
         /// The index of the buyer.
         buyer: usize,
+        /// The time of the request.
+        now: Timestamp,
+    },
+    /// A buyer's order is refunded, whole or one ticket of it.
+    GiveBack {
+        /// The index of the buyer.
+        buyer: usize,
+        /// Which of the buyer's refunds.
+        refund: Refunded,
         /// The time of the request.
         now: Timestamp,
     },
@@ -106,6 +116,10 @@ pub enum Outcome {
     Cancelled,
     /// The cancellation was refused.
     NotCancelled(cancel::Refusal),
+    /// The refund was acknowledged.
+    GivenBack,
+    /// The refund was refused.
+    NotGivenBack(give_back::Refusal),
     /// No payment was started.
     NotStarted(start::Refusal),
     /// It is done, and nothing is acknowledged to anyone.
@@ -121,6 +135,7 @@ impl Outcome {
         let error = match self {
             Self::Refused(reserve::Refusal::Store(error))
             | Self::NotCancelled(cancel::Refusal::Store(error))
+            | Self::NotGivenBack(give_back::Refusal::Store(error))
             | Self::NotStarted(start::Refusal::Store(error))
             | Self::Failed(error) => error,
             Self::Ordered(_)
@@ -129,6 +144,8 @@ impl Outcome {
             | Self::Kept
             | Self::Cancelled
             | Self::NotCancelled(_)
+            | Self::GivenBack
+            | Self::NotGivenBack(_)
             | Self::NotStarted(_)
             | Self::Done => return None,
         };
@@ -162,6 +179,13 @@ impl Flow {
                 match cancel(ports, &buyer.user, buyer.number, *now).await {
                     Ok(_) => Outcome::Cancelled,
                     Err(refusal) => Outcome::NotCancelled(refusal),
+                }
+            }
+            Self::GiveBack { buyer, refund, now } => {
+                let number = scenario.buyers[*buyer].number;
+                match give_back(ports, None, number, &scenario.refund(*refund), *now).await {
+                    Ok(_) => Outcome::GivenBack,
+                    Err(refusal) => Outcome::NotGivenBack(refusal),
                 }
             }
             Self::Start { buyer, is_other, now } => {
@@ -203,9 +227,7 @@ async fn consume(ports: &impl Ports, sent: &Sent, epoch: &Epoch, now: Timestamp)
         Message::Sync(order) => sync(ports, &[*order], now).await.map(|_counted| ()),
         Message::Load(sale) => load(ports, sale, epoch, now).await.map(|_loaded| ()),
         Message::Refund(message) => {
-            let key =
-                PaymentKey { provider: message.provider.clone(), payment: message.payment.clone() };
-            refund(ports, message.order, &key, now).await.map(|_refund| ())
+            refund_or_requeue(ports, message.clone(), now).await.map(|_refund| ())
         }
         Message::Callback(kept) => pay(ports, &kept.clone().into(), now).await.map(|_record| ()),
         Message::Close(message) => close_or_requeue(ports, message, now).await,

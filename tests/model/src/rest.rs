@@ -44,7 +44,11 @@ impl Rest {
         let brings_up =
             |sent: &Sent| matches!(sent.message, Message::Expiry { .. } | Message::Close(_));
         let is_under_way = state.stores.queues.visible(state.now(scenario)).any(brings_up);
-        if is_idle && !came_twice && !is_read && !is_under_way && state.is_fault_free(scenario) {
+        // A sale that comes after the refund marks a seat sold that is nobody's: the comparison finds it.
+        let sells_late = scenario.budget.callbacks > 0
+            && state.stores.orders.orders.values().any(|order| order.refunds.made > 0);
+        let is_left = came_twice || is_read || sells_late;
+        if is_idle && !is_left && !is_under_way && state.is_fault_free(scenario) {
             let said = "though nothing went wrong and nothing was repaired";
             check::equal(scenario, &state.stores).map_err(|what| format!("{what}, {said}"))?;
         }
@@ -129,6 +133,8 @@ fn run_flow(scenario: &Scenario, stores: &mut Stores, now: Timestamp, flow: &Flo
             | Outcome::Kept
             | Outcome::Cancelled
             | Outcome::NotCancelled(_)
+            | Outcome::GivenBack
+            | Outcome::NotGivenBack(_)
             | Outcome::NotStarted(_)
             | Outcome::Done => Ok(()),
         },

@@ -11,19 +11,20 @@ use engine::domain::choice::Choice;
 use engine::domain::grace::Grace;
 use engine::domain::guard::Guard;
 use engine::domain::ids::{
-    Epoch, Legs, PaymentId, ProviderId, ReaderId, SaleId, Seat, TierId, UserId,
+    Epoch, Legs, PaymentId, ProviderId, ReaderId, SaleId, Seat, SeatName, TierId, UserId,
 };
 use engine::domain::inventory::{Line, PartLimit};
 use engine::domain::money::{MinorUnits, Money};
 use engine::domain::number::{Gene, NUMBER_EPOCH_MS, OrderNumber};
-use engine::domain::order::{Capture, PaymentKey};
+use engine::domain::order::{Capture, PaymentKey, PaymentOutcome};
+use engine::domain::order_refund::{AskedBy, RefundRequest, RefundedTickets, TicketName};
 use engine::domain::requested::RequestedLine;
 use engine::domain::room::join::BUCKETS;
 use engine::domain::sale::Sale;
 use engine::domain::time::Timestamp;
 use engine::flows::reserve::Reservation;
 use engine::ports::Published;
-use model_stores::{Caller, Driver, Message, Stores};
+use model_stores::{Caller, Driver, Message, QueuesModel, Sent, Stores};
 use serde_json::json;
 
 use crate::direct;
@@ -43,6 +44,15 @@ pub const PAGE_SECONDS: u32 = 1860;
 /// The price of a ticket.
 pub const PRICE_MINOR: MinorUnits = MinorUnits(500);
 
+/// A refund that is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Refunded {
+    /// The number that it shall have, from 1.
+    pub number: u8,
+    /// The seat of the only ticket that is taken back; `None` takes all of them.
+    pub seat: Option<u32>,
+}
+
 /// A buyer and what is requested.
 #[derive(Debug, Clone)]
 pub struct Buyer {
@@ -58,6 +68,8 @@ pub struct Buyer {
     pub cancels: u8,
     /// The amounts that the buyer pays once the order is acknowledged, each a payment.
     pub payments: Vec<MinorUnits>,
+    /// The refunds that an operator is asked for, each once, in any order.
+    pub refunds: Vec<Refunded>,
     /// The number of times that the buyer begins to pay; the last of several times by another choice.
     pub starts: u8,
 }
@@ -218,6 +230,7 @@ impl Buyer {
             requests: 1,
             cancels: 0,
             payments: Vec::new(),
+            refunds: Vec::new(),
             starts: 0,
         }
     }
@@ -252,6 +265,13 @@ impl Buyer {
     #[must_use]
     pub fn cancels(self) -> Self {
         Self { cancels: 1, ..self }
+    }
+
+    /// This buyer, whose order is refunded so.
+    #[must_use]
+    pub fn refunded(self, refunds: &[(u8, Option<u32>)]) -> Self {
+        let refund = |(number, seat): &(u8, Option<u32>)| Refunded { number: *number, seat: *seat };
+        Self { refunds: refunds.iter().map(refund).collect(), ..self }
     }
 
     /// This buyer, beginning to pay so often.
@@ -419,6 +439,40 @@ impl Scenario {
         self.stores = stores;
         self.ordered.push(buyer);
         self
+    }
+
+    /// A buyer has a paid order at the start, and knows it; its facts are settled, its seats sold.
+    #[must_use]
+    pub fn with_paid(self, buyer: usize) -> Self {
+        let mut scenario = self.with_order(buyer);
+        let mut stores = std::mem::take(&mut scenario.stores);
+        let capture = scenario.capture(buyer, 0);
+        stores.provider.capture(capture.clone());
+        let order = capture.order;
+        let paid = direct::run(&scenario, &mut stores, START, &Flow::Pay { capture, now: START });
+        assert!(matches!(paid, Outcome::Decided(PaymentOutcome::Accepted)), "{paid:?}");
+        let sent = Sent { visible_at: START, message: Message::Sync(order) };
+        let sync = Flow::Consume { sent, is_copy: false, epoch: epoch(0), now: START };
+        assert_eq!(direct::run(&scenario, &mut stores, START, &sync), Outcome::Done);
+        stores.queues = QueuesModel::default();
+        scenario.stores = stores;
+        scenario
+    }
+
+    /// A refund, as an operator asks for it. A ticket costs [`PRICE_MINOR`] over the number of the order's.
+    #[must_use]
+    pub fn refund(&self, refund: Refunded) -> RefundRequest {
+        let named = |seat: u32| {
+            let seat = SeatName::new(format!("hall-{}", seat + 1)).unwrap();
+            RefundedTickets::Named(vec![TicketName { tier: tier(), seat }])
+        };
+        RefundRequest {
+            number: refund.number.try_into().unwrap(),
+            tickets: refund.seat.map_or(RefundedTickets::All, named),
+            amount: None,
+            asked_by: AskedBy::Operator,
+            reason: None,
+        }
     }
 
     /// The same scenario without a guard.

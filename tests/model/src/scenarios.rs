@@ -6,6 +6,8 @@ use engine::flows::load::LEASE_MS;
 
 use crate::scenario::{Budget, Buyer, Delivers, PRICE_MINOR, Scenario, balcony};
 
+/// What two tickets cost.
+const TWO_TICKETS_MINOR: MinorUnits = MinorUnits(2 * PRICE_MINOR.0);
 /// Everything over both legs.
 const WHOLE: (u16, u16) = (0, 2);
 /// The only leg of a concert.
@@ -29,6 +31,11 @@ fn first() -> Buyer {
 
 fn second() -> Buyer {
     Buyer::of_seat("2", 2, WHOLE, 0)
+}
+
+/// A buyer whose order is paid at the start.
+fn paid() -> Buyer {
+    first().pays(&[PRICE_MINOR])
 }
 
 /// No queue delivers.
@@ -358,6 +365,59 @@ pub fn one_attendee() -> Scenario {
         .budget(Budget { faults: 1, ..Budget::default() })
 }
 
+/// An order is refunded whole while another buyer wants its seat, and anything may fail once.
+#[must_use]
+pub fn refund_against_another_buyer() -> Scenario {
+    let buyers = vec![paid().refunded(&[(1, None)]), second().requests(2).pays(&[PRICE_MINOR])];
+    Scenario::new("refund against another buyer", 2, buyers)
+        .with_paid(0)
+        .delivering(REFUND)
+        .budget(Budget { callbacks: 1, faults: 1, ..Budget::default() })
+}
+
+/// The same ticket of an order is refunded twice, with one number after the other.
+#[must_use]
+pub fn one_ticket_twice() -> Scenario {
+    let buyer = Buyer::new("1", 1, WHOLE, best(2)).pays(&[TWO_TICKETS_MINOR]);
+    let buyer = buyer.refunded(&[(1, Some(0)), (2, Some(0)), (2, None)]);
+    Scenario::new("one ticket twice", 2, vec![buyer]).with_paid(0)
+}
+
+/// An order is refunded as soon as it is paid, while the callback that paid it is still selling its seat, and
+/// another buyer takes that.
+#[must_use]
+pub fn refund_against_a_late_sale() -> Scenario {
+    let buyers = vec![paid().refunded(&[(1, None)]), second()];
+    Scenario::new("refund against a late sale", 2, buyers).with_order(0).budget(Budget {
+        callbacks: 2,
+        sweeps: 1,
+        ..Budget::default()
+    })
+}
+
+/// An order is refunded whole, another buyer takes its seat, and Redis forgets either.
+#[must_use]
+pub fn refund_against_forgetting() -> Scenario {
+    let buyers = vec![paid().refunded(&[(1, None)]), second()];
+    Scenario::new("refund against forgetting", 2, buyers).with_paid(0).budget(Budget {
+        losses: 1,
+        sweeps: 1,
+        ..Budget::default()
+    })
+}
+
+/// Two tickets of an order are refunded by two operators at once, with the same number; the messages that send
+/// the money back may come twice.
+#[must_use]
+pub fn refunds_at_once() -> Scenario {
+    let buyer = Buyer::new("1", 1, WHOLE, best(2)).pays(&[TWO_TICKETS_MINOR]);
+    let buyer = buyer.refunded(&[(1, Some(0)), (1, Some(1))]);
+    Scenario::new("refunds at once", 2, vec![buyer])
+        .with_paid(0)
+        .delivering(REFUND)
+        .budget(Budget { copies: 1, ..Budget::default() })
+}
+
 /// Every scenario that is explored whole in seconds.
 #[must_use]
 pub fn small() -> Vec<Scenario> {
@@ -391,6 +451,11 @@ pub fn small() -> Vec<Scenario> {
         second_and_wrong_payments(),
         limit_against_forgetting(),
         one_attendee(),
+        refund_against_another_buyer(),
+        one_ticket_twice(),
+        refund_against_a_late_sale(),
+        refund_against_forgetting(),
+        refunds_at_once(),
     ]
 }
 

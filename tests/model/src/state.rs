@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use engine::domain::inventory::HeldLine;
 use engine::domain::number::OrderNumber;
-use engine::domain::order::PaymentKey;
+use engine::domain::order::{OrderState, PaymentKey};
 use engine::domain::time::Timestamp;
 use model_stores::{SeatsModel, Sent, Stores};
 
@@ -22,6 +22,8 @@ pub struct BuyerState {
     pub cancels: u8,
     /// The number of times that the buyer began to pay.
     pub starts: u8,
+    /// The refunds that were asked for, by their place among the buyer's.
+    pub refunds: BTreeSet<usize>,
     /// The number of payments made.
     pub payments: usize,
     /// True once a payment was made before the deadline.
@@ -70,8 +72,11 @@ impl State {
         let first = |buyer: usize| {
             let order = || scenario.stores.orders.get(scenario.buyers[buyer].number);
             let is_told = scenario.ordered.contains(&buyer);
-            let ordered = is_told.then(order).flatten().map(|order| order.held_lines());
-            BuyerState { requests: u8::from(is_told), ordered, ..BuyerState::default() }
+            let ordered = is_told.then(order).flatten().map(|order| order.all_lines());
+            // What was paid before the start needs no callback.
+            let payments =
+                usize::from(order().is_some_and(|order| order.state == OrderState::Paid));
+            BuyerState { requests: u8::from(is_told), ordered, payments, ..BuyerState::default() }
         };
         Self {
             stores: Arc::new(scenario.stores.clone()),

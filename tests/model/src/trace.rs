@@ -34,6 +34,10 @@ fn step(engine: &Engine, state: &State, action: &Action) -> String {
     match action {
         Action::Request(buyer) => format!("buyer {} asks for seats", buyer + 1),
         Action::Cancel(buyer) => format!("buyer {} gives the order up", buyer + 1),
+        Action::GiveBack(buyer, place) => {
+            let number = scenario.buyers[*buyer].refunds[*place].number;
+            format!("refund {number} of buyer {}'s order is asked for", buyer + 1)
+        }
         Action::Pay(buyer, false) => format!("buyer {} pays at the provider", buyer + 1),
         Action::Pay(buyer, true) => {
             format!("buyer {} pays at the provider, which lists it {LAG_SECONDS} s late", buyer + 1)
@@ -107,6 +111,9 @@ fn who(scenario: &Scenario, flow: &Flow) -> String {
     match flow {
         Flow::Reserve { buyer, .. } => format!("request of buyer {}", buyer + 1),
         Flow::Cancel { buyer, .. } => format!("cancellation of buyer {}", buyer + 1),
+        Flow::GiveBack { buyer, refund, .. } => {
+            format!("refund {} of buyer {}", refund.number, buyer + 1)
+        }
         Flow::Start { buyer, .. } => format!("start of a payment by buyer {}", buyer + 1),
         Flow::Pay { capture, .. } => format!("callback of {}", capture.key.payment),
         Flow::Consume { sent, .. } => format!("consumer of {}", message(scenario, &sent.message)),
@@ -144,6 +151,8 @@ fn request_line(scenario: &Scenario, call: &Call) -> String {
             format!("{} of {}: {what}", payment.capture.key.payment, of(&payment.capture.order))
         }
         Call::Hold { command } => of(&command.order),
+        Call::GiveBack { plan } => of(&plan.order.number),
+        Call::Unsell { command } => seats(&command.lines),
         Call::Sell { command } => format!("{}: {}", of(&command.order), seats(&command.lines)),
         Call::Release { command } => {
             format!("{}: {}", of(&command.order), seats(&command.record.lines))

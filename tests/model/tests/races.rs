@@ -66,10 +66,15 @@ races! {
     second_and_wrong_payments
     limit_against_forgetting
     one_attendee
+    refund_against_another_buyer
+    one_ticket_twice
+    refund_against_a_late_sale
+    refund_against_forgetting
+    refunds_at_once
 }
 
 /// The guards that so small a scenario can show, each with a scenario that shows it.
-const PLANTED: [(Guard, fn() -> Scenario); 25] = [
+const PLANTED: [(Guard, fn() -> Scenario); 28] = [
     (Guard::ClaimCondition, scenarios::rescue_against_another_buyer),
     (Guard::StateCondition, scenarios::second_and_wrong_payments),
     (Guard::NumberOnce, scenarios::two_buyers_for_one_seat),
@@ -95,6 +100,9 @@ const PLANTED: [(Guard, fn() -> Scenario); 25] = [
     (Guard::WriteBeforeStart, scenarios::start_against_expiry),
     (Guard::ReadAgain, scenarios::captures_that_are_read_again),
     (Guard::ListLag, scenarios::captures_that_are_read),
+    (Guard::TicketOnce, scenarios::one_ticket_twice),
+    (Guard::RefundsSeen, scenarios::refunds_at_once),
+    (Guard::SellCounter, scenarios::refund_against_a_late_sale),
 ];
 
 #[test]
