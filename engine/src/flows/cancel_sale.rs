@@ -121,26 +121,42 @@ pub async fn walk(
     pause: impl AsyncFn(),
     mut told: impl FnMut(&Progress),
 ) -> Stored<Progress> {
-    let blocks: Vec<(&TierId, u32)> = sale.tiers().iter().flat_map(blocks_of).collect();
-    let mut progress = Progress { of_blocks: blocks.len(), ..Progress::default() };
+    let mut progress = Progress::default();
     loop {
         let began_at = clock.time();
-        progress.walk += 1;
-        progress.blocks = 0;
-        progress.left.clear();
-        let mut found = false;
-        for (tier, block) in &blocks {
-            let claims = ports.orders().block_claims(sale.id(), tier, *block).await?.claims;
-            let numbers: BTreeSet<OrderNumber> = claims.iter().map(|claim| claim.order).collect();
-            found |= decide_all(ports, numbers, &clock, &pace, &mut progress).await?;
-            progress.blocks += 1;
-            told(&progress);
-        }
+        let found = walk_once(ports, sale, &clock, &pace, &mut progress, &mut told).await?;
         if !found && began_at >= quiet_at {
             return Ok(progress);
         }
         pause().await;
     }
+}
+
+/// One walk over the claims of a sale: true if any order has given claims up in it.
+///
+/// # Errors
+/// As [`walk`].
+pub async fn walk_once(
+    ports: &impl Ports,
+    sale: &Sale,
+    clock: &impl Clock,
+    pace: &impl AsyncFn(),
+    progress: &mut Progress,
+    mut told: impl FnMut(&Progress),
+) -> Stored<bool> {
+    let blocks: Vec<(&TierId, u32)> = sale.tiers().iter().flat_map(blocks_of).collect();
+    (progress.blocks, progress.of_blocks) = (0, blocks.len());
+    progress.walk += 1;
+    progress.left.clear();
+    let mut found = false;
+    for (tier, block) in blocks {
+        let claims = ports.orders().block_claims(sale.id(), tier, block).await?.claims;
+        let numbers: BTreeSet<OrderNumber> = claims.iter().map(|claim| claim.order).collect();
+        found |= decide_all(ports, numbers, clock, pace, progress).await?;
+        progress.blocks += 1;
+        told(progress);
+    }
+    Ok(found)
 }
 
 /// Decides the orders that own claims; true if any of them has given its claims up.

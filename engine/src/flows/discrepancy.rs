@@ -497,10 +497,10 @@ impl SaleSnapshot {
         let mut seen: HashSet<(InventoryId, &UserId)> = HashSet::new();
         for order in self.owned.returned.iter().filter_map(|number| self.owned.orders.get(number)) {
             let tiers = order.lines.iter().map(|line| &line.tier);
-            if let Some(at) = published.sale.inventory_of_all(tiers) {
-                if seen.insert((at.clone(), &order.user)) {
-                    found.entry(at).or_default().push(order);
-                }
+            if let Some(at) = published.sale.inventory_of_all(tiers)
+                && seen.insert((at.clone(), &order.user))
+            {
+                found.entry(at).or_default().push(order);
             }
         }
         found

@@ -323,6 +323,13 @@ impl Engine {
         }
     }
 
+    /// A refund of a buyer's order is asked for.
+    fn give_back(&self, state: &mut State, buyer: usize, place: usize) {
+        state.buyer_states[buyer].refunds.insert(place);
+        let (refund, now) = (self.scenario.buyers[buyer].refunds[place], state.now(&self.scenario));
+        self.begin(state, Flow::GiveBack { buyer, refund, now });
+    }
+
     /// A buyer begins to pay, the second time by another choice.
     fn start(&self, state: &mut State, buyer: usize) {
         let starts = &mut state.buyer_states[buyer].starts;
@@ -346,14 +353,8 @@ impl Engine {
                 state.buyer_states[*buyer].cancels += 1;
                 self.begin(&mut state, Flow::Cancel { buyer: *buyer, now });
             }
-            Action::GiveBack(buyer, place) => {
-                state.buyer_states[*buyer].refunds.insert(*place);
-                let refund = self.scenario.buyers[*buyer].refunds[*place];
-                self.begin(&mut state, Flow::GiveBack { buyer: *buyer, refund, now });
-            }
-            Action::Pay(buyer, is_listed_late) => {
-                self.pay(&mut state, *buyer, *is_listed_late);
-            }
+            Action::GiveBack(buyer, place) => self.give_back(&mut state, *buyer, *place),
+            Action::Pay(buyer, is_listed_late) => self.pay(&mut state, *buyer, *is_listed_late),
             Action::Start(buyer) => self.start(&mut state, *buyer),
             Action::PayAttempt(key) => {
                 let capture = Arc::make_mut(&mut state.stores).provider.pay(*key, now)?;

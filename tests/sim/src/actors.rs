@@ -12,6 +12,7 @@ use engine::domain::room::bytes::Secret;
 use engine::domain::sale::{Sale, SaleState};
 use engine::domain::time::Timestamp;
 use engine::flows::archive::{self, archive};
+use engine::flows::cancel_sale::{self, IN_FLIGHT_SECONDS, Progress, stop, walk_once};
 use engine::flows::captures::read_captures;
 use engine::flows::close::close_or_requeue;
 use engine::flows::expire::{Expiry, expire_or_requeue};
@@ -97,6 +98,7 @@ pub(crate) async fn happen(executor: Executor, at_ms: i64, place: u64, incident:
         Incident::Failover { writes } => executor.environment.lock().fail_over(place, writes),
         Incident::Flush => executor.environment.lock().flush(place),
         Incident::LoseTier { tier } => executor.environment.lock().lose_tier(place, tier),
+        Incident::Cancel => cancel_sale(executor, place).await,
         Incident::Publish => {
             let (sale, seed) = {
                 let environment = executor.environment.lock();
@@ -116,6 +118,46 @@ pub(crate) async fn happen(executor: Executor, at_ms: i64, place: u64, incident:
                 operator(executor, open, mix(place, 99)).await;
             }
         }
+    }
+}
+
+/// An operator cancels the sale, again until a walk over its claims finds nothing that anybody who was on their
+/// way could have left.
+async fn cancel_sale(executor: Executor, place: u64) {
+    let mut rng = SeededRng::from_label(place, executor.environment.lock().plan.seed);
+    for turn in 0.. {
+        let epoch = new_epoch(&executor);
+        let began_at = executor.environment.lock().now;
+        let done = executor
+            .invoke(format!("cancel the sale {turn}"), mix(place, turn), |ports, now| async move {
+                let published = stop(&ports, &sale_id(), &epoch, now).await?;
+                let mut progress = Progress::default();
+                let sale = &published.sale;
+                let clock = ports.0.clone();
+                let walked =
+                    walk_once(&ports, sale, &clock, &async || (), &mut progress, |_| ()).await;
+                Ok::<_, cancel_sale::Refusal>((walked?, progress.refunded, progress.ended))
+            })
+            .await;
+        let mut environment = executor.environment.lock();
+        match done {
+            Some(Ok((found, refunded, ended))) => {
+                if refunded > 0 {
+                    environment.tally.reach("cancelled sale refunded");
+                }
+                if ended > 0 {
+                    environment.tally.reach("cancelled sale ended");
+                }
+                let quiet_from = environment.plan.calm_from.plus_seconds(IN_FLIGHT_SECONDS);
+                if !found && began_at >= quiet_from {
+                    environment.tally.reach("sale cancelled");
+                    return;
+                }
+            }
+            Some(Err(_)) | None => environment.tally.reach("sale not cancelled yet"),
+        }
+        drop(environment);
+        executor.sleep(rng.between(1_000, 60_000)).await;
     }
 }
 

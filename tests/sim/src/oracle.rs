@@ -23,10 +23,11 @@ use engine::domain::order::{
 };
 use engine::domain::order_refund::{OrderRefund, RefundKey, TicketName};
 use engine::domain::refund::RefundState;
+use engine::domain::sale::SaleState;
 use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
 use engine::ports::{ChangeReply, CreateReply, Stored};
-use model_stores::{Call, Place, Reply};
+use model_stores::{Call, Listed, Place, Reply};
 
 use crate::environment::{Environment, inventory_of, writes_orders, writes_redis};
 use crate::fault::Fault;
@@ -1010,6 +1011,11 @@ impl Environment {
             Some(Lifecycle::Archived) => return None,
             Some(lifecycle) => return Some(("archive", format!("it is {lifecycle:?} at rest"))),
             None => {}
+        }
+        let is_cancelled = |listed: &Listed| listed.sale.file().state == SaleState::Cancelled;
+        let is_cancelled = self.stores.catalogue.sales.get(&sale_id()).is_some_and(is_cancelled);
+        if is_cancelled && let Some((place, owner)) = db.claims.first_key_value() {
+            return Some(("cancelled", format!("{owner} has {place:?} of a cancelled sale")));
         }
         // A sale that could not be published is not in the catalogue.
         let named = self.stores.catalogue.sales.get(&sale_id())?.epoch.clone();

@@ -61,6 +61,8 @@ pub(crate) enum Incident {
     },
     /// The operator publishes the sale with other terms.
     Publish,
+    /// The operator cancels the sale: it does not take place.
+    Cancel,
 }
 
 /// A run before it begins.
@@ -161,6 +163,11 @@ impl Plan {
         for turn in 0..rng.pick(&[0, 0, 1, 2]) {
             let at = rng.between(FAULTS_FROM_MS, arrivals_ms + 20_000);
             incidents.push((at, 0x0b11_0000 + turn, Incident::Publish));
+        }
+        let mut rng = SeededRng::from_label(seed, 0x16);
+        if rng.chance(60) && room.is_none() && !closes_early {
+            let at = rng.between(FAULTS_FROM_MS + 500, arrivals_ms + window_ms + 30_000);
+            incidents.push((at, 0xca5e_0000, Incident::Cancel));
         }
         let calm_from = START.plus_ms(FAULTS_FROM_MS + faults_ms);
         Self {
