@@ -18,4 +18,5 @@ mod limited;
 mod reconciling;
 mod refund;
 mod reload;
+mod starting;
 mod tokens;

@@ -17,6 +17,7 @@ mod messages;
 mod refunds;
 mod refusals;
 mod rooms;
+mod started;
 mod tiers_apart;
 
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
@@ -26,8 +27,8 @@ use engine::domain::time::Timestamp;
 use lambda_http::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use lambda_http::{Body, Request, Response};
 use local::handlers::{
-    cancel, orders, pay_callback, refund_order, reserve, sales, take_callback, token_gate,
-    waiting_room,
+    cancel, orders, pay_callback, refund_order, reserve, sales, start_payment, take_callback,
+    token_gate, waiting_room,
 };
 use local::queues::Queues;
 use local::servers::{FakeBeacon, PaymentProvider, Stack};
@@ -162,6 +163,7 @@ pub async fn send(app: &App, request: Request) -> Got {
         ["sales", ..] => Box::pin(sales::handle(app, request)).await,
         ["orders", _, "cancel"] => Box::pin(cancel::handle(app, request)).await,
         ["operator", "orders", _, "refunds"] => Box::pin(refund_order::handle(app, request)).await,
+        ["orders", _, "payments"] => Box::pin(start_payment::handle(app, request)).await,
         ["orders", _, "refunds"] if request.method() == "POST" => {
             Box::pin(refund_order::handle(app, request)).await
         }

@@ -9,6 +9,7 @@ mod identities;
 mod lines;
 mod orders;
 mod paths;
+mod payments;
 mod refunds;
 mod request;
 mod rooms;
@@ -208,6 +209,7 @@ async fn every_hostile_request_has_its_exact_answer_and_leaves_nothing_behind() 
     cases.extend(fixture.orders().await);
     cases.extend(fixture.callbacks().await);
     cases.extend(fixture.refunds().await);
+    cases.extend(fixture.payments().await);
     let mut faults = Vec::new();
     let mut refused = 0;
     for (name, request, expected) in &cases {
