@@ -2,6 +2,7 @@
 //! can be wrong is named, and only that; once it is put right, the fixture is clean again.
 
 mod apart;
+mod attempts;
 mod claims;
 mod corruption;
 mod counts;
@@ -32,6 +33,7 @@ use serde_json::json;
 use shared::dynamodb::Tables;
 use shared::redis::Topology;
 
+use attempts::wrong_attempts;
 use claims::wrong_claims;
 use corruption::{Change, redis};
 use counts::wrong_counts;
@@ -74,6 +76,7 @@ async fn what_the_engine_makes_is_clean_and_each_corruption_is_named() {
         wrong_redis(&orders),
         wrong_money(&snapshot, &orders),
         wrong_refunds(&snapshot, &orders),
+        wrong_attempts(&snapshot, &orders),
         wrong_statistics(&snapshot, &orders),
         wrong_orders(&snapshot, &orders),
         wrong_records(&snapshot, &orders),

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use engine::domain::archive::Lifecycle;
+use engine::domain::attempt::AttemptState;
 use engine::domain::attendee::AttendeeHash;
 use engine::domain::fact::FactKind;
 use engine::domain::ids::{Legs, SaleId, Seat, TierId, UserId};
@@ -150,6 +151,10 @@ pub struct OrderFact {
     pub refunds: u8,
     /// Of how many of them it says that the money is back.
     pub refunds_back: u8,
+    /// The payments that were started for it, with their states.
+    pub attempts: Vec<(u8, AttemptState)>,
+    /// The one of them that paid it.
+    pub paid_attempt: Option<u8>,
 }
 
 /// What an order tells, or the log of it.

@@ -9,6 +9,7 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::DisplayErrorContext;
 use aws_sdk_dynamodb::types::AttributeValue;
 use engine::domain::archive::Lifecycle;
+use engine::domain::attempt::AttemptState;
 use engine::domain::attendee::AttendeeHash;
 use engine::domain::fact::FactKind;
 use engine::domain::ids::{Legs, SaleId, Seat, TierId, UserId};
@@ -466,7 +467,22 @@ fn read_order(item: &Item, order: OrderNumber) -> Read<OrderFact> {
         settled: if item.contains_key("settled") { number(item, "settled")? } else { 0 },
         refunds: if item.contains_key("refunds") { number(item, "refunds")? } else { 0 },
         refunds_back: if item.contains_key("refunds") { number(item, "refunds_back")? } else { 0 },
+        attempts: match item.contains_key("attempts") {
+            true => maps(item, "attempts")?.into_iter().map(read_attempt).collect::<Read<_>>()?,
+            false => Vec::new(),
+        },
+        paid_attempt: match item.contains_key("paid_attempt") {
+            true => Some(number(item, "paid_attempt")?),
+            false => None,
+        },
     })
+}
+
+fn read_attempt(attempt: &Item) -> Read<(u8, AttemptState)> {
+    let state = text(attempt, "state")?;
+    let known = AttemptState::ALL.into_iter().find(|known| known.as_str() == state);
+    let known = known.ok_or_else(|| format!("has a started payment that is {state}"))?;
+    Ok((number(attempt, "number")?, known))
 }
 
 fn read_told(fact: &Item) -> Read<ToldFact> {

@@ -31,6 +31,9 @@ pub enum Rule {
     I10,
     /// A ticket has its claims exactly while it lives, and no more goes back of a payment than was captured.
     I11,
+    /// Payments that were started are closed.
+    #[serde(rename = "attempts")]
+    Attempts,
     /// No more was ordered than the gate has admitted.
     #[serde(rename = "tokens")]
     Tokens,
@@ -59,6 +62,7 @@ impl Rule {
             Self::I7 => "I7",
             Self::I10 => "I10",
             Self::I11 => "I11",
+            Self::Attempts => "attempts",
             Self::Tokens => "tokens",
             Self::Rooms => "rooms",
             Self::Ledger => "ledger",
@@ -81,6 +85,7 @@ impl Rule {
             Self::I11 => {
                 "refunds are their orders' and payments', and never more than was captured"
             }
+            Self::Attempts => "one payment of an order is open at most, none long after its end",
             Self::Tokens => "no more tickets were ordered than the gate has admitted",
             Self::Rooms => "waiting rooms follow their logs, and let in who has ordered",
             Self::Ledger => "every acknowledged order is there",
@@ -101,7 +106,7 @@ impl Rule {
             Self::I7 => "pending orders",
             Self::I10 => "settled facts",
             Self::I11 => "refunds",
-            Self::Tokens => "orders",
+            Self::Attempts | Self::Tokens => "orders",
             Self::Rooms => "records, places and buyers",
             Self::Ledger => "acknowledged orders",
             Self::Records => "records",

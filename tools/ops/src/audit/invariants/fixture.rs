@@ -90,6 +90,8 @@ pub(super) fn order(
         settled: 0,
         refunds: 0,
         refunds_back: 0,
+        attempts: Vec::new(),
+        paid_attempt: None,
     }
 }
 

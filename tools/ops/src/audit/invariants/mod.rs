@@ -1,6 +1,7 @@
 //! The invariants, one file each: from facts to what breaks them. Nothing is read or written
 //! here, and what time it is is an argument.
 
+mod attempts;
 mod i1;
 mod i10;
 mod i11;
@@ -25,6 +26,7 @@ use serde::Serialize;
 use super::facts::{Facts, SaleFacts};
 use super::violation::{Rule, Subject, Violation};
 
+pub use self::attempts::attempts_are_closed;
 pub use self::i1::one_live_order_a_seat_leg;
 pub use self::i2::claims_are_live_orders;
 pub use self::i3::counts_are_live_tickets;
@@ -79,6 +81,7 @@ pub fn check(facts: &Facts, now: Timestamp, bound_seconds: u32) -> Vec<Finding> 
         nothing_pends_too_long(facts, now, bound_seconds),
         log_says_what_orders_say(facts, now, bound_seconds),
         refunds_are_of_orders(facts),
+        attempts_are_closed(facts, now, bound_seconds),
         orders_were_admitted(facts),
         rooms_follow_their_log(facts, now),
     ];
@@ -122,6 +125,7 @@ mod tests {
                 ("I7", 1),
                 ("I10", 7),
                 ("I11", 1),
+                ("attempts", 4),
                 ("tokens", 4),
                 ("rooms", 0),
                 ("ledger", 4),
