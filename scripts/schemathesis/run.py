@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 
 import requests
 
@@ -47,7 +48,7 @@ def attack(onsale: str, url: str, data: pathlib.Path, scratch: pathlib.Path, opt
         "ONSALE_STRIPE": json.loads((data / "secrets.json").read_text())["stripe"],
     }
     document = scratch / "openapi.json"
-    document.write_text(json.dumps(prepare(url, tokens)))
+    document.write_text(json.dumps(prepare(url, tokens, command)))
     run = [
         str(pathlib.Path(sys.executable).with_name("schemathesis")),
         *("--config-file", str(HERE / "schemathesis.toml"), "run", str(document), "--url", url),
@@ -59,7 +60,7 @@ def attack(onsale: str, url: str, data: pathlib.Path, scratch: pathlib.Path, opt
     return attacked or audited
 
 
-def prepare(url: str, tokens: dict[str, str]) -> dict:
+def prepare(url: str, tokens: dict[str, str], command: Callable[..., str]) -> dict:
     """Publishes the sale of the document's examples, orders something of it, and puts what exists in the
     place of the examples' order and admission, so that requests get as far as they can."""
     document = requests.get(f"{url}/openapi.json", timeout=30).json()
@@ -96,6 +97,7 @@ def prepare(url: str, tokens: dict[str, str]) -> dict:
 
     file = train()
     file["gate"]["user_lock_ms"] = 1
+    file["refunds"] = {"until": "2099-01-01T00:00:00Z"}
     sale = f"/sales/{file['sale']}"
     send("PUT", sale, "ONSALE_OPERATOR", file)
 
@@ -108,7 +110,19 @@ def prepare(url: str, tokens: dict[str, str]) -> dict:
     text = json.dumps(document)
     text = text.replace(example("/sales/{sale}/orders", "post", "best")["admission"], admission()["token"])
     [parameter] = document["paths"]["/orders/{order}"]["parameters"]
-    return json.loads(text.replace(parameter["example"], admitted["order"]))
+    document = json.loads(text.replace(parameter["example"], admitted["order"]))
+
+    # A refund is asked for of an order that is paid: of each path another, so that each is granted one.
+    for path in ("/orders/{order}/refunds", "/operator/orders/{order}/refunds"):
+        admitted = admission()
+        send("POST", f"{sale}/orders", "ONSALE_BUYER", best | {"admission": admitted["token"]})
+        command("pay", "--order", admitted["order"])
+        item = document["paths"][path]
+        [parameter] = item["parameters"]
+        parameter["example"] = admitted["order"]
+        body = item["post"]["requestBody"]["content"]["application/json"]
+        body["examples"] = {"whole": {"value": {"number": 1, "tickets": "all"}}}
+    return document
 
 
 def wait_until_drawn(room: str) -> None:

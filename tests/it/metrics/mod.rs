@@ -117,6 +117,18 @@ async fn each_outcome_of_an_order_is_counted_once() {
     fixture.json(Sender::Buyer("bob"), "POST", &cancel, &json!({})).await.ok(200);
     expect("cancelled again", &[]);
 
+    let begun = fixture.buy("dan", "hall", seat("vip-2-3")).await.ok(201);
+    lines.take();
+    let target = format!("/orders/{}", begun["order"].as_str().unwrap());
+    let form = json!({ "provider": "stripe", "method": "form" });
+    let start = format!("{target}/payments");
+    fixture.json(Sender::Buyer("dan"), "POST", &start, &form).await.ok(200);
+    expect("a payment is begun", &[("PaymentsStarted", 1), ("Transactions", 2)]);
+    fixture.json(Sender::Buyer("dan"), "POST", &start, &form).await.ok(200);
+    expect("the same payment is begun again", &[]);
+    fixture.json(Sender::Buyer("dan"), "POST", &format!("{target}/cancel"), &json!({})).await;
+    lines.take();
+
     let late = fixture.buy("carol", "hall", seat("vip-2-2")).await.ok(201);
     lines.take();
     let due = [

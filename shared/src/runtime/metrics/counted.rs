@@ -1,6 +1,7 @@
 //! Ports that count what comes of them. A state is counted where it is written, whoever writes it: a
 //! payment that is found at its provider by reconcile counts as one whose callback came.
 
+use engine::domain::attempt::AttemptState;
 use engine::domain::order::OrderState;
 use engine::domain::refund::RefundState;
 use engine::domain::room::log::Entry;
@@ -120,6 +121,22 @@ impl<T: Orders> Orders for Counted<T> {
             | CreateReply::AttendeeLimit => {}
         }
         Ok(reply)
+    }
+
+    async fn keep_attempts(&self, order: &Order) -> Stored<ChangeReply> {
+        let reply = self.0.keep_attempts(order).await?;
+        // What is written of an attempt first has no name yet; of one that is given up nothing is written again.
+        let last = order.attempts.all.last();
+        if let (ChangeReply::Done, Some(last)) = (reply, last) {
+            match last.state {
+                AttemptState::Open if last.reference.is_none() => {
+                    count(None, Metric::PaymentsStarted, 1);
+                }
+                AttemptState::GivenUp => count(None, Metric::PaymentsGivenUp, 1),
+                AttemptState::Open | AttemptState::Closed => {}
+            }
+        }
+        Ok(changed(reply))
     }
 
     async fn end(&self, end: &Order) -> Stored<ChangeReply> {

@@ -83,6 +83,8 @@ metrics! {
     LimitedByDevice, Stage, "Requests for an admission over the limit of a device hint.";
     LimitedByAddress, Stage, "Requests for an admission over the limit of an address.";
     Suspected, Stage, "Requests for an admission whose address, device hint or rule makes challenges harder.";
+    PaymentsStarted, Stage, "Payments that were begun at a provider. A repeated request begins none.";
+    PaymentsGivenUp, Stage, "Started payments that their provider did not close within the grace of their order.";
     RefundsRequested, Stage, "Requests put into the refund queue.";
     RefundsFailed, Stage, "Refunds that a provider has refused.";
     CapturesFound, Stage, "Captures that no callback had reported, found in what providers list.";
