@@ -111,7 +111,7 @@ pub async fn stop(
 /// buys. `pace` is awaited before each refund is made; `pause` between two walks; `told` hears of each block.
 ///
 /// # Errors
-/// Fails if a store does for every attempt; running it again goes on from there.
+/// Fails if a store does and nothing else can be done meanwhile; running it again goes on from there.
 pub async fn walk(
     ports: &impl Ports,
     sale: &Sale,
@@ -132,10 +132,11 @@ pub async fn walk(
     }
 }
 
-/// One walk over the claims of a sale: true if any order has given claims up in it.
+/// One walk over the claims of a sale: true if any order has given claims up in it. What a store refuses is left
+/// to the next walk.
 ///
 /// # Errors
-/// As [`walk`].
+/// Fails if a store has failed and nothing else was done.
 pub async fn walk_once(
     ports: &impl Ports,
     sale: &Sale,
@@ -148,29 +149,54 @@ pub async fn walk_once(
     (progress.blocks, progress.of_blocks) = (0, blocks.len());
     progress.walk += 1;
     progress.left.clear();
-    let mut found = false;
+    let (mut found, mut failed) = (false, None);
     for (tier, block) in blocks {
-        let claims = ports.orders().block_claims(sale.id(), tier, block).await?.claims;
-        let numbers: BTreeSet<OrderNumber> = claims.iter().map(|claim| claim.order).collect();
-        found |= decide_all(ports, numbers, clock, pace, progress).await?;
+        let decided = decide_block(ports, sale, (tier, block), clock, pace, progress).await;
         progress.blocks += 1;
         told(progress);
+        match decided {
+            Ok(Decided { found: any, failed: error }) => {
+                found |= any;
+                failed = error.or(failed);
+            }
+            Err(error) if error.retryable() => failed = Some(error),
+            Err(error) => return Err(error),
+        }
     }
-    Ok(found)
+    match failed {
+        Some(error) if !found => Err(error),
+        Some(error) => {
+            tracing::warn!(%error, sale = %sale.id(), "some orders are left to the next walk");
+            Ok(true)
+        }
+        None => Ok(found),
+    }
 }
 
-/// Decides the orders that own claims; true if any of them has given its claims up.
-async fn decide_all(
+/// What became of the orders of a block.
+#[derive(Default)]
+struct Decided {
+    /// True if any has given its claims up.
+    found: bool,
+    /// Why another could not be decided now.
+    failed: Option<StoreError>,
+}
+
+/// Decides the orders that own claims in a block.
+async fn decide_block(
     ports: &impl Ports,
-    numbers: BTreeSet<OrderNumber>,
+    sale: &Sale,
+    (tier, block): (&TierId, u32),
     clock: &impl Clock,
     pace: &impl AsyncFn(),
     progress: &mut Progress,
-) -> Stored<bool> {
+) -> Stored<Decided> {
+    let claims = ports.orders().block_claims(sale.id(), tier, block).await?.claims;
+    let numbers: BTreeSet<OrderNumber> = claims.iter().map(|claim| claim.order).collect();
     // Orders lie in several blocks: those that cannot be refunded are asked once a walk.
     let numbers: Vec<OrderNumber> =
         numbers.into_iter().filter(|number| !progress.left.contains_key(number)).collect();
-    let mut found = false;
+    let mut decided = Decided::default();
     for some in numbers.chunks(ORDERS_A_REQUEST) {
         let orders = ports.orders().get_many(some).await?;
         let work = orders.into_iter().map(|order| async move {
@@ -179,8 +205,15 @@ async fn decide_all(
         });
         let mut done = std::pin::pin!(stream::iter(work).buffer_unordered(AT_ONCE));
         while let Some((number, outcome)) = done.next().await {
-            found |= !matches!(outcome, Ok(Done::Left(_)));
-            match outcome? {
+            let outcome = match outcome {
+                Err(error) if error.retryable() => {
+                    decided.failed = Some(error);
+                    continue;
+                }
+                outcome => outcome?,
+            };
+            decided.found |= !matches!(outcome, Done::Left(_));
+            match outcome {
                 Done::Refunded { tickets } => {
                     progress.refunded += 1;
                     progress.tickets += tickets;
@@ -191,7 +224,7 @@ async fn decide_all(
             }
         }
     }
-    Ok(found)
+    Ok(decided)
 }
 
 /// Ends a pending order, or refunds a paid one whole.

@@ -139,9 +139,9 @@ async fn cancel_sale(executor: Executor, place: u64) {
                 Ok::<_, cancel_sale::Refusal>((walked?, progress.refunded, progress.ended))
             })
             .await;
-        let mut environment = executor.environment.lock();
-        match done {
+        let is_over = match done {
             Some(Ok((found, refunded, ended))) => {
+                let environment = &mut *executor.environment.lock();
                 if refunded > 0 {
                     environment.tally.reach("cancelled sale refunded");
                 }
@@ -149,14 +149,17 @@ async fn cancel_sale(executor: Executor, place: u64) {
                     environment.tally.reach("cancelled sale ended");
                 }
                 let quiet_from = environment.plan.calm_from.plus_seconds(IN_FLIGHT_SECONDS);
-                if !found && began_at >= quiet_from {
-                    environment.tally.reach("sale cancelled");
-                    return;
-                }
+                !found && began_at >= quiet_from
             }
-            Some(Err(_)) | None => environment.tally.reach("sale not cancelled yet"),
+            Some(Err(_)) | None => {
+                executor.environment.lock().tally.reach("sale not cancelled yet");
+                false
+            }
+        };
+        if is_over {
+            executor.environment.lock().tally.reach("sale cancelled");
+            return;
         }
-        drop(environment);
         executor.sleep(rng.between(1_000, 60_000)).await;
     }
 }
