@@ -96,7 +96,10 @@ impl Inventory {
             return RestoreReply::Conflict;
         }
         let mut each = Vec::new();
-        self.for_each_seat_leg(lines, |grid, leg, seat| each.push(grid.is_sold(leg, seat)));
+        self.for_each_seat_leg(lines, |grid, leg, seat| {
+            // Outside of the grid there is no bit to look at.
+            each.extend(grid.has(leg, seat).then(|| grid.is_sold(leg, seat)));
+        });
         if stands(Guard::RestoreUnsold) && SeatsSold::of(each) != command.sold {
             return RestoreReply::Conflict;
         }
