@@ -3,6 +3,7 @@
 
 use engine::domain::attempt::AttemptState;
 use engine::domain::order::OrderState;
+use engine::domain::order_refund::OrderRefund;
 use engine::domain::refund::RefundState;
 use engine::domain::room::log::Entry;
 use engine::domain::room::watch::Watched;
@@ -30,7 +31,9 @@ macro_rules! forward_one {
     (Orders Orders end $($counted:tt)*) => {};
     (Orders Orders write_tombstone $($counted:tt)*) => {};
     (Orders Orders settle $($counted:tt)*) => {};
+    (Orders Orders keep_attempts $($counted:tt)*) => {};
     (Orders Orders record_refund $($counted:tt)*) => {};
+    (Orders Orders record_order_refund $($counted:tt)*) => {};
     (Orders Orders $($method:tt)*) => { forward_method! { $($method)* } };
     (Rooms Rooms append $($counted:tt)*) => {};
     (Rooms Rooms joined $($counted:tt)*) => {};
@@ -127,7 +130,7 @@ impl<T: Orders> Orders for Counted<T> {
         let reply = self.0.keep_attempts(order).await?;
         // What is written of an attempt first has no name yet; of one that is given up nothing is written again.
         let last = order.attempts.all.last();
-        if let (ChangeReply::Done, Some(last)) = (reply, last) {
+        if let (ChangeReply::Done, Some(last)) = (&reply, last) {
             match last.state {
                 AttemptState::Open if last.reference.is_none() => {
                     count(None, Metric::PaymentsStarted, 1);
@@ -185,6 +188,18 @@ impl<T: Orders> Orders for Counted<T> {
         let reply = self.0.record_refund(payment, order).await?;
         let state = payment.refund.as_ref().map(|refund| refund.state);
         if reply == ChangeReply::Done && state == Some(RefundState::Failed) {
+            count(None, Metric::RefundsFailed, 1);
+        }
+        Ok(changed(reply))
+    }
+
+    async fn record_order_refund(
+        &self,
+        refund: &OrderRefund,
+        order: Option<&Order>,
+    ) -> Stored<ChangeReply> {
+        let reply = self.0.record_order_refund(refund, order).await?;
+        if reply == ChangeReply::Done && refund.refund.state == RefundState::Failed {
             count(None, Metric::RefundsFailed, 1);
         }
         Ok(changed(reply))
