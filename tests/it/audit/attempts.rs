@@ -2,6 +2,7 @@
 
 use aws_sdk_dynamodb::types::AttributeValue;
 
+use super::LATER;
 use super::corruption::{Change, Corruptions, Item, Snapshot, number, text, with};
 use super::fixture::Numbers;
 
@@ -19,7 +20,16 @@ pub(super) fn wrong_attempts(snapshot: &Snapshot, orders: &Numbers) -> Corruptio
     let put = |order, all| Change::Put("orders", with(snapshot.order(order), all));
     vec![
         (
-            put(*paid, [("attempts", attempts(&[(1, "closed"), (2, "open")]))]),
+            Change::Put(
+                "orders",
+                with(
+                    snapshot.order(*paid),
+                    [
+                        ("attempts", attempts(&[(1, "closed"), (2, "open")])),
+                        ("changed_ms", number(LATER.plus_seconds(-400).ms())),
+                    ],
+                ),
+            ),
             vec![format!("attempts g1: order {paid} is paid and has payment [2] open")],
         ),
         (
