@@ -1,5 +1,6 @@
 --- recount.lua: correct how many tickets a buyer has, unless that has changed since the caller looked.
 --- @key   sale             hash    epoch, state, opens_ms, closes_ms, limit, order -> its hold, @user -> tickets
+--- @key   tier[line]       hash    rows, row_bytes, legs, freed, search:journey -> first row that may hold it, or -
 --- @key   freed[line]      counters  how often seats of each block of 32 were given back
 --- @arg   epoch            string
 --- @arg   user             string
@@ -11,7 +12,7 @@
 --- @reply changed
 --- @reply not_loaded
 
-local FIRST_FREED_KEY, FIRST_LINE_ARG = 2, 5
+local FIRST_TIER_KEY, FIRST_LINE_ARG = 2, 5
 
 local sale_key = KEYS[1]
 local epoch, user, seen, tickets = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -23,10 +24,18 @@ if found[1] ~= epoch then
 elseif has ~= seen then
   return { 'changed' }
 end
-for key = FIRST_FREED_KEY, #KEYS do
-  local arg = FIRST_LINE_ARG + 2 * (key - FIRST_FREED_KEY)
-  if counters_of(KEYS[key], unpack_seats(ARGV[arg])) ~= ARGV[arg + 1] then
+for key = FIRST_TIER_KEY, #KEYS, 2 do
+  local arg = FIRST_LINE_ARG + key - FIRST_TIER_KEY
+  if counters_of(KEYS[key + 1], unpack_seats(ARGV[arg])) ~= ARGV[arg + 1] then
     return { 'changed' }
+  end
+end
+
+-- Whoever looked when this did, and comes later, must not lower the number once more: it may be the same again.
+for key = FIRST_TIER_KEY, tickets < has and #KEYS or 0, 2 do
+  local grid = grid_of(KEYS[key])
+  if grid then
+    count_freed(KEYS[key], KEYS[key + 1], grid, unpack_seats(ARGV[FIRST_LINE_ARG + key - FIRST_TIER_KEY]))
   end
 end
 

@@ -33,6 +33,7 @@ mod lambda;
 mod limits;
 mod load_test;
 mod metrics;
+mod money_commands;
 mod openapi;
 mod people;
 mod program;

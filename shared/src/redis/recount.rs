@@ -1,7 +1,7 @@
 //! `lua/recount.lua`: corrects how many tickets a buyer has.
 
 use super::call::{Call, Reply};
-use super::contract::{Contract, KeyKind, SALE, integer, key, reply, string};
+use super::contract::{Contract, KeyKind, SALE, TIER_OF_LINE, integer, key, reply, string};
 use super::keys::InventoryKeys;
 use super::repair::counters_to_text;
 use super::script::{Script, script};
@@ -11,7 +11,7 @@ use engine::ports::Stored;
 /// The keys, arguments and replies of `lua/recount.lua`.
 pub(super) const CONTRACT: Contract = Contract {
     script: "recount",
-    keys: &[SALE, key("freed[line]", KeyKind::Counters)],
+    keys: &[SALE, TIER_OF_LINE, key("freed[line]", KeyKind::Counters)],
     args: &[
         string("epoch"),
         string("user"),
@@ -25,8 +25,8 @@ pub(super) const CONTRACT: Contract = Contract {
 
 pub(super) fn script() -> Script {
     script!(CONTRACT, runs_when_full:
-        "include/names.lua" "include/lines.lua" "include/bought.lua" "include/blocks.lua"
-        "include/counters.lua" "recount.lua")
+        "include/names.lua" "include/lines.lua" "include/grid.lua" "include/bought.lua"
+        "include/blocks.lua" "include/counters.lua" "include/freed.lua" "recount.lua")
 }
 
 pub(super) fn encode<'s>(script: &'s Script, command: &Recount) -> Call<'s> {
@@ -39,6 +39,7 @@ pub(super) fn encode<'s>(script: &'s Script, command: &Recount) -> Call<'s> {
         .arg("tickets", command.tickets.to_string());
     for (line, freed) in command.lines.iter().zip(&command.freed) {
         let seats: Vec<String> = line.seats.iter().map(|seat| seat.0.to_string()).collect();
+        call.add_key("tier[line]", keys.tier(&line.tier));
         call.add_key("freed[line]", keys.freed(&line.tier));
         call.add_arg("seats[line]", seats.join("."));
         call.add_arg("freed[line]", counters_to_text(freed));

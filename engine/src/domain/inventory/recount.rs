@@ -56,6 +56,10 @@ impl Inventory {
         if stands(Guard::RecountSeen) && !is_seen {
             return RecountReply::Conflict;
         }
+        // Whoever looked when this did, and comes later, must not lower it once more: it may be the same again.
+        if command.tickets < has {
+            self.count_freed(&command.lines);
+        }
         let tickets = i32::from(command.tickets) - i32::from(has);
         self.add_bought(&command.user, tickets);
         RecountReply::Counted
@@ -87,8 +91,13 @@ mod tests {
         assert_eq!(inventory.recount(&freed), RecountReply::Conflict);
         assert_eq!(inventory.recount(&recount(2, 1)), RecountReply::Counted);
         assert_eq!(bought(&inventory, "u"), Some(1));
-        assert_eq!(inventory.recount(&recount(1, 0)), RecountReply::Counted);
+        // The number is as somebody else has seen it, who looked before that.
+        assert_eq!(inventory.recount(&recount(1, 0)), RecountReply::Conflict);
+        let later = |seen, tickets| Recount { freed: vec![vec![1]], ..recount(seen, tickets) };
+        assert_eq!(inventory.recount(&later(1, 0)), RecountReply::Counted);
         assert_eq!(bought(&inventory, "u"), None);
-        assert_eq!(inventory.recount(&recount(0, 0)), RecountReply::Counted);
+        let none = Recount { freed: vec![vec![2]], ..recount(0, 0) };
+        assert_eq!(inventory.recount(&none), RecountReply::Counted);
+        assert_eq!(inventory.recount(&none), RecountReply::Counted, "nothing is lowered");
     }
 }

@@ -405,9 +405,10 @@ async fn recounts(
     calls: usize,
 ) -> Result<Vec<Act>, Error> {
     let mut acts = Vec::with_capacity(calls);
+    let mut earlier = Earlier::default();
     for (Hold { inventory, epoch, user, .. }, record) in held(rig, crowd, state, calls).await? {
         let (seen, lines) = (record.tickets(), record.lines);
-        let freed = lines.iter().map(|line| state.freed.of(line.seats.iter().copied())).collect();
+        let freed = lines.iter().map(|line| earlier.freed_of(state, &line.seats)).collect();
         let tickets = seen.saturating_sub(Tickets::new(1));
         let recount = Recount { inventory, epoch, user, seen, tickets, lines, freed };
         acts.push(Act::Recount(Box::new(recount)));

@@ -1,0 +1,118 @@
+//! `onsale pay`, `orders refund`, `sale cancel` and `events`, the program against an engine that runs on a data
+//! directory: money comes and goes back, and the log tells.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use local::up::{Engine, Options};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::backends;
+use crate::program::onsale;
+
+/// The output of a command, and its exit code.
+fn run(dir: &Path, arguments: &[&str]) -> (String, i32) {
+    let done = Command::new(onsale())
+        .arg("--data-dir")
+        .arg(dir)
+        .args(arguments)
+        .env("ONSALE_LOG", "error")
+        .output()
+        .unwrap();
+    (String::from_utf8(done.stdout).unwrap(), done.status.code().unwrap())
+}
+
+/// The lines of a command's JSON, and its exit code.
+fn read(dir: &Path, arguments: &[&str]) -> (Vec<Value>, i32) {
+    let (said, code) = run(dir, &[arguments, &["--json"]].concat());
+    let values = serde_json::Deserializer::from_str(&said).into_iter::<Value>();
+    (values.map(Result::unwrap).collect(), code)
+}
+
+async fn send(engine: &Engine, method: Method, path: &str, token: &str, body: &Value) -> Value {
+    let url = format!("{}{path}", engine.url());
+    let request = reqwest::Client::new().request(method, url).bearer_auth(token).json(body);
+    let reply = request.send().await.unwrap();
+    assert!(reply.status().is_success(), "{path}: {reply:?}");
+    reply.json().await.unwrap()
+}
+
+/// Somebody orders tickets of the hall: the order's number.
+async fn order(engine: &Engine, user: &str, tickets: u16) -> String {
+    let token = engine.token(user).unwrap();
+    let body = json!({ "tickets": tickets });
+    let path = "/sales/hall/admissions";
+    let admission = send(engine, Method::POST, path, &token, &body).await;
+    let lines = json!([{ "tier": "floor", "best": { "count": tickets } }]);
+    let body = json!({ "admission": admission["token"], "lines": lines });
+    let order = send(engine, Method::POST, "/sales/hall/orders", &token, &body).await;
+    order["order"].as_str().unwrap().to_owned()
+}
+
+/// The kinds of what the log tells of an order, in its order.
+fn told(dir: &Path, order: &str) -> Vec<String> {
+    let (facts, code) = read(dir, &["events", "tail", "--all", "--once"]);
+    assert_eq!(code, 0);
+    let of_order = facts.iter().filter(|fact| fact["order"] == order);
+    of_order.map(|fact| fact["kind"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tickets_are_refunded_and_a_sale_is_cancelled_by_commands_and_the_log_tells() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let options = Options { ephemeral: true, ..Options::persistent(dir) };
+    let engine = Engine::start(backends::engine(options)).await.unwrap();
+    let hall = json!({
+        "sale": "hall", "title": "Hall", "currency": "EUR",
+        "opens_at": "2020-01-01T00:00:00Z", "closes_at": "2100-01-01T00:00:00Z",
+        "limit_per_buyer": 4, "pay_window_seconds": 900,
+        "gate": { "shards": 1, "user_lock_ms": 1, "budget_percent": 1000 },
+        "tiers": [{ "tier": "floor", "name": "Floor", "price_minor": 2500, "general_admission": 20 }]
+    });
+    let operator = engine.operator_token().unwrap();
+    send(&engine, Method::PUT, "/sales/hall", &operator, &hall).await;
+    let (paid, pending) = (order(&engine, "alice", 2).await, order(&engine, "bob", 1).await);
+    assert_eq!(run(dir, &["pay", "--order", &paid]).1, 0);
+
+    let refund = ["orders", "refund", &paid, "--ticket", "floor:floor-1"];
+    let (refunds, code) = read(dir, &refund);
+    assert_eq!((&refunds[0]["amount_minor"], &refunds[0]["number"]), (&json!(2500), &json!(1)));
+    assert_eq!(code, 0);
+    // The same again is the same; without its number it is another one, of a ticket that is gone.
+    assert_eq!(read(dir, &[&refund[..], &["--number", "1"]].concat()).1, 0);
+    let (refused, code) = read(dir, &refund);
+    assert_eq!(code, 1, "{refused:?}");
+    assert_eq!(refused[0]["refused"], "ticket floor-1 of tier floor is refunded already");
+    let (refused, code) = read(dir, &["orders", "refund", &pending, "--all"]);
+    assert_eq!((refused[0]["refused"].as_str(), code), (Some("the order is pending"), 1));
+
+    assert_eq!(run(dir, &["sale", "cancel", "hall"]).1, 2, "it is not confirmed");
+    assert_eq!(run(dir, &["sale", "cancel", "nowhere", "--yes"]).1, 1);
+    let (cancelled, code) = read(dir, &["sale", "cancel", "hall", "--yes"]);
+    let said = &cancelled[0];
+    let counts = ["refunded", "tickets", "ended"].map(|name| said[name].as_u64().unwrap());
+    assert_eq!((counts, code, &said["left"]), ([1, 1, 1], 0, &json!([])), "{said}");
+    let shown = send(&engine, Method::GET, "/sales/hall", &operator, &json!({})).await;
+    assert_eq!(shown["state"], "cancelled");
+
+    // The second refund of an order is asked for a minute after the first.
+    let until = Instant::now() + Duration::from_secs(90);
+    loop {
+        let mut found = told(dir, &paid);
+        found.sort_unstable();
+        if found == ["made", "paid", "refund_made", "refund_made", "refunded", "refunded"] {
+            break;
+        }
+        assert!(Instant::now() < until, "{found:?}");
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    assert_eq!(told(dir, &pending), ["made", "cancelled"]);
+    let (moved, code) =
+        read(dir, &["events", "seat", "--sale", "hall", "--tier", "floor", "floor-1"]);
+    let kinds: Vec<&str> = moved.iter().map(|fact| fact["kind"].as_str().unwrap()).collect();
+    assert_eq!((&kinds[..3], code), (&["made", "paid", "refund_made"][..], 0), "{moved:?}");
+    engine.stop().await.unwrap();
+}
