@@ -3,7 +3,10 @@
 //! A sale lives in one slot of the cache, and each of its orders is two scripts there, `hold` and `sell`,
 //! which run one after the other. A sale that keeps its tiers apart lives in a slot for each tier; how much
 //! more that carries depends on how its buyers spread over the tiers.
+//!
+//! And the payments that can be started: who is served by a waiting room shall be able to pay.
 
+use super::money::MinorUnits;
 use super::sale::Sale;
 
 /// Nanoseconds of the server's thread that an order takes, `hold` and `sell` together, on the first leg
@@ -84,12 +87,28 @@ impl CacheKind {
     }
 }
 
+/// What to tell an operator whose waiting room may serve more people a second than payments can be started with
+/// one provider; `None` if it may not, or nothing is to be paid. How many providers there are is not known here,
+/// nor how buyers spread over them: an operator who has said what all of them let start has decided.
+#[must_use]
+pub fn starts_shortfall(sale: &Sale, starts_per_second: u32) -> Option<String> {
+    let room = sale.file().room.as_ref().filter(|room| room.provider_per_second.is_none())?;
+    let served = room.max_per_second;
+    let is_free = sale.file().tiers.iter().all(|tier| tier.price_minor == Some(MinorUnits::ZERO));
+    (!is_free && served > starts_per_second).then(|| {
+        format!(
+            "a payment provider is asked to start {starts_per_second} payments a second, and the waiting room may serve \
+             {served} people: set room.provider_per_second to what all your providers start"
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
 
-    use crate::domain::sale::SaleFile;
+    use crate::domain::sale::{RoomSettings, SaleFile};
 
     #[test]
     fn a_serverless_cache_carries_a_tenth_of_what_a_node_does() {
@@ -133,6 +152,28 @@ mod tests {
         assert_eq!(shortfall(true), None);
         let nodes = |apart| CacheKind::Nodes.orders_per_second(&sale_of(&five, apart, 1));
         assert_eq!(nodes(true), nodes(false), "the slots may lie on one node");
+    }
+
+    #[test]
+    fn an_operator_is_told_that_a_room_serves_more_than_can_pay() {
+        let told = |change: fn(&mut SaleFile), starts| {
+            let mut file = sale_of(&[1_000], false, 2_000).file().clone();
+            file.room = Some(RoomSettings::default());
+            change(&mut file);
+            starts_shortfall(&Sale::new(file).unwrap(), starts)
+        };
+        assert_eq!(
+            told(|_| (), 25).unwrap(),
+            "a payment provider is asked to start 25 payments a second, and the waiting room may serve 200 people: \
+             set room.provider_per_second to what all your providers start"
+        );
+        assert_eq!(told(|_| (), 200), None);
+        assert_eq!(told(|file| file.room = None, 25), None);
+        assert_eq!(told(|file| file.tiers[0].price_minor = Some(MinorUnits::ZERO), 25), None);
+        let bounded = |file: &mut SaleFile| {
+            file.room.as_mut().unwrap().provider_per_second = Some(50);
+        };
+        assert_eq!(told(bounded, 25), None, "the operator knows of two providers");
     }
 
     #[test]

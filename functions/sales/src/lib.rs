@@ -82,7 +82,8 @@ async fn publish(
     let (epoch, secret) = (new_epoch(now)?, new_secret()?);
     let published = publish_with_room(&app.ports, &sale, &epoch, &secret, now).await?;
     tracing::info!(sale = %id, operator = operator.arn(), version = published.version, "published");
-    Ok(Answer(SaleReply::new(&published, now).warned(&published, app.cache)))
+    let reply = SaleReply::new(&published, now);
+    Ok(Answer(reply.warned(&published, app.cache, app.starts_per_second)))
 }
 
 /// Lists the sales that are not archived, a page at a time: one query, however many there ever were.

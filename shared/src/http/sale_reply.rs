@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use engine::domain::archive::Lifecycle;
-use engine::domain::capacity::CacheKind;
+use engine::domain::capacity::{CacheKind, starts_shortfall};
 use engine::domain::ids::{Legs, SaleId, StopId, TierId};
 use engine::domain::money::MinorUnits;
 use engine::domain::sale::{Sale, SaleFile, SaleState, Tier};
@@ -133,11 +133,20 @@ impl SaleReply {
         }
     }
 
-    /// The same for the operator who published it, with what the cache does not carry.
+    /// The same for the operator who published it, with what the cache and the payment providers do not carry.
     #[must_use]
-    pub fn warned(self, published: &Published, cache: Option<CacheKind>) -> Self {
-        let warnings = cache.and_then(|cache| cache.shortfall(&published.sale));
-        Self { warnings: warnings.into_iter().collect(), ..self }
+    pub fn warned(
+        self,
+        published: &Published,
+        cache: Option<CacheKind>,
+        starts_per_second: u32,
+    ) -> Self {
+        let sale = &published.sale;
+        let warnings = [
+            cache.and_then(|cache| cache.shortfall(sale)),
+            starts_shortfall(sale, starts_per_second),
+        ];
+        Self { warnings: warnings.into_iter().flatten().collect(), ..self }
     }
 }
 

@@ -70,6 +70,13 @@ impl Operation {
         }
     }
 
+    /// The operation's calls, from those of an endpoint: five endpoints' calls are an account's, as at Stripe.
+    /// Source: <https://docs.stripe.com/rate-limits>
+    #[must_use]
+    pub fn rate(self, endpoint: CallRate) -> CallRate {
+        endpoint.part(self.share() * 5, 100)
+    }
+
     /// The operation as the table has it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -207,7 +214,7 @@ impl Shared {
             }
             let waiting = queue.waiting.load(Ordering::Relaxed).max(waiting);
             let calls = waiting.min(MAX_TURNS);
-            let (provider, rate) = (&self.provider, rate_of(self.rate, operation));
+            let (provider, rate) = (&self.provider, operation.rate(self.rate));
             let request = TurnRequest { provider, operation, rate, calls, now_us };
             match self.turns.take(request).await? {
                 Take::Calls { calls, first_us, .. } => {
@@ -221,15 +228,9 @@ impl Shared {
         }
         let at_us = taken.first_us;
         taken.calls -= 1;
-        taken.first_us += rate_of(self.rate, operation).interval_us();
+        taken.first_us += operation.rate(self.rate).interval_us();
         Ok(at_us)
     }
-}
-
-/// The calls of an operation, from those of an endpoint: five endpoints' calls are an account's, as at Stripe.
-/// Source: <https://docs.stripe.com/rate-limits>
-fn rate_of(endpoint: CallRate, operation: Operation) -> CallRate {
-    endpoint.part(operation.share() * 5, 100)
 }
 
 fn limited(for_us: i64) -> StoreError {
@@ -277,10 +278,10 @@ mod tests {
     #[test]
     fn the_parts_of_all_operations_are_the_account() {
         assert_eq!(Operation::ALL.map(Operation::share).iter().sum::<u32>(), 100);
-        let rate = |operation| rate_of(CallRate::DEFAULT, operation).per_second();
+        let rate = |operation: Operation| operation.rate(CallRate::DEFAULT).per_second();
         assert_eq!((rate(Operation::StartPayment), rate(Operation::ListCaptures)), (25, 5));
         let least = CallRate::from_per_second(1).unwrap();
-        assert_eq!(rate_of(least, Operation::ListCaptures).per_second(), 1, "never none");
+        assert_eq!(Operation::ListCaptures.rate(least).per_second(), 1, "never none");
     }
 
     #[tokio::test]
@@ -291,7 +292,7 @@ mod tests {
         let provider = ProviderId::new("stripe").unwrap();
         let processes: Vec<Limit> = (0..4).map(|_| limits.of(&provider)).collect();
         let search = Operation::StartPayment;
-        let rate = rate_of(rate, search);
+        let rate = search.rate(rate);
         let asked = processes.iter().flat_map(|process| {
             let shared = process.0.as_ref().unwrap();
             (0..100).map(move |_| shared.turn_at(search))

@@ -24,7 +24,7 @@ use crate::dynamodb::{
 use crate::http::attendees::AttendeeKeys;
 use crate::http::origin::Origin;
 use crate::http::tokens::AdmissionKeys;
-use crate::providers::{Limits, Providers, TurnRequest, Turns};
+use crate::providers::{Limits, Operation, Providers, TurnRequest, Turns};
 use crate::redis::availability::Availability;
 use crate::redis::counters::Counters;
 use crate::redis::{Bounds, Connection, Meter, RedisBoard, RedisChallenges, RedisGate, RedisSeats};
@@ -336,6 +336,8 @@ pub struct App {
     pub room_memory: Mutex<RoomMemory>,
     /// The kind of cache, if it is known.
     pub cache: Option<CacheKind>,
+    /// Payments a second that each provider is asked to start at most.
+    pub starts_per_second: u32,
     /// What is left of each sale.
     pub availability: Availability,
     /// Hashes attendees.
@@ -398,6 +400,9 @@ impl App {
         Ok(Self {
             availability: Availability::new(ports.redis.clone(), replicas, random_u32()?),
             cache: config.redis.kind,
+            starts_per_second: Operation::StartPayment
+                .rate(config.providers.call_rate)
+                .per_second(),
             challenges: challenges(&config.challenges, &ports),
             ports,
             mint: Mint::new(random_u32()?),
