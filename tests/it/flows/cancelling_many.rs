@@ -29,6 +29,7 @@ use engine::ports::{Catalogue as _, Freshness, Ports as _, StoreError, Stored};
 use fake_limits::Quotas;
 use fake_limits::stripe::{Account, Endpoint};
 use model_stores::{Call, Caller, Driver, Message, QueuesModel, Reply, Sent, Stores};
+use ops::refund_pace::{RefundPace, default_per_second};
 use serde_json::json;
 use shared::providers::Operation;
 use tokio::sync::Notify;
@@ -67,7 +68,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 fn refund_rate() -> CallRate {
-    CallRate::DEFAULT.part(Operation::Refund.share() * 5, 100)
+    Operation::Refund.rate(CallRate::DEFAULT)
 }
 
 impl Hall {
@@ -265,11 +266,8 @@ async fn cancel(hall: &Hall, sale: &Sale, run: usize) -> Progress {
     let token = epoch(&format!("cancel-{run}"));
     let published = stop(&ports, sale.id(), &token, hall.now()).await.unwrap();
     let quiet_at = hall.now().plus_seconds(IN_FLIGHT_SECONDS);
-    let turns = interval(Duration::from_secs(1) / refund_rate().per_second());
-    let turns = tokio::sync::Mutex::new(turns);
-    let pace = async || {
-        turns.lock().await.tick().await;
-    };
+    let turns = RefundPace::per_second(default_per_second());
+    let pace = async || turns.turn().await;
     let pause = async || sleep(Duration::from_secs(5)).await;
     walk(&ports, &published.sale, quiet_at, || hall.now(), pace, pause, |_| ()).await.unwrap()
 }

@@ -15,11 +15,11 @@ use engine::domain::time::Timestamp;
 use engine::flows::cancel_sale::{Progress, stop, walk};
 use engine::ports::{Orders as _, Ports as _};
 use local::up::Engine;
+use ops::refund_pace::{RefundPace, default_per_second};
 use reqwest::Method;
 use serde::Serialize;
 use serde_json::json;
-use tokio::sync::Mutex;
-use tokio::time::{interval, sleep};
+use tokio::time::sleep;
 
 use crate::demo::Error;
 use crate::ledger::Entry;
@@ -27,9 +27,7 @@ use crate::ledger::Entry;
 /// The sale that is cancelled.
 const CLUB: &str = include_str!("../../../sales/demo-club.json");
 /// Orders of each provider of which an operator refunds one ticket.
-const REFUNDED: usize = 3;
-/// Refunds a second that are made of the cancelled sale, as `onsale sale cancel` has it.
-const PER_SECOND: u32 = 15;
+const REFUNDED: u64 = 3;
 /// The longest that the providers may take to send everything back.
 const MOST: Duration = Duration::from_secs(60);
 
@@ -95,29 +93,31 @@ pub async fn give_back(engine: &Engine, ledger: &Path) -> Result<MoneyBack, Erro
     let begun = Instant::now();
     let club = club()?.sale;
     let mut back = MoneyBack::default();
-    let mut refunded = Vec::new();
-    for (order, provider) in paid_orders(engine, ledger).await? {
-        let count = back.tickets.entry(provider).or_default();
-        if order.sale != club && *count < REFUNDED as u64 {
-            refund_one_ticket(engine, &order).await?;
+    let orders = orders(engine, &acknowledged(ledger)?).await?;
+    let (of_club, others): (Vec<Order>, Vec<Order>) =
+        orders.into_iter().partition(|order| order.sale == club);
+    let of_club: Vec<OrderNumber> = of_club.iter().map(|order| order.number).collect();
+    let mut refunded = of_club.clone();
+    let client = reqwest::Client::new();
+    for (order, provider) in others.iter().filter_map(paid_order) {
+        let count = back.tickets.entry(provider.clone()).or_default();
+        if *count < REFUNDED {
+            refund_one_ticket(engine, &client, order).await?;
             refunded.push(order.number);
             *count += 1;
         }
     }
-    let of_club = orders_of(engine, ledger, |order| order.sale == club).await?;
     let progress = cancel(engine, &club).await?;
     back.cancelled_tickets = progress.tickets;
     back.left = progress.left.into_iter().map(|(order, why)| format!("{order}: {why}")).collect();
-    let numbers: Vec<OrderNumber> =
-        refunded.into_iter().chain(of_club.iter().map(|order| order.number)).collect();
     loop {
-        back.waiting = waiting(engine, &numbers).await?;
+        back.waiting = waiting(engine, &refunded).await?;
         if back.waiting == 0 || begun.elapsed() > MOST {
             break;
         }
         sleep(Duration::from_millis(500)).await;
     }
-    for order in orders_of(engine, ledger, |order| order.sale == club).await? {
+    for order in self::orders(engine, &of_club).await? {
         if let (OrderState::Refunded, Some(payment)) = (order.state, order.payment) {
             *back.orders.entry(payment.provider).or_default() += 1;
         }
@@ -126,48 +126,44 @@ pub async fn give_back(engine: &Engine, ledger: &Path) -> Result<MoneyBack, Erro
     Ok(back)
 }
 
-/// The orders that the crowd was told of, as they are now.
-async fn orders_of(
-    engine: &Engine,
-    ledger: &Path,
-    wanted: impl Fn(&Order) -> bool,
-) -> Result<Vec<Order>, Error> {
+/// The orders that the crowd was told of.
+fn acknowledged(ledger: &Path) -> Result<Vec<OrderNumber>, Error> {
     let mut numbers = BTreeSet::new();
     for line in std::fs::read_to_string(ledger)?.lines() {
         if let Entry::Acknowledged { order } = serde_json::from_str(line)? {
             numbers.extend(order.parse::<OrderNumber>().ok());
         }
     }
-    let numbers: Vec<OrderNumber> = numbers.into_iter().collect();
+    Ok(numbers.into_iter().collect())
+}
+
+/// Orders as they are now.
+async fn orders(engine: &Engine, numbers: &[OrderNumber]) -> Result<Vec<Order>, Error> {
     let mut found = Vec::new();
     for some in numbers.chunks(100) {
         found.extend(engine.app().ports.orders().get_many(some).await?);
     }
-    found.retain(wanted);
     Ok(found)
 }
 
-/// Paid orders with something to refund, each with the provider of its payment.
-async fn paid_orders(engine: &Engine, ledger: &Path) -> Result<Vec<(Order, ProviderId)>, Error> {
-    let is_paid = |order: &Order| {
-        order.state == OrderState::Paid
-            && order.lines.iter().any(|line| line.price_minor > MinorUnits::ZERO)
-    };
-    let orders = orders_of(engine, ledger, is_paid).await?.into_iter();
-    let with_provider = |order: Order| {
-        let provider = order.payment.as_ref()?.provider.clone();
-        Some((order, provider))
-    };
-    Ok(orders.filter_map(with_provider).collect())
+/// A paid order with something to refund, and the provider of its payment.
+fn paid_order(order: &Order) -> Option<(&Order, &ProviderId)> {
+    let is_paid = order.state == OrderState::Paid
+        && order.lines.iter().any(|line| line.price_minor > MinorUnits::ZERO);
+    let payment = order.payment.as_ref().filter(|_| is_paid)?;
+    Some((order, &payment.provider))
 }
 
 /// Refunds the first ticket of an order, through the API.
-async fn refund_one_ticket(engine: &Engine, order: &Order) -> Result<(), Error> {
+async fn refund_one_ticket(
+    engine: &Engine,
+    client: &reqwest::Client,
+    order: &Order,
+) -> Result<(), Error> {
     let Some((line, ticket)) = order.live_tickets().next() else { return Ok(()) };
     let name = ticket.named(line);
     let body = json!({ "number": 1, "tickets": [name], "reason": "A demo." });
     let url = format!("{}/operator/orders/{}/refunds", engine.url(), order.number);
-    let client = reqwest::Client::new();
     let post = client.request(Method::POST, url).bearer_auth(engine.operator_token()?);
     let reply = post.json(&body).send().await?;
     if reply.status().is_success() {
@@ -184,10 +180,8 @@ async fn cancel(engine: &Engine, sale: &engine::domain::ids::SaleId) -> Result<P
     let now = Timestamp::now();
     let published =
         stop(ports, sale, &epoch, now).await.map_err(|error| refused(error.to_string()))?;
-    let turns = Mutex::new(interval(Duration::from_secs(1) / PER_SECOND));
-    let pace = async || {
-        turns.lock().await.tick().await;
-    };
+    let turns = RefundPace::per_second(default_per_second());
+    let pace = async || turns.turn().await;
     let pause = async || sleep(Duration::from_millis(200)).await;
     Ok(walk(ports, &published.sale, now, Timestamp::now, pace, pause, |_| ()).await?)
 }

@@ -1,9 +1,10 @@
 //! What operators ask of a running engine, safe on production: the audit, what is stuck, the
-//! dead-letter queues, the repair, the sales at a gateway; and the check of a draw, for anybody.
+//! dead-letter queues, the repair, the pace of refunds, the sales at a gateway; and the check of a draw, for anybody.
 
 pub mod audit;
 pub mod dead_letters;
 pub mod draw;
 pub mod gateway;
 pub mod reconcile;
+pub mod refund_pace;
 pub mod stuck;

@@ -9,17 +9,14 @@ use engine::domain::ids::SaleId;
 use engine::domain::time::Timestamp;
 use engine::flows::cancel_sale::{IN_FLIGHT_SECONDS, Progress, Refusal, stop, walk};
 use engine::flows::publish;
+use ops::refund_pace::{RefundPace, default_per_second};
 use serde_json::{Value, json};
 use shared::runtime::app::new_epoch;
-use tokio::sync::Mutex;
-use tokio::time::{Interval, MissedTickBehavior, interval, sleep};
+use tokio::time::sleep;
 
 use super::{DECLINED, Error, FAILED, out, pretty};
 use crate::engine::{EngineArgs, Reached};
 
-/// Refunds a second, unless the caller knows better: what a provider is asked for by default, that is 15 % of
-/// what five endpoints may be asked at 20 a second (`docs/payments.md`).
-const PER_SECOND: u16 = 15;
 /// Time between two walks over the claims.
 const PAUSE: Duration = Duration::from_secs(5);
 
@@ -31,8 +28,8 @@ pub(super) struct CancelSale {
     #[arg(long, required = true)]
     yes: bool,
     /// Refunds that are made in a second: as many as the provider may be asked for.
-    #[arg(long, value_name = "N", default_value_t = PER_SECOND, value_parser = clap::value_parser!(u16).range(1..=10_000))]
-    per_second: u16,
+    #[arg(long, value_name = "N", default_value_t = default_per_second(), value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    per_second: u32,
     #[command(flatten)]
     engine: EngineArgs,
 }
@@ -54,10 +51,8 @@ impl CancelSale {
             "{}: stopped; its orders are decided, for {IN_FLIGHT_SECONDS} s at least",
             self.sale
         );
-        let turns = Mutex::new(self.turns());
-        let pace = async || {
-            turns.lock().await.tick().await;
-        };
+        let turns = RefundPace::per_second(self.per_second);
+        let pace = async || turns.turn().await;
         let pause = async || sleep(PAUSE).await;
         let mut said = Progress::default();
         let told = |progress: &Progress| {
@@ -73,12 +68,6 @@ impl CancelSale {
             Ok(progress) => self.report(&progress, json),
             Err(error) => self.refused(&error.into(), json),
         }
-    }
-
-    fn turns(&self) -> Interval {
-        let mut turns = interval(Duration::from_secs(1) / u32::from(self.per_second));
-        turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        turns
     }
 
     fn report(&self, progress: &Progress, json: bool) -> Result<ExitCode, Error> {
