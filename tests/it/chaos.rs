@@ -77,6 +77,7 @@ async fn each_of(faults: &[Kind], seed: u64) {
     assert_eq!(report.rounds, faults.len());
     assert!(report.seasons.iter().all(|season| season.tiers_apart == (seed == APART)));
     for season in &report.seasons {
+        assert!(season.refunded >= 2 * faults.len(), "{} orders refunded", season.refunded);
         let rooms = &season.rooms;
         assert_eq!((rooms.rooms, rooms.ordered), (faults.len(), faults.len() * PEOPLE));
         // Each fault meets the rooms of its round and of those before.

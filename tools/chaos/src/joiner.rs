@@ -10,17 +10,15 @@ use engine::domain::room::bytes::Nonce;
 use engine::domain::room::document::Document;
 use rand::RngExt as _;
 use rand::rngs::StdRng;
-use reqwest::{Client, Method, StatusCode};
+use reqwest::Method;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::json;
 
+use super::persistent::Persistent;
 use super::rooms::{People, Step};
 
 /// Time between two looks at the room document, in milliseconds.
 const LOOK_MS: std::ops::Range<u64> = 700..1_300;
-/// Longest pause before a request is repeated: the engine's own advice may be longer than a fault.
-const MAX_WAIT: Duration = Duration::from_secs(2);
 
 /// Somebody who comes to a room.
 #[derive(Debug)]
@@ -29,12 +27,8 @@ pub(super) struct Joiner {
     pub(super) who: usize,
     /// The people of the room.
     pub(super) people: Arc<People>,
-    /// The connection to the API.
-    pub(super) client: Client,
-    /// The address of the sale, `http://127.0.0.1:PORT/sales/SALE`.
-    pub(super) url: String,
-    /// The bearer token.
-    pub(super) bearer: String,
+    /// The person's connection to the API of the sale, `http://127.0.0.1:PORT/sales/SALE`.
+    pub(super) api: Persistent,
     /// The time after which this person comes.
     pub(super) comes_after: Duration,
     /// Seeded generator of every choice.
@@ -68,21 +62,6 @@ struct Admission {
 #[derive(Debug, Deserialize)]
 struct Ordered {
     order: OrderNumber,
-}
-
-#[derive(Debug, Deserialize)]
-struct Problem {
-    #[serde(rename = "type")]
-    kind: String,
-}
-
-/// An answer that is no success.
-#[derive(Debug)]
-enum Failure {
-    /// Ask again after this time.
-    Again(Duration),
-    /// Refused for good, by the problem's type.
-    Refused(String),
 }
 
 impl Joiner {
@@ -126,7 +105,7 @@ impl Joiner {
     /// Joins, or asks for the membership again, until it is certain.
     async fn join(&self) -> Result<Joined, String> {
         loop {
-            let asked = self.persist(Method::POST, "places", Some(&json!({}))).await;
+            let asked = self.api.ask(Method::POST, "places", Some(&json!({}))).await;
             let joined: Joined = asked.map_err(|kind| format!("was refused to join: {kind}"))?;
             match joined.retry_ms {
                 Some(ms) => tokio::time::sleep(Duration::from_millis(ms)).await,
@@ -139,7 +118,7 @@ impl Joiner {
     }
 
     async fn document(&self) -> Result<Document, String> {
-        let asked = self.persist(Method::GET, "room", None).await;
+        let asked = self.api.ask(Method::GET, "room", None).await;
         asked.map_err(|kind| format!("was not shown the room: {kind}"))
     }
 
@@ -148,13 +127,13 @@ impl Joiner {
         let claim = json!({ "place": place, "token": joined.place_token });
         loop {
             let claim = json!({ "tickets": 1, "place": claim });
-            let asked = self.persist(Method::POST, "admissions", Some(&claim)).await;
+            let asked = self.api.ask(Method::POST, "admissions", Some(&claim)).await;
             let admission: Admission = asked.map_err(|kind| {
                 format!("has place {place} of index {}, and was not let in: {kind}", joined.index)
             })?;
             let lines = json!([{ "tier": "standing", "best": { "count": 1 } }]);
             let order = json!({ "admission": admission.token, "lines": lines });
-            match self.persist::<Ordered>(Method::POST, "orders", Some(&order)).await {
+            match self.api.ask::<Ordered>(Method::POST, "orders", Some(&order)).await {
                 Ok(ordered) => return Ok(ordered.order),
                 Err(kind) if ["not-admitted", "order-resolved"].contains(&kind.as_str()) => {
                     self.pause().await;
@@ -167,51 +146,5 @@ impl Joiner {
     async fn pause(&mut self) {
         let ms = self.random.random_range(LOOK_MS);
         tokio::time::sleep(Duration::from_millis(ms)).await;
-    }
-
-    /// Sends a request until it is answered by a success, or by a refusal for good: then the problem's type.
-    async fn persist<T: DeserializeOwned>(
-        &self,
-        method: Method,
-        what: &str,
-        body: Option<&Value>,
-    ) -> Result<T, String> {
-        loop {
-            match self.send(method.clone(), what, body).await {
-                Ok(body) => {
-                    return serde_json::from_slice(&body).map_err(|error| error.to_string());
-                }
-                Err(Failure::Again(wait)) => tokio::time::sleep(wait.min(MAX_WAIT)).await,
-                Err(Failure::Refused(kind)) => return Err(kind),
-            }
-        }
-    }
-
-    async fn send(
-        &self,
-        method: Method,
-        what: &str,
-        body: Option<&Value>,
-    ) -> Result<Vec<u8>, Failure> {
-        let lost = |_error: reqwest::Error| Failure::Again(MAX_WAIT);
-        let call = self.client.request(method, format!("{}/{what}", self.url));
-        let call =
-            body.into_iter().fold(call.bearer_auth(&self.bearer), |call, body| call.json(body));
-        let reply = call.send().await.map_err(lost)?;
-        let status = reply.status();
-        let wait =
-            reply.headers().get("retry-after").and_then(|value| value.to_str().ok()?.parse().ok());
-        let bytes = reply.bytes().await.map_err(lost)?;
-        if status.is_success() {
-            return Ok(bytes.to_vec());
-        }
-        let problem: Option<Problem> = serde_json::from_slice(&bytes).ok();
-        let kind = problem.map_or_else(|| status.to_string(), |problem| problem.kind);
-        let kind = kind.rsplit('/').next().unwrap_or_default().to_owned();
-        // What has a time after which to repeat it is not for good: a place that a gate does not know to be due yet.
-        if wait.is_some() || status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS {
-            return Err(Failure::Again(wait.map_or(MAX_WAIT, Duration::from_secs)));
-        }
-        Err(Failure::Refused(kind))
     }
 }

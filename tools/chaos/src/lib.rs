@@ -4,14 +4,17 @@
 //! A [`rig`] is everything that runs: real servers, [`proxy`]s in front of them, and the engine as a
 //! process of its own. A crowd without an end buys from it. In each [`round`] a [fault](faults) begins
 //! at a moment drawn from the seed, lasts, and is mended; the crowd buys on, rests, and both stores
-//! are compared. Each round opens one of the waiting [`rooms`] too, which is verified at the end.
+//! are compared. Each round opens one of the waiting [`rooms`] too, which is verified at the end, and an operator
+//! refunds paid orders.
 //! `docs/chaos.md` says what is measured and how.
 
 pub mod engine_process;
 pub mod fakes;
 pub mod faults;
 mod joiner;
+mod persistent;
 pub mod proxy;
+mod refunder;
 pub mod report;
 pub mod rig;
 pub mod rooms;
@@ -38,6 +41,7 @@ use local::servers;
 use ops::audit::AuditError;
 
 use self::faults::{Fault, FaultContext, Kind};
+use self::refunder::Refunder;
 use self::report::{Report, Season};
 use self::rig::{Profile, Rig, Setup};
 use self::rooms::Rooms;
@@ -216,8 +220,9 @@ pub async fn season(
     let controller = Arc::new(Controller::default());
     let crowd = start_crowd(options, &rig, &ledger, &controller)?;
     let random = StdRng::seed_from_u64(setup.seed);
+    let refunder = Refunder::new(&rig, setup.seed)?;
     let context = FaultContext { rig, controller: Arc::clone(&controller), random };
-    let mut rounds = Rounds::new(context, ledger, Rooms::new(&setup), options);
+    let mut rounds = Rounds::new(context, ledger, (Rooms::new(&setup), refunder), options);
     let mut done = Vec::new();
     let most_bound = faults.iter().map(|(_, bound_seconds)| *bound_seconds).max().unwrap_or(0);
     for (fault, bound_seconds) in faults {
@@ -247,8 +252,17 @@ pub async fn season(
     }
     let throttled = rounds.throttled();
     let tiers_apart = setup.keeps_tiers_apart();
-    let rooms = rounds.rooms();
-    Ok(Season { profile, tiers_apart, rounds: done, acknowledged, rooms, violations, throttled })
+    let (rooms, refunded) = (rounds.rooms(), rounds.refunded());
+    Ok(Season {
+        profile,
+        tiers_apart,
+        rounds: done,
+        acknowledged,
+        refunded,
+        rooms,
+        violations,
+        throttled,
+    })
 }
 
 fn start_crowd(

@@ -23,6 +23,8 @@ pub struct Season {
     pub rounds: Vec<Round>,
     /// Orders that were acknowledged, all in all.
     pub acknowledged: u64,
+    /// Orders that an operator refunded.
+    pub refunded: usize,
     /// Its waiting rooms.
     pub rooms: RoomsReport,
     /// What is not as it must be, besides the rounds' own: of the crowd, of the engine, and of the
@@ -282,8 +284,9 @@ impl fmt::Display for Report {
         for row in self.faults.iter().filter(|row| !row.notes.is_empty()) {
             writeln!(f, "{}: {}", row.fault, counts(&row.notes))?;
         }
-        for Season { rooms, .. } in &self.seasons {
+        for Season { rooms, refunded, .. } in &self.seasons {
             writeln!(f, "{rooms}")?;
+            writeln!(f, "{} orders refunded by an operator", grouped(count(*refunded)))?;
         }
         writeln!(f, "{}", self.throttled)?;
         for violation in &self.violations {

@@ -24,6 +24,7 @@ use tokio::task::JoinSet;
 
 use super::Error;
 use super::joiner::{Joined, Joiner};
+use super::persistent::Persistent;
 use super::rig::{Rig, Setup};
 
 /// The people of each room.
@@ -41,8 +42,6 @@ const VISIT_SECONDS: u32 = 3_600;
 const MAX_ATTEMPTS: u16 = 1_000;
 /// Time that a token is good, in seconds.
 const TOKEN_SECONDS: u32 = 24 * 3600;
-/// Time that one answer may take.
-const ANSWER: Duration = Duration::from_secs(10);
 
 /// How far somebody is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -180,7 +179,7 @@ impl Rooms {
         let person = |buyer| Person { buyer, step: Step::Join, told: None, order: None };
         let people = buyers?.into_iter().map(person).collect::<Vec<_>>();
         let identity = Identity::new(rig.secrets()?.identity.as_bytes());
-        let client = reqwest::Client::builder().timeout(ANSWER).build()?;
+        let client = Persistent::client()?;
         let tokens = people.iter().map(|person| {
             identity.token(person.buyer.as_str(), Role::Buyer, Timestamp::now(), TOKEN_SECONDS)
         });
@@ -190,10 +189,11 @@ impl Rooms {
             Arc::new(People { sale, people: Mutex::new(people), violations: Mutex::default() });
         let mut tasks = JoinSet::new();
         for (who, bearer) in tokens.into_iter().enumerate() {
-            let (people, client, url) = (Arc::clone(&people), client.clone(), url.clone());
+            let people = Arc::clone(&people);
+            let api = Persistent::new(client.clone(), url.clone(), bearer);
             let comes_after = Duration::from_millis(self.random.random_range(COME_MS));
             let random = StdRng::seed_from_u64(self.random.random());
-            let joiner = Joiner { who, people, client, url, bearer, comes_after, random };
+            let joiner = Joiner { who, people, api, comes_after, random };
             tasks.spawn(joiner.run());
         }
         self.rooms.push(Room { people, tasks });

@@ -14,6 +14,7 @@ use rand::RngExt as _;
 use serde::Serialize;
 
 use super::faults::{Fault, FaultContext, Lost};
+use super::refunder::Refunder;
 use super::rooms::{Rooms, RoomsReport};
 use super::{Error, Options};
 use loadtest::controller::{Answer, Seen};
@@ -91,6 +92,7 @@ pub(super) struct Rounds {
     context: FaultContext,
     ledger: Ledger,
     rooms: Rooms,
+    refunder: Refunder,
     pay_window_seconds: u32,
     deadline: Duration,
     settle: Duration,
@@ -100,13 +102,13 @@ impl Rounds {
     pub(super) fn new(
         context: FaultContext,
         ledger: Ledger,
-        rooms: Rooms,
+        (rooms, refunder): (Rooms, Refunder),
         options: &Options,
     ) -> Self {
         let Options { setup, buyers: _, deadline, settle } = options;
         let (deadline, settle) = (*deadline, *settle);
         let pay_window_seconds = setup.pay_window_seconds;
-        Self { context, ledger, rooms, pay_window_seconds, deadline, settle }
+        Self { context, ledger, rooms, refunder, pay_window_seconds, deadline, settle }
     }
 
     /// What was refused for the limits of the services so far.
@@ -119,12 +121,17 @@ impl Rounds {
         self.context.rig.engine.defects()
     }
 
+    /// Number of orders that an operator refunded.
+    pub(super) fn refunded(&self) -> usize {
+        self.refunder.made()
+    }
+
     /// What the waiting rooms came to.
     pub(super) fn rooms(&self) -> RoomsReport {
         self.rooms.report()
     }
 
-    /// Opens a waiting room, breaks something, mends it, and compares the stores. The crowd buys when this begins, and
+    /// Opens a waiting room, begins to refund orders, breaks something, mends it, and compares the stores. The crowd buys when this begins, and
     /// rests when it ends.
     pub(super) async fn round(
         &mut self,
@@ -141,6 +148,7 @@ impl Rounds {
             round.violations.push(format!("{before} orders were not made before the fault"));
             return Ok(round);
         }
+        self.refunder.begin(self.ledger.path())?;
         // While it lasts the crowd must buy, or there is nothing that could go wrong.
         let struck = within(self.deadline, fault.inject(&mut self.context)).await;
         let Some(mut struck) = struck.transpose()? else {
@@ -162,6 +170,10 @@ impl Rounds {
                 .violations
                 .push("the crowd did not come to rest: someone got no answer".to_owned());
         }
+        match within(self.deadline, self.refunder.end()).await {
+            Some(violations) => round.violations.extend(violations),
+            None => round.violations.push("a refund was not answered".to_owned()),
+        }
         round.see(&self.context.controller.seen_since(began), struck.at, mended);
         round.acknowledged = self.context.controller.acknowledged() - first;
         round.notes = struck.notes;
@@ -171,6 +183,7 @@ impl Rounds {
         round.violations.extend(self.rooms.violations());
         round.violations.extend(self.defects()?);
         if let Some(facts) = &settled.facts {
+            round.violations.extend(self.refunder.not_once(facts));
             round.overrun_ms = overrun_ms(facts, began_at);
             round.violations.extend(too_late(round.overrun_ms, bound_seconds));
             let made_by = began_at
@@ -193,11 +206,22 @@ impl Rounds {
     }
 
     /// The last look, when everybody has left: what is not as it must be, in the stores as they are and
-    /// of all that expired ever.
+    /// of all that expired ever; and every refund's money is back.
     pub(super) async fn last(&mut self, bound_seconds: u32) -> Result<Vec<String>, Error> {
-        let settled = self.settle(&self.context.rig.sale().clone(), bound_seconds).await?;
-        let mut violations = settled.violations;
+        let began = Instant::now();
+        let mut settled = self.settle(&self.context.rig.sale().clone(), bound_seconds).await?;
+        let not_back = |settled: &Settled| {
+            settled.facts.as_ref().map(|facts| self.refunder.not_back(facts)).unwrap_or_default()
+        };
+        // A provider that did not answer is asked again by and by.
+        while !not_back(&settled).is_empty() && began.elapsed() < self.deadline {
+            tokio::time::sleep(LOOK_AGAIN).await;
+            settled = self.settle(&self.context.rig.sale().clone(), bound_seconds).await?;
+        }
+        let mut violations = not_back(&settled);
+        violations.extend(settled.violations);
         if let Some(facts) = &settled.facts {
+            violations.extend(self.refunder.not_once(facts));
             let overrun_ms = overrun_ms(facts, Timestamp::from_ms(0));
             violations.extend(too_late(overrun_ms, bound_seconds));
         }
