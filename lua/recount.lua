@@ -24,9 +24,11 @@ if found[1] ~= epoch then
 elseif has ~= seen then
   return { 'changed' }
 end
+local seats = {}
 for key = FIRST_TIER_KEY, #KEYS, 2 do
   local arg = FIRST_LINE_ARG + key - FIRST_TIER_KEY
-  if counters_of(KEYS[key + 1], unpack_seats(ARGV[arg])) ~= ARGV[arg + 1] then
+  seats[key] = unpack_seats(ARGV[arg])
+  if counters_of(KEYS[key + 1], seats[key]) ~= ARGV[arg + 1] then
     return { 'changed' }
   end
 end
@@ -35,7 +37,7 @@ end
 for key = FIRST_TIER_KEY, tickets < has and #KEYS or 0, 2 do
   local grid = grid_of(KEYS[key])
   if grid then
-    count_freed(KEYS[key], KEYS[key + 1], grid, unpack_seats(ARGV[FIRST_LINE_ARG + key - FIRST_TIER_KEY]))
+    count_freed(KEYS[key], KEYS[key + 1], grid, seats[key])
   end
 end
 

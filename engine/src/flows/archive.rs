@@ -24,7 +24,7 @@ use crate::domain::order::{Order, OrderState};
 use crate::domain::sale::Sale;
 use crate::domain::time::{Clock, Timestamp};
 use crate::flows::hold::count_holds;
-use crate::flows::load::{Lease, each_owner};
+use crate::flows::load::{Lease, ORDERS_A_REQUEST, each_owner};
 use crate::ports::{
     Catalogue, ChangeReply, DUE_SHARDS, Due, Freshness, Gate, Orders, Ports, Published, Seats,
     StoreError, Stored,
@@ -33,8 +33,6 @@ use crate::ports::{
 /// Seconds that the index is asked ahead: whatever is unfinished is in it by then. The furthest is a
 /// refund that the provider has refused, a day and an hour ahead.
 const AHEAD_SECONDS: i64 = 400 * 86_400;
-/// Orders that are read at a time, to learn of which sale a refund is.
-const ORDERS_AT_ONCE: usize = 100;
 
 /// Result of archiving.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,7 +80,7 @@ impl OpenRefunds {
             }));
         }
         let mut of_sale: BTreeMap<SaleId, usize> = BTreeMap::new();
-        for some in numbers.chunks(ORDERS_AT_ONCE) {
+        for some in numbers.chunks(ORDERS_A_REQUEST) {
             let distinct: BTreeSet<OrderNumber> = some.iter().copied().collect();
             let distinct: Vec<OrderNumber> = distinct.into_iter().collect();
             let found = ports.orders().get_many(&distinct).await?;

@@ -25,7 +25,7 @@ use crate::domain::sale::{Sale, SaleFile, SaleState};
 use crate::domain::time::{Clock, Timestamp};
 use crate::flows::cancel::{self, end};
 use crate::flows::give_back::{self, give_back};
-use crate::flows::load::blocks_of;
+use crate::flows::load::{ORDERS_A_REQUEST, blocks_of};
 use crate::flows::publish;
 use crate::ports::{Catalogue as _, Freshness, Orders as _, Ports, Published, StoreError, Stored};
 
@@ -34,10 +34,6 @@ use crate::ports::{Catalogue as _, Freshness, Orders as _, Ports, Published, Sto
 pub const IN_FLIGHT_SECONDS: i64 = 60;
 /// Orders that are decided at a time: a walk waits for stores far longer than it works.
 const AT_ONCE: usize = 8;
-/// Orders that are read with one request.
-const ORDERS_A_REQUEST: usize = 100;
-/// Most attempts with one order; one that changed meanwhile is read again.
-const ATTEMPTS: usize = 4;
 /// What refunds say of why they were made.
 const REASON: &str = "The sale was cancelled.";
 
@@ -80,8 +76,8 @@ enum Done {
         tickets: u64,
     },
     Ended,
-    /// It had none of its claims any more.
-    Nothing,
+    /// Somebody else has decided it, or changed it: the next walk sees what it still claims.
+    Changed,
     Left(String),
 }
 
@@ -219,7 +215,7 @@ async fn decide_block(
                     progress.tickets += tickets;
                 }
                 Done::Ended => progress.ended += 1,
-                Done::Nothing => {}
+                Done::Changed => {}
                 Done::Left(why) => drop(progress.left.insert(number, why)),
             }
         }
@@ -234,41 +230,31 @@ async fn decide(
     clock: &impl Clock,
     pace: &impl AsyncFn(),
 ) -> Stored<Done> {
-    let mut order = order;
-    for _ in 0..ATTEMPTS {
-        let done = match order.state {
-            OrderState::Pending => ended(ports, &order, clock.time()).await?,
-            OrderState::Paid => {
-                pace().await;
-                refunded(ports, &order, clock.time()).await?
-            }
-            OrderState::Expired
-            | OrderState::Cancelled
-            | OrderState::RefundDue
-            | OrderState::Refunded => Some(Done::Nothing),
-        };
-        if let Some(done) = done {
-            return Ok(done);
+    match order.state {
+        OrderState::Pending => ended(ports, &order, clock.time()).await,
+        OrderState::Paid => {
+            pace().await;
+            refunded(ports, &order, clock.time()).await
         }
-        let missing = || StoreError::Contract(format!("order {} is lost", order.number));
-        order = ports.orders().get(order.number).await?.ok_or_else(missing)?;
+        OrderState::Expired
+        | OrderState::Cancelled
+        | OrderState::RefundDue
+        | OrderState::Refunded => Ok(Done::Changed),
     }
-    Err(StoreError::Unavailable(format!("order {} keeps changing", order.number)))
 }
 
-/// Ends a pending order; `None` if it has changed meanwhile.
-async fn ended(ports: &impl Ports, order: &Order, now: Timestamp) -> Stored<Option<Done>> {
+/// Ends a pending order.
+async fn ended(ports: &impl Ports, order: &Order, now: Timestamp) -> Stored<Done> {
     match end(ports, None, order.number, Cause::OPERATOR, now).await {
-        Ok(_) => Ok(Some(Done::Ended)),
-        Err(cancel::Refusal::Resolved(_)) => Ok(None),
-        Err(cancel::Refusal::NotFound) => Ok(Some(Done::Nothing)),
+        Ok(_) => Ok(Done::Ended),
+        Err(cancel::Refusal::Resolved(_) | cancel::Refusal::NotFound) => Ok(Done::Changed),
         Err(cancel::Refusal::Store(error)) => Err(error),
     }
 }
 
-/// Refunds a paid order whole; `None` if it has changed meanwhile.
-async fn refunded(ports: &impl Ports, order: &Order, now: Timestamp) -> Stored<Option<Done>> {
-    let left = |why: RefundRefusal| Ok(Some(Done::Left(why.to_string())));
+/// Refunds a paid order whole.
+async fn refunded(ports: &impl Ports, order: &Order, now: Timestamp) -> Stored<Done> {
+    let left = |why: RefundRefusal| Ok(Done::Left(why.to_string()));
     let Ok(number) = RefundNumber::try_from(order.refunds.made.saturating_add(1)) else {
         return left(RefundRefusal::TooMany);
     };
@@ -282,12 +268,14 @@ async fn refunded(ports: &impl Ports, order: &Order, now: Timestamp) -> Stored<O
     match give_back(ports, None, order.number, &request, now).await {
         Ok(made) => {
             let tickets = u64::try_from(made.refund.tickets.len()).unwrap_or(u64::MAX);
-            Ok(Some(Done::Refunded { tickets }))
+            Ok(Done::Refunded { tickets })
         }
-        Err(give_back::Refusal::NotFound) => Ok(Some(Done::Nothing)),
-        Err(give_back::Refusal::Refused(
-            RefundRefusal::NotPaid(_) | RefundRefusal::OtherNumber { .. },
-        )) => Ok(None),
+        Err(
+            give_back::Refusal::NotFound
+            | give_back::Refusal::Refused(
+                RefundRefusal::NotPaid(_) | RefundRefusal::OtherNumber { .. },
+            ),
+        ) => Ok(Done::Changed),
         Err(give_back::Refusal::Refused(why)) => left(why),
         Err(give_back::Refusal::Store(error)) => Err(error),
     }

@@ -55,8 +55,9 @@ const MAX_REPEATED_READS: usize = 32;
 /// Blocks of claims that are read at a time, each a page: 20 KB if every seat is owned on one leg,
 /// 250 KB if on 64.
 const BLOCKS_AT_ONCE: usize = 32;
-/// Orders that one request reads, and requests at a time.
-const ORDERS_A_REQUEST: usize = 100;
+/// Orders that one request reads.
+pub(crate) const ORDERS_A_REQUEST: usize = 100;
+/// Such requests at a time.
 const ORDER_REQUESTS_AT_ONCE: usize = 16;
 /// Bytes of a block in a bitmap.
 const BLOCK_BYTES: usize = 16;

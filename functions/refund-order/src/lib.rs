@@ -27,33 +27,13 @@ pub async fn handle_at(app: &App, request: Request, now: Timestamp) -> Response<
 }
 
 async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> {
-    match Route::from_request(request) {
-        Ok(Route::GiveBack(order)) => respond(by_buyer(app, request, order, now)).await,
-        Ok(Route::RefundOrder(order)) => respond(by_operator(app, request, order, now)).await,
-        Ok(
-            Route::ShowOpenApi
-            | Route::ListSales
-            | Route::PublishSale(_)
-            | Route::ShowSale(_)
-            | Route::ShowAvailability(_)
-            | Route::JoinRoom(_)
-            | Route::ShowRoom(_)
-            | Route::ShowRoomLog(_)
-            | Route::ShowRoomLeaves(_)
-            | Route::ShowRoomWindow(_)
-            | Route::BringRound(_)
-            | Route::CommandRoom(_)
-            | Route::Admit(_)
-            | Route::Reserve(_)
-            | Route::ListOrders
-            | Route::ShowOrder(_)
-            | Route::CancelOrder(_)
-            | Route::StartPayment(_)
-            | Route::ListRefunds(_)
-            | Route::PaymentCallback(_)
-            | Route::TakeCallback(_),
-        )
-        | Err(NoRoute) => refuse(NoRoute),
+    let route = Route::from_request(request);
+    if let Ok(Route::GiveBack(order)) = route {
+        respond(by_buyer(app, request, order, now)).await
+    } else if let Ok(Route::RefundOrder(order)) = route {
+        respond(by_operator(app, request, order, now)).await
+    } else {
+        refuse(NoRoute)
     }
 }
 
