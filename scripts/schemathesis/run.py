@@ -101,25 +101,28 @@ def prepare(url: str, tokens: dict[str, str], command: Callable[..., str]) -> di
     sale = f"/sales/{file['sale']}"
     send("PUT", sale, "ONSALE_OPERATOR", file)
 
+    best = example("/sales/{sale}/orders", "post", "standing")
+
     def admission() -> dict:
         return send("POST", f"{sale}/admissions", "ONSALE_BUYER", {"tickets": 1})
 
-    best = example("/sales/{sale}/orders", "post", "standing")
-    admitted = admission()
-    send("POST", f"{sale}/orders", "ONSALE_BUYER", best | {"admission": admitted["token"]})
+    def ordered() -> str:
+        admitted = admission()
+        send("POST", f"{sale}/orders", "ONSALE_BUYER", best | {"admission": admitted["token"]})
+        return admitted["order"]
+
     text = json.dumps(document)
     text = text.replace(example("/sales/{sale}/orders", "post", "best")["admission"], admission()["token"])
     [parameter] = document["paths"]["/orders/{order}"]["parameters"]
-    document = json.loads(text.replace(parameter["example"], admitted["order"]))
+    document = json.loads(text.replace(parameter["example"], ordered()))
 
     # A refund is asked for of an order that is paid: of each path another, so that each is granted one.
     for path in ("/orders/{order}/refunds", "/operator/orders/{order}/refunds"):
-        admitted = admission()
-        send("POST", f"{sale}/orders", "ONSALE_BUYER", best | {"admission": admitted["token"]})
-        command("pay", "--order", admitted["order"])
+        order = ordered()
+        command("pay", "--order", order)
         item = document["paths"][path]
         [parameter] = item["parameters"]
-        parameter["example"] = admitted["order"]
+        parameter["example"] = order
         body = item["post"]["requestBody"]["content"]["application/json"]
         body["examples"] = {"whole": {"value": {"number": 1, "tickets": "all"}}}
     return document

@@ -2,7 +2,6 @@
 //! directory: money comes and goes back, and the log tells.
 
 use std::path::Path;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use local::up::{Engine, Options};
@@ -10,26 +9,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::backends;
-use crate::program::onsale;
-
-/// The output of a command, and its exit code.
-fn run(dir: &Path, arguments: &[&str]) -> (String, i32) {
-    let done = Command::new(onsale())
-        .arg("--data-dir")
-        .arg(dir)
-        .args(arguments)
-        .env("ONSALE_LOG", "error")
-        .output()
-        .unwrap();
-    (String::from_utf8(done.stdout).unwrap(), done.status.code().unwrap())
-}
-
-/// The lines of a command's JSON, and its exit code.
-fn read(dir: &Path, arguments: &[&str]) -> (Vec<Value>, i32) {
-    let (said, code) = run(dir, &[arguments, &["--json"]].concat());
-    let values = serde_json::Deserializer::from_str(&said).into_iter::<Value>();
-    (values.map(Result::unwrap).collect(), code)
-}
+use crate::program::{read_lines, run};
 
 async fn send(engine: &Engine, method: Method, path: &str, token: &str, body: &Value) -> Value {
     let url = format!("{}{path}", engine.url());
@@ -53,7 +33,7 @@ async fn order(engine: &Engine, user: &str, tickets: u16) -> String {
 
 /// The kinds of what the log tells of an order, in its order.
 fn told(dir: &Path, order: &str) -> Vec<String> {
-    let (facts, code) = read(dir, &["events", "tail", "--all", "--once"]);
+    let (facts, code) = read_lines(dir, &["events", "tail", "--all", "--once"]);
     assert_eq!(code, 0);
     let of_order = facts.iter().filter(|fact| fact["order"] == order);
     of_order.map(|fact| fact["kind"].as_str().unwrap().to_owned()).collect()
@@ -78,20 +58,20 @@ async fn tickets_are_refunded_and_a_sale_is_cancelled_by_commands_and_the_log_te
     assert_eq!(run(dir, &["pay", "--order", &paid]).1, 0);
 
     let refund = ["orders", "refund", &paid, "--ticket", "floor:floor-1"];
-    let (refunds, code) = read(dir, &refund);
+    let (refunds, code) = read_lines(dir, &refund);
     assert_eq!((&refunds[0]["amount_minor"], &refunds[0]["number"]), (&json!(2500), &json!(1)));
     assert_eq!(code, 0);
     // The same again is the same; without its number it is another one, of a ticket that is gone.
-    assert_eq!(read(dir, &[&refund[..], &["--number", "1"]].concat()).1, 0);
-    let (refused, code) = read(dir, &refund);
+    assert_eq!(read_lines(dir, &[&refund[..], &["--number", "1"]].concat()).1, 0);
+    let (refused, code) = read_lines(dir, &refund);
     assert_eq!(code, 1, "{refused:?}");
     assert_eq!(refused[0]["refused"], "ticket floor-1 of tier floor is refunded already");
-    let (refused, code) = read(dir, &["orders", "refund", &pending, "--all"]);
+    let (refused, code) = read_lines(dir, &["orders", "refund", &pending, "--all"]);
     assert_eq!((refused[0]["refused"].as_str(), code), (Some("the order is pending"), 1));
 
     assert_eq!(run(dir, &["sale", "cancel", "hall"]).1, 2, "it is not confirmed");
     assert_eq!(run(dir, &["sale", "cancel", "nowhere", "--yes"]).1, 1);
-    let (cancelled, code) = read(dir, &["sale", "cancel", "hall", "--yes"]);
+    let (cancelled, code) = read_lines(dir, &["sale", "cancel", "hall", "--yes"]);
     let said = &cancelled[0];
     let counts = ["refunded", "tickets", "ended"].map(|name| said[name].as_u64().unwrap());
     assert_eq!((counts, code, &said["left"]), ([1, 1, 1], 0, &json!([])), "{said}");
@@ -114,7 +94,7 @@ async fn tickets_are_refunded_and_a_sale_is_cancelled_by_commands_and_the_log_te
     let shown = send(&engine, Method::GET, &format!("/orders/{pending}"), &bob, &json!({})).await;
     assert_eq!(shown["state"], "cancelled");
     let (moved, code) =
-        read(dir, &["events", "seat", "--sale", "hall", "--tier", "floor", "floor-1"]);
+        read_lines(dir, &["events", "seat", "--sale", "hall", "--tier", "floor", "floor-1"]);
     let kinds: Vec<&str> = moved.iter().map(|fact| fact["kind"].as_str().unwrap()).collect();
     assert_eq!((&kinds[..3], code), (&["made", "paid", "refund_made"][..], 0), "{moved:?}");
     engine.stop().await.unwrap();

@@ -2,11 +2,46 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::SystemTime;
+
+use serde_json::Value;
 
 /// Where cargo has put `onsale`.
 pub fn onsale() -> PathBuf {
     program("onsale")
+}
+
+/// Runs `onsale` with a data directory: its standard output, its standard error, and its exit code.
+pub fn output(dir: &Path, arguments: &[&str]) -> (String, String, i32) {
+    let mut command = Command::new(onsale());
+    let command = command.arg("--data-dir").arg(dir).args(arguments).env("ONSALE_LOG", "error");
+    let done = command.output().unwrap();
+    let errors = String::from_utf8_lossy(&done.stderr).into_owned();
+    (String::from_utf8(done.stdout).unwrap(), errors, done.status.code().unwrap())
+}
+
+/// What a command prints, with what it says of errors after it, and its exit code.
+pub fn run(dir: &Path, arguments: &[&str]) -> (String, i32) {
+    let (printed, errors, code) = output(dir, arguments);
+    (printed + &errors, code)
+}
+
+/// The lines that a command prints as JSON, and its exit code.
+pub fn read_lines(dir: &Path, arguments: &[&str]) -> (Vec<Value>, i32) {
+    let (printed, errors, code) = output(dir, &[arguments, &["--json"]].concat());
+    let values = serde_json::Deserializer::from_str(&printed).into_iter::<Value>();
+    let read = |value: Result<Value, serde_json::Error>| {
+        value.unwrap_or_else(|error| panic!("{error}: {printed}{errors}"))
+    };
+    (values.map(read).collect(), code)
+}
+
+/// What a command prints as JSON, which is one value, and its exit code.
+pub fn read(dir: &Path, arguments: &[&str]) -> (Value, i32) {
+    let (mut values, code) = read_lines(dir, arguments);
+    assert_eq!(values.len(), 1, "{arguments:?}: {values:?}");
+    (values.remove(0), code)
 }
 
 /// Where cargo has put a program of the workspace: beside the tests.

@@ -225,6 +225,70 @@ stripe.max_network_retries = 0
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
+/// Stripe's package starts what our adapter starts, with the same fields, and reads what becomes of it; and our
+/// adapter closes what the package started.
+#[tokio::test(flavor = "multi_thread")]
+async fn stripes_own_package_starts_reads_and_expires_sessions_at_the_fake() {
+    const SCRIPT: &str = "
+import time
+order = asked['with']['order']
+def start(number, **other):
+    fields = dict(
+        mode='payment', payment_method_types=['card'], client_reference_id='%s-%d' % (order, number),
+        line_items=[{'quantity': 1, 'price_data': {
+            'currency': 'eur', 'unit_amount': 500, 'product_data': {'name': 'Order'}}}],
+        expires_at=int(time.time()) + 31 * 60, metadata={'order': order, 'attempt': str(number)},
+        payment_intent_data={'metadata': {'order': order, 'attempt': str(number)}},
+        success_url='https://shop.example/back', cancel_url='https://shop.example/back')
+    return stripe.checkout.Session.create(**(fields | other))
+def raised(call):
+    try:
+        call()
+    except stripe.StripeError as error:
+        return [type(error).__name__, error.http_status, error.code]
+def seen(session):
+    return [session.status, session.payment_status, session.amount_total, session.currency, session.metadata['order']]
+first = start(1, idempotency_key='k')
+again = start(1, idempotency_key='k', expires_at=first.expires_at)
+second = start(2)
+expired = stripe.checkout.Session.expire(second.id)
+print(json.dumps({
+    'first': first.id, 'again': again.id, 'url': first.url, 'seen': seen(first),
+    'expired': [expired.id == second.id, expired.status, expired.url],
+    'twice': raised(lambda: stripe.checkout.Session.expire(second.id)),
+    'read': seen(stripe.checkout.Session.retrieve(second.id)),
+    'short': raised(lambda: start(3, expires_at=int(time.time()) + 60)),
+    'other': raised(lambda: start(4, idempotency_key='k')),
+    'missing': raised(lambda: stripe.checkout.Session.retrieve('cs_x')),
+    'foreign': raised(lambda: stripe.checkout.Session.retrieve(first.id, api_key='sk_x')),
+}))";
+    let provider = PaymentProvider::start(None).unwrap();
+    let number = number();
+    let arguments = json!({ "order": number });
+    let said = tokio::task::block_in_place(|| stripe(&provider, SCRIPT, &arguments));
+    let first = said["first"].as_str().unwrap();
+    assert_eq!(said["again"], first, "one session for each key");
+    assert_eq!(said["url"], format!("{}/pay/{first}", provider.url()));
+    assert_eq!(said["seen"], json!(["open", "unpaid", 500, "eur", number]));
+    assert_eq!(said["expired"], json!([true, "expired", null]));
+    assert_eq!(said["twice"], json!(["InvalidRequestError", 400, null]));
+    assert_eq!(said["read"], json!(["expired", "unpaid", 500, "eur", number]));
+    assert_eq!(said["short"], json!(["InvalidRequestError", 400, null]));
+    assert_eq!(said["other"], json!(["IdempotencyError", 400, null]));
+    assert_eq!(said["missing"], json!(["InvalidRequestError", 404, "resource_missing"]));
+    assert_eq!(said["foreign"], json!(["AuthenticationError", 401, null]));
+
+    // It is paid at the page: the package reads that, and the adapter finds the capture.
+    let paid = provider.pay(first, Timestamp::now()).unwrap().unwrap();
+    const PAID: &str = "
+session = stripe.checkout.Session.retrieve(asked['with']['session'])
+print(json.dumps([session.status, session.payment_status, session.url]))";
+    let arguments = json!({ "session": first });
+    let said = tokio::task::block_in_place(|| stripe(&provider, PAID, &arguments));
+    assert_eq!(said, json!(["complete", "paid", null]));
+    assert_eq!(adapter(&provider).captures(&order(number)).await, Ok(Some(vec![paid])));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn stripes_own_package_pays_finds_and_refunds_at_the_fake() {
     const SCRIPT: &str = "

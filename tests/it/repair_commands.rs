@@ -13,29 +13,10 @@ use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
 use crate::backends;
-use crate::program::onsale;
+use crate::program::{onsale, read, run};
 
 /// Time that anything may take before the test fails.
 const DEADLINE: Duration = Duration::from_secs(180);
-
-/// The output of a command, and its exit code.
-fn run(dir: &Path, arguments: &[&str]) -> (String, i32) {
-    let done = Command::new(onsale())
-        .arg("--data-dir")
-        .arg(dir)
-        .args(arguments)
-        .env("ONSALE_LOG", "error")
-        .output()
-        .unwrap();
-    let said = String::from_utf8(done.stdout).unwrap() + &String::from_utf8_lossy(&done.stderr);
-    (said, done.status.code().unwrap())
-}
-
-/// The same as JSON.
-fn read(dir: &Path, arguments: &[&str]) -> (Value, i32) {
-    let (said, code) = run(dir, &[arguments, &["--json"]].concat());
-    (serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}")), code)
-}
 
 /// What a command printed for the engine that the environment describes, and its exit code. Its data
 /// directory is empty: the variables are those that `onsale environment` prints of the engine on `dir`.

@@ -2,34 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
-use std::process::Command;
 
 use bench::selling::{hall, publish};
 use engine::domain::sale::{RoomGroup, RoomSettings};
 use local::up::{Engine, Options};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::backends;
-use crate::program::onsale;
-
-/// The output of a command, and its exit code.
-fn run(dir: &Path, arguments: &[&str]) -> (String, i32) {
-    let done = Command::new(onsale())
-        .arg("--data-dir")
-        .arg(dir)
-        .args(arguments)
-        .env("ONSALE_LOG", "error")
-        .output()
-        .unwrap();
-    (String::from_utf8(done.stdout).unwrap(), done.status.code().unwrap())
-}
-
-/// The same as JSON.
-fn read(dir: &Path, arguments: &[&str]) -> (Value, i32) {
-    let (said, code) = run(dir, &[arguments, &["--json"]].concat());
-    (serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}")), code)
-}
+use crate::program::{output, read, run};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn codes_are_made_brought_and_counted_and_a_room_is_exported() {
@@ -46,7 +26,8 @@ async fn codes_are_made_brought_and_counted_and_a_room_is_exported() {
     publish(&engine, &file).await.unwrap();
     publish(&engine, &hall("plain", 100, 1).unwrap()).await.unwrap();
 
-    let (printed, code) = run(dir, &["sale", "codes", "add", "hall", "fans", "--count", "20"]);
+    let (printed, _, code) =
+        output(dir, &["sale", "codes", "add", "hall", "fans", "--count", "20"]);
     let made: BTreeSet<&str> = printed.lines().collect();
     assert_eq!((code, made.len()), (0, 20), "{printed}");
     assert!(made.iter().all(|code| code.len() == 19), "{printed}");

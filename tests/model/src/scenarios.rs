@@ -38,6 +38,11 @@ fn paid() -> Buyer {
     first().pays(&[PRICE_MINOR])
 }
 
+/// A buyer whose order of two tickets is paid at the start.
+fn paid_for_two() -> Buyer {
+    Buyer::new("1", 1, WHOLE, best(2)).pays(&[TWO_TICKETS_MINOR])
+}
+
 /// No queue delivers.
 const NONE: Delivers = Delivers {
     expiry: false,
@@ -378,8 +383,7 @@ pub fn refund_against_another_buyer() -> Scenario {
 /// The same ticket of an order is refunded twice, with one number after the other.
 #[must_use]
 pub fn one_ticket_twice() -> Scenario {
-    let buyer = Buyer::new("1", 1, WHOLE, best(2)).pays(&[TWO_TICKETS_MINOR]);
-    let buyer = buyer.refunded(&[(1, Some(0)), (2, Some(0)), (2, None)]);
+    let buyer = paid_for_two().refunded(&[(1, Some(0)), (2, Some(0)), (2, None)]);
     Scenario::new("one ticket twice", 2, vec![buyer]).with_paid(0)
 }
 
@@ -410,8 +414,7 @@ pub fn refund_against_forgetting() -> Scenario {
 /// the money back may come twice.
 #[must_use]
 pub fn refunds_at_once() -> Scenario {
-    let buyer = Buyer::new("1", 1, WHOLE, best(2)).pays(&[TWO_TICKETS_MINOR]);
-    let buyer = buyer.refunded(&[(1, Some(0)), (1, Some(1))]);
+    let buyer = paid_for_two().refunded(&[(1, Some(0)), (1, Some(1))]);
     Scenario::new("refunds at once", 2, vec![buyer])
         .with_paid(0)
         .delivering(REFUND)
