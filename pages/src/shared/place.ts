@@ -1,0 +1,35 @@
+/**
+ * The place in a sale's waiting room, as joining answered it. It is kept in the browser, because it is no bearer
+ * token: without signing in as the same buyer nobody can use it.
+ */
+import { browserStore, getJson, setJson } from "./storage.ts";
+
+/** A kept place. */
+export interface KeptPlace {
+  readonly sale: string;
+  /** The place token. */
+  readonly token: string;
+  readonly group: string;
+  readonly index: number;
+  readonly window: "first" | "later";
+  /** With it the leaf of the draw can be checked. */
+  readonly nonce: string;
+  /** The place, once it is drawn. */
+  readonly place: number | null;
+  /** When it was joined, by the server's clock. */
+  readonly joinedAtMs: number;
+}
+
+const keyOf = (sale: string) => `onsale.place.${sale}`;
+
+/** The place that is kept for a sale; null if there is none. */
+export function keptPlace(sale: string): KeptPlace | null {
+  const kept = getJson<KeptPlace>(browserStore, keyOf(sale));
+  return kept !== null && kept.sale === sale && typeof kept.token === "string" && Number.isInteger(kept.index) ? kept : null;
+}
+
+/** Keeps a place. */
+export const keepPlace = (place: KeptPlace): void => setJson(browserStore, keyOf(place.sale), place);
+
+/** Forgets the place of a sale. */
+export const forgetPlace = (sale: string): void => browserStore.remove(keyOf(sale));

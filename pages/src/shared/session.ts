@@ -1,0 +1,45 @@
+/** Who is signed in, in this tab. The token is kept in the tab's storage and nowhere else. */
+import { clock } from "./clock.ts";
+import { getJson, setJson, tabStore } from "./storage.ts";
+
+/** Buyers and operators have issuers, tokens and sessions of their own. */
+export type Role = "buyers" | "operators";
+
+/** A session. */
+export interface Session {
+  /** The access token, sent as a bearer token. */
+  readonly token: string;
+  /** When it runs out, by the server's clock. */
+  readonly expiresAtMs: number;
+  /** What to call the person, if the issuer said so. */
+  readonly name: string | null;
+  /** What the token allows, as the issuer said. */
+  readonly scope: string;
+}
+
+const keyOf = (role: Role) => `onsale.session.${role}`;
+const listeners = new Set<() => void>();
+
+/** The session of a role; null if nobody is signed in, or it has run out. */
+export function session(role: Role): Session | null {
+  const kept = getJson<Session>(tabStore, keyOf(role));
+  return kept !== null && typeof kept.token === "string" && kept.expiresAtMs > clock.nowMs() ? kept : null;
+}
+
+/** Keeps a session. */
+export function keepSession(role: Role, kept: Session): void {
+  setJson(tabStore, keyOf(role), kept);
+  listeners.forEach((listener) => listener());
+}
+
+/** Ends a session: signing out, or a token that the API refuses. */
+export function endSession(role: Role): void {
+  tabStore.remove(keyOf(role));
+  listeners.forEach((listener) => listener());
+}
+
+/** Calls a function whenever somebody signs in or out; answers how to stop. */
+export function onSession(listener: () => void): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
