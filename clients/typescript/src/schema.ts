@@ -592,7 +592,7 @@ export interface components {
              * @description Adjacency: `preferred` also takes scattered seats.
              * @default preferred
              */
-            together: components["schemas"]["Together"];
+            together?: components["schemas"]["Together"];
         };
         /** @description What became of a round that was brought. */
         BroughtReply: {
@@ -729,13 +729,13 @@ export interface components {
              * @description Time that a proof of work takes on a slow phone while few buyers ask, in milliseconds.
              * @default 500
              */
-            easiest_ms: number;
+            easiest_ms?: number;
             /**
              * Format: uint32
              * @description The same while as many ask a second as the gate admits at most.
              * @default 3000
              */
-            hardest_ms: number;
+            hardest_ms?: number;
             /** @description The kind of challenge. */
             kind: components["schemas"]["ChallengeKind"];
             /** @description The questions of the kind `question`, of which each buyer gets one at random. */
@@ -787,18 +787,18 @@ export interface components {
              * @description What everybody who waits reads, without control characters; without it nothing.
              * @default null
              */
-            notice: string | null;
+            notice?: string | null;
             /**
              * Format: uint32
              * @description Most places that are served a second; without it the operator sets no bound.
              * @default null
              */
-            rate: number | null;
+            rate?: number | null;
             /**
              * @description Whether the sale is said to be sold out, whatever is left.
              * @default null
              */
-            sold_out: boolean | null;
+            sold_out?: boolean | null;
         };
         /**
          * @description What a command does.
@@ -875,31 +875,31 @@ export interface components {
              *     (n + 2) / 3 seat-legs. A train opens with this percentage of its seats times its stops.
              * @default 75
              */
-            budget_percent: number;
+            budget_percent?: number;
             /**
              * Format: uint32
              * @description Most admissions a second, over all shards.
              * @default 2000
              */
-            rate_per_second: number;
+            rate_per_second?: number;
             /**
              * Format: uint16
              * @description Over how many Redis slots the flood is spread.
              * @default 4
              */
-            shards: number;
+            shards?: number;
             /**
              * Format: uint32
              * @description How long an admission is good for, in seconds.
              * @default 300
              */
-            token_seconds: number;
+            token_seconds?: number;
             /**
              * Format: uint32
              * @description How long a buyer waits between two admissions, in milliseconds.
              * @default 5000
              */
-            user_lock_ms: number;
+            user_lock_ms?: number;
         };
         /** @description What a document says of a group. */
         GroupDocument: {
@@ -1052,43 +1052,43 @@ export interface components {
              * @description Requests from one address in a minute over which challenges become harder.
              * @default 600
              */
-            address_harder_over: number;
+            address_harder_over?: number;
             /**
              * Format: uint32
              * @description Most requests from one address in a minute.
              * @default 300000
              */
-            address_per_minute: number;
+            address_per_minute?: number;
             /**
              * Format: uint32
              * @description Most requests of a buyer in the sale.
              * @default 20000
              */
-            asks_per_buyer: number;
+            asks_per_buyer?: number;
             /**
              * Format: uint32
              * @description Most requests of a buyer in a minute.
              * @default 120
              */
-            buyer_per_minute: number;
+            buyer_per_minute?: number;
             /**
              * Format: uint32
              * @description Requests with one device hint in a minute over which challenges become harder.
              * @default 600
              */
-            device_harder_over: number;
+            device_harder_over?: number;
             /**
              * Format: uint32
              * @description Most requests with one device hint in a minute.
              * @default 300000
              */
-            device_per_minute: number;
+            device_per_minute?: number;
             /**
              * Format: uint32
              * @description Orders of a buyer that end unpaid in the sale, after which the buyer is admitted no more.
              * @default 20
              */
-            given_up_per_buyer: number;
+            given_up_per_buyer?: number;
         };
         /** @description One line. Exactly one of `seats`, `best` and `pattern` is given. */
         Line: {
@@ -1096,28 +1096,28 @@ export interface components {
              * @description Attendees who will use the tickets: none, or one for each ticket.
              * @default []
              */
-            attendees: components["schemas"]["AttendeeId"][];
+            attendees?: components["schemas"]["AttendeeId"][];
             /** @description Best available seats. */
             best?: components["schemas"]["Best"] | null;
             /**
              * @description Stop where the journey begins: required on a train, absent elsewhere.
              * @default null
              */
-            from: components["schemas"]["StopId"] | null;
+            from?: components["schemas"]["StopId"] | null;
             /** @description A first seat and its neighbours, anywhere in the tier. */
             pattern?: components["schemas"]["Place"][] | null;
             /**
              * @description Seats chosen by name.
              * @default null
              */
-            seats: components["schemas"]["SeatName"][] | null;
+            seats?: components["schemas"]["SeatName"][] | null;
             /** @description Tier id, unique in the sale. */
             tier: components["schemas"]["TierId"];
             /**
              * @description Stop where the journey ends: required on a train, absent elsewhere.
              * @default null
              */
-            to: components["schemas"]["StopId"] | null;
+            to?: components["schemas"]["StopId"] | null;
         } & ({
             seats: unknown[];
         } | {
@@ -1334,12 +1334,12 @@ export interface components {
              * @description What goes back, in minor units, if that is not what the tickets cost.
              * @default null
              */
-            amount_minor: number | null;
+            amount_minor?: number | null;
             /**
              * @description The currency of the amount; needed with one.
              * @default null
              */
-            currency: components["schemas"]["Currency"] | null;
+            currency?: components["schemas"]["Currency"] | null;
             /**
              * Format: uint8
              * @description The number that the refund shall have: one more than the order has refunds. The same request again
@@ -1350,7 +1350,7 @@ export interface components {
              * @description Why: kept with the refund on one line, for operators alone.
              * @default null
              */
-            reason: string | null;
+            reason?: string | null;
             /**
              * @description The tickets that are taken back: `"all"` that live, with all the money that is left unless an amount
              *     is named; or these; or none, with an amount.
@@ -1596,7 +1596,7 @@ export interface components {
              *     seller's own, or a code to scan.
              * @default page
              */
-            method: components["schemas"]["PaymentMethod"];
+            method?: components["schemas"]["PaymentMethod"];
             /** @description The payment provider. */
             provider: components["schemas"]["ProviderId"];
             /**
@@ -1604,7 +1604,7 @@ export interface components {
              *     lists. The page there asks for the order, and believes nothing else. Needed for a page.
              * @default null
              */
-            return_url: string | null;
+            return_url?: string | null;
         };
         /** @description What every event has. A provider adds fields as it likes. */
         PaymentEvent: {
@@ -1729,7 +1729,7 @@ export interface components {
              * @description 0 for the first place; 0 or 1, the next row, for the others.
              * @default 0
              */
-            row: number;
+            row?: number;
         };
         /** @description Body of a request to join. */
         PlaceBody: {
@@ -1741,12 +1741,12 @@ export interface components {
              * @description The group; `all` unless the room names others. Who is a member already stays in its own.
              * @default all
              */
-            group: components["schemas"]["GroupId"];
+            group?: components["schemas"]["GroupId"];
             /**
              * @description Whether the buyer asks for a visit three times as long. Nobody is asked why.
              * @default false
              */
-            more_time: boolean;
+            more_time?: boolean;
         };
         /** @description A place that is claimed. */
         PlaceClaim: {
@@ -1754,7 +1754,7 @@ export interface components {
              * @description The group; `all` unless the room names others.
              * @default all
              */
-            group: components["schemas"]["GroupId"];
+            group?: components["schemas"]["GroupId"];
             /**
              * Format: uint32
              * @description The place, as the client computes it from its index.
@@ -2011,7 +2011,7 @@ export interface components {
              * @description The admission token, unless the header `Admission` carries it.
              * @default null
              */
-            admission: string | null;
+            admission?: string | null;
             /** @description Requested lines: at most one a tier, and at most ten seats in all. */
             lines: components["schemas"]["Line"][];
         };
@@ -2071,7 +2071,7 @@ export interface components {
              * @description Its share of the serving, in proportion to the shares of the others.
              * @default 1
              */
-            share: number;
+            share?: number;
         };
         /**
          * The waiting room is paused
@@ -2104,7 +2104,7 @@ export interface components {
              * @description How long before `opens_at` the first draw closes, in seconds.
              * @default 120
              */
-            draw_lead_seconds: number;
+            draw_lead_seconds?: number;
             /**
              * @description Who waits apart from whom.
              * @default [
@@ -2114,7 +2114,7 @@ export interface components {
              *       }
              *     ]
              */
-            groups: components["schemas"]["RoomGroup"][];
+            groups?: components["schemas"]["RoomGroup"][];
             /** @description When joining begins; absent: with the publication. */
             joins_open_at?: components["schemas"]["Timestamp"] | null;
             /**
@@ -2122,19 +2122,19 @@ export interface components {
              * @description Most admissions of one visit.
              * @default 10
              */
-            max_attempts: number;
+            max_attempts?: number;
             /**
              * Format: uint32
              * @description Places that may be served a second; the engine serves fewer where it cannot keep up.
              * @default 200
              */
-            max_per_second: number;
+            max_per_second?: number;
             /**
              * Format: uint32
              * @description Requests a second that the sale's slot of Redis can take.
              * @default 10000
              */
-            max_requests_per_second: number;
+            max_requests_per_second?: number;
             /**
              * Format: uint32
              * @description Payments a second that the payment provider lets start; absent if it has no such limit.
@@ -2144,25 +2144,25 @@ export interface components {
              * @description Whether nobody may join after the first draw has closed.
              * @default false
              */
-            registered_only: boolean;
+            registered_only?: boolean;
             /**
              * Format: uint32
              * @description How long after it was due a place that nobody used is kept, in seconds: a multiple of 10.
              * @default 180
              */
-            show_up_seconds: number;
+            show_up_seconds?: number;
             /**
              * Format: uint32
              * @description How long after it was due a place that was used admits, in seconds.
              * @default 600
              */
-            visit_seconds: number;
+            visit_seconds?: number;
             /**
              * Format: uint32
              * @description How long joins are gathered after the first draw before they are drawn together, in seconds.
              * @default 60
              */
-            window_seconds: number;
+            window_seconds?: number;
         };
         /** @description What a room does now. */
         RoomState: "joining" | "drawing" | "drawn" | "serving" | "paused" | "recovering" | "stalled" | "sold_out" | "closed";
@@ -2273,7 +2273,7 @@ export interface components {
              * @description Whether each ticket must name the person who will use it.
              * @default optional
              */
-            attendees: components["schemas"]["AttendeeRule"];
+            attendees?: components["schemas"]["AttendeeRule"];
             /** @description What a buyer must answer first; absent if nothing. */
             challenges?: components["schemas"]["ChallengeSettings"] | null;
             /** @description When selling ends. */
@@ -2290,7 +2290,7 @@ export interface components {
              *       "user_lock_ms": 5000
              *     }
              */
-            gate: components["schemas"]["GateSettings"];
+            gate?: components["schemas"]["GateSettings"];
             /**
              * Format: uint16
              * @description Most tickets of one buyer in this sale.
@@ -2321,7 +2321,7 @@ export interface components {
              * @description `open`, or `paused` to refuse every new reservation.
              * @default open
              */
-            state: components["schemas"]["SaleState"];
+            state?: components["schemas"]["SaleState"];
             /** @description A train's stops in order; absent for a concert. *n* stops make *n - 1* legs. */
             stops?: components["schemas"]["Stop"][];
             /** @description What is sold. */

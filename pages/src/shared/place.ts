@@ -18,6 +18,10 @@ export interface KeptPlace {
   readonly place: number | null;
   /** When it was joined, by the server's clock. */
   readonly joinedAtMs: number;
+  /** Title of the sale, so that the waiting room need not load it. */
+  readonly title?: string;
+  /** Names of its tiers, in its order. */
+  readonly tiers?: readonly string[];
 }
 
 const keyOf = (sale: string) => `onsale.place.${sale}`;
