@@ -30,7 +30,9 @@ function waitMs({ document, standing, nowMs }: Asked): number {
     case "drawn": return until(document.opens_at);
     case "drawing": return 0;
     case "due": return 0;
-    case "waiting": return standing.wait?.fromMs ?? UNKNOWN_WAIT_MS * 10;
+    case "waiting":
+      // In the first seconds after the opening nobody knows yet how fast places are served.
+      return standing.wait?.fromMs ?? (document.groups.some(({ advance }) => advance !== undefined) ? UNKNOWN_WAIT_MS * 10 : UNKNOWN_WAIT_MS);
     case "passed": case "later": case undefined: return UNKNOWN_WAIT_MS;
   }
 }

@@ -36,7 +36,7 @@ export function waitText({ fromMs, toMs }: Range): string {
 /** The page. */
 export class View {
   readonly #title = h("h1");
-  readonly #headline = h("h2", { role: "status" });
+  readonly #headline = h("h2");
   readonly #notice = h("p", { class: "box", role: "status", hidden: "" });
   readonly #state = h("p", { class: "box warn", role: "status", hidden: "" });
   readonly #trouble = h("p", { class: "box warn", role: "status", hidden: "" });
@@ -55,7 +55,7 @@ export class View {
       href: href(location.pathname, other), lang: tag, hreflang: tag, "aria-current": other === language ? "true" : null,
     }, name)));
     const header = h("header", {}, h("a", { href: this.#path("") }, t("back")), h("ul", { "aria-label": t("language") }, ...languages));
-    const main = h("main", { id: "main", tabindex: "-1" }, this.#title, this.#headline, this.#notice, this.#state, this.#trouble,
+    const main = h("main", { id: "main", tabindex: "-1" }, this.#title, h("div", { role: "status" }, this.#headline), this.#notice, this.#state, this.#trouble,
       this.#body, this.#actions, this.#tiers, this.#check.element, this.#fresh, this.#told);
     document.getElementById("app")?.replaceChildren(h("a", { class: "skip", href: "#main" }, t("skip")), header, main);
   }
