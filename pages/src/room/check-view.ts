@@ -1,7 +1,7 @@
 /** "Check my place": asked for by a button, told in sentences. */
-import { session } from "../shared/session.ts";
+import { session, subjectOf } from "../shared/session.ts";
 import { fill, h, say } from "./dom.ts";
-import { check, subjectOf, type Proof } from "./proof.ts";
+import { check, type Proof } from "./proof.ts";
 import type { Room } from "./room.ts";
 import { number, t } from "./text.ts";
 import { href } from "../shared/language.ts";

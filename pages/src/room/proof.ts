@@ -49,15 +49,3 @@ export async function check(get: Get, kept: KeptPlace, buyer: string | null, see
   const own = buyer === null ? null : await leafOf(kept.sale, kept.group, kept.index, buyer, kept.nonce);
   return { window, place, leaf, isOwn: own === null ? null : own === leaf, root, isSeen: seenRoot === null ? null : seenRoot === root };
 }
-
-/** The `sub` of a bearer token; null if it has none that can be read. */
-export function subjectOf(token: string): string | null {
-  try {
-    const [, payload = ""] = token.split(".");
-    const bytes = Uint8Array.from(atob(payload.replace(/-/g, "+").replace(/_/g, "/")), (c) => c.charCodeAt(0));
-    const { sub } = JSON.parse(new TextDecoder().decode(bytes)) as { sub?: unknown };
-    return typeof sub === "string" ? sub : null;
-  } catch {
-    return null;
-  }
-}

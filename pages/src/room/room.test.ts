@@ -3,8 +3,9 @@ import { createHash } from "node:crypto";
 import { test } from "node:test";
 
 import type { KeptPlace } from "../shared/place.ts";
+import { subjectOf } from "../shared/session.ts";
 import { isLeftOut, pauseMs, type Asked } from "./poll.ts";
-import { check, placeIn, subjectOf } from "./proof.ts";
+import { check, placeIn } from "./proof.ts";
 import { shuffled } from "./shuffle.ts";
 import { admits, standing, type RoomDocument, type RoomGroup } from "./standing.ts";
 import { leafOf, rootByPath, rootOf } from "./tree.ts";

@@ -50,7 +50,7 @@ export function backoffMs(failures: number, retryAfterSeconds: number | null, ra
 }
 
 /**
- * Loads something, and again every `everyMs` while the page is visible (null: once), later after failures.
+ * Loads something, and again every `everyMs`, jittered, while the page is visible (null: once), later after failures.
  * `dependencies` are what `load` depends on.
  */
 export function useLoaded<T>(load: () => Promise<T>, everyMs: number | null, dependencies: readonly unknown[]): Loaded<T> {
@@ -70,7 +70,7 @@ export function useLoaded<T>(load: () => Promise<T>, everyMs: number | null, dep
         failures = 0;
         if (!isOver) {
           setState({ data, failure: null });
-          if (everyMs !== null) again(everyMs);
+          if (everyMs !== null) again(everyMs * (0.85 + Math.random() * 0.3));
         }
       } catch (thrown) {
         const failure = problem(thrown);

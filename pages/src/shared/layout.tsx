@@ -104,7 +104,7 @@ export function SignInButton({ role, quiet = false, label = t("sign-in"), return
 
 /** What went wrong, in words; with a button to try again where that may help. */
 export function Problem({ problem, retry, text }: {
-  readonly problem: OnsaleProblem; readonly retry?: () => void; readonly text?: string;
+  readonly problem: OnsaleProblem; readonly retry?: () => void; readonly text?: string | undefined;
 }) {
   return (
     <div class="problem" role="alert">

@@ -18,6 +18,8 @@ export interface KeptPlace {
   readonly place: number | null;
   /** When it was joined, by the server's clock. */
   readonly joinedAtMs: number;
+  /** Whose it is, as the token says: another account that signs in here has another place. */
+  readonly buyer?: string | null;
   /** Title of the sale, so that the waiting room need not load it. */
   readonly title?: string;
   /** Names of its tiers, in its order. */

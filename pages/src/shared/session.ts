@@ -43,3 +43,15 @@ export function onSession(listener: () => void): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
 }
+
+/** The `sub` of a bearer token; null if it has none that can be read. */
+export function subjectOf(token: string): string | null {
+  try {
+    const [, payload = ""] = token.split(".");
+    const bytes = Uint8Array.from(atob(payload.replace(/-/g, "+").replace(/_/g, "/")), (c) => c.charCodeAt(0));
+    const { sub } = JSON.parse(new TextDecoder().decode(bytes)) as { sub?: unknown };
+    return typeof sub === "string" ? sub : null;
+  } catch {
+    return null;
+  }
+}
