@@ -136,11 +136,15 @@ export class SeatMap {
     this.resize();
   }
 
-  /** Sets states and counts, and draws them. */
+  /** Sets states and counts, and draws them if they have changed. */
   setStates(states: Uint8Array, counts: Counts): void {
+    const isSame = (one: ArrayLike<number> | undefined, other: ArrayLike<number> | undefined): boolean =>
+      one?.length === other?.length && Array.prototype.every.call(one ?? [], (value, at) => value === other?.[at]);
+    const areSame = isSame(states, this.states);
+    if (areSame && isSame(counts.bySection, this.counts.bySection) && isSame(counts.byTier, this.counts.byTier)) return;
     this.states = states;
     this.counts = counts;
-    this.renderer.setStates(states);
+    if (!areSame) this.renderer.setStates(states);
     this.request();
   }
 
