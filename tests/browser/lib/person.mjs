@@ -209,6 +209,12 @@ export class Person {
     if (found.length > 0) throw new Error(`axe, ${state}:\n${found.join("\n")}`);
   }
 
+  /** Fails if the page is wider than the window: nothing is to be read by scrolling sideways. */
+  async fits() {
+    const [page, window] = await this.browser.executeScript(() => [document.documentElement.scrollWidth, innerWidth]);
+    if (page > window) throw new Error(`the page is ${page} wide in a window of ${window}`);
+  }
+
   /** Takes the network away, or gives it back. */
   async offline(isOffline) {
     await this.browser.sendDevToolsCommand("Network.enable", {});
