@@ -2,24 +2,32 @@
  * Builds the pages into `dist/`: an HTML file a page, hashed scripts and styles below `assets/`, `csp.json` with the
  * content security policy of all of them. Prints the bytes of each page as they are sent, compressed.
  *
+ *   node build.mjs [--out FOLDER] [--only index,sale]
+ *
  * A page `x.html` is the folder `src/x/` with `main.tsx`; a page without a folder is left out, and said so.
  */
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { dirname, join, relative } from "node:path";
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
 import { gzipSync } from "node:zlib";
 import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
 import { build } from "esbuild";
 
 const FOLDER = dirname(fileURLToPath(import.meta.url));
 const SOURCE = join(FOLDER, "src");
-const DIST = join(FOLDER, "dist");
+const { values: options } = parseArgs({ options: { out: { type: "string", default: join(FOLDER, "dist") }, only: { type: "string" } } });
+/** Where the pages are put once all of them are built, and where they are built. */
+const OUT = resolve(options.out);
+const DIST = `${OUT}.building-${process.pid}`;
 const TARGET = ["es2022", "chrome100", "firefox100", "safari16.4"];
 /** Compressed bytes that pages stay below: the page alone if it loads nothing, else with all that it loads at first. */
 const BUDGETS = { room: 13 * 1024, index: 60 * 1024 };
 
 const routes = JSON.parse(readFileSync(join(FOLDER, "routes.json"), "utf8"));
-const names = [...routes.pages.map((page) => page.file), "404.html"].map((file) => file.replace(/\.html$/, ""));
+const only = options.only?.split(",");
+const names = [...routes.pages.map((page) => page.file), "404.html"].map((file) => file.replace(/\.html$/, ""))
+  .filter((name) => only === undefined || only.includes(name));
 
 /** What all bundles share. */
 const OPTIONS = {
@@ -72,7 +80,7 @@ async function buildPages(pages) {
   for (const name of pages) {
     const entry = join("src", name, "main.tsx");
     const [path, output] = Object.entries(outputs).find(([, output]) => output.entryPoint === entry);
-    const inDist = (file) => relative("dist", file);
+    const inDist = (file) => relative(DIST, join(FOLDER, file));
     const preload = [...imported(outputs, path)].map(inDist);
     const styles = output.cssBundle ? [inDist(output.cssBundle)] : [];
     const text = html(name, { script: inDist(path), styles, preload });
@@ -107,15 +115,26 @@ function policy(room) {
   ].join("; ");
 }
 
-rmSync(DIST, { recursive: true, force: true });
-mkdirSync(DIST, { recursive: true });
-const there = names.filter((name) => name !== "room" && existsSync(join(SOURCE, name, "main.tsx")));
-const rows = await buildPages(there);
-const room = existsSync(join(SOURCE, "room", "main.ts")) ? await buildRoom() : null;
-if (room) rows.push(room.row);
-writeFileSync(join(DIST, "csp.json"), `${JSON.stringify({ policy: policy(room) }, null, 1)}\n`);
-writeFileSync(join(DIST, "routes.json"), readFileSync(join(FOLDER, "routes.json")));
+/** Builds everything, and puts it in its place only then: whoever serves the folder meanwhile serves the old pages. */
+async function buildAll() {
+  mkdirSync(DIST, { recursive: true });
+  const there = names.filter((name) => name !== "room" && existsSync(join(SOURCE, name, "main.tsx")));
+  const rows = await buildPages(there);
+  const room = names.includes("room") && existsSync(join(SOURCE, "room", "main.ts")) ? await buildRoom() : null;
+  if (room) rows.push(room.row);
+  writeFileSync(join(DIST, "csp.json"), `${JSON.stringify({ policy: policy(room) }, null, 1)}\n`);
+  writeFileSync(join(DIST, "routes.json"), readFileSync(join(FOLDER, "routes.json")));
+  rmSync(OUT, { recursive: true, force: true });
+  renameSync(DIST, OUT);
+  return rows;
+}
 
+let rows;
+try {
+  rows = await buildAll();
+} finally {
+  rmSync(DIST, { recursive: true, force: true });
+}
 console.log("page         requests  bytes (gzip)");
 for (const { name, bytes, requests } of rows) {
   const budget = BUDGETS[name];

@@ -14,7 +14,7 @@ import { dirname, extname, join, normalize } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
-const DIST = join(dirname(fileURLToPath(import.meta.url)), "dist");
+const DIST = process.env.ONSALE_PAGES ?? join(dirname(fileURLToPath(import.meta.url)), "dist");
 const ENGINE = process.env.ONSALE_URL ? new URL(process.env.ONSALE_URL) : null;
 const BIN = process.env.ONSALE_BIN ?? "onsale";
 const PORT = Number(process.env.PORT ?? 0);

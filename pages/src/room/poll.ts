@@ -1,5 +1,5 @@
 /** When to ask for the room document again (docs/waiting-room.md, "For those who write clients"). */
-import type { RoomDocument, Standing } from "./standing.ts";
+import type { Odds, RoomDocument, Standing } from "./standing.ts";
 
 /** Milliseconds between two requests of a page that nobody looks at. */
 const HIDDEN_MS = 60_000;
@@ -30,11 +30,20 @@ function waitMs({ document, standing, nowMs }: Asked): number {
     case "drawn": return until(document.opens_at);
     case "drawing": return 0;
     case "due": return 0;
-    case "waiting":
-      // In the first seconds after the opening nobody knows yet how fast places are served.
-      return standing.wait?.fromMs ?? (document.groups.some(({ advance }) => advance !== undefined) ? UNKNOWN_WAIT_MS * 10 : UNKNOWN_WAIT_MS);
+    case "waiting": return standing.wait?.fromMs ?? guessMs(document, standing.ahead, standing.odds);
     case "passed": case "later": case undefined: return UNKNOWN_WAIT_MS;
   }
+}
+
+/**
+ * The wait of a place for which none is shown. In the first minute the advance says little, but the rate does. A room
+ * that is paused, and places beyond the stock, have time.
+ */
+function guessMs({ state, rate }: RoomDocument, ahead: number, odds: Odds): number {
+  if (state === "paused" || state === "sold_out" || state === "closed" || odds === "possible" || odds === "unlikely") {
+    return UNKNOWN_WAIT_MS * 10;
+  }
+  return rate > 0 ? (ahead / rate) * 1_000 : UNKNOWN_WAIT_MS;
 }
 
 /** Milliseconds until the next request: a tenth of the wait within the bounds of `poll`, jittered. */

@@ -147,6 +147,13 @@ test("the next request comes after a tenth of the wait, within bounds and jitter
   assert.equal(pauseMs({ ...ASKED, standing: waiting(300_000), random: 1 }), 39_000);
   assert.equal(pauseMs({ ...ASKED, standing: { kind: "drawn", place: 3 }, nowMs: OPENS - 100_000 }), 10_000);
   assert.equal(pauseMs({ ...ASKED, standing: { kind: "joined" }, nowMs: Date.parse(DOCUMENT.draw_closes_at) - 3_600_000 }), 60_000);
+  // Without an advance the rate says how soon: 200 a second.
+  const unknown = (ahead: number, odds: "likely" | "unlikely") => ({ ...ASKED, standing: { kind: "waiting", place: ahead, ahead, odds, wait: null } }) as const;
+  assert.equal(pauseMs(unknown(30_000, "likely")), 15_000);
+  assert.equal(pauseMs(unknown(3, "likely")), 2_000);
+  assert.equal(pauseMs(unknown(3, "unlikely")), 60_000);
+  assert.equal(pauseMs({ ...unknown(3, "likely"), document: { ...DOCUMENT, state: "paused" } }), 60_000);
+  assert.equal(pauseMs({ ...unknown(3, "likely"), document: { ...DOCUMENT, rate: 0 } }), 6_000);
   assert.equal(pauseMs({ ...ASKED, isHidden: true }), 60_000);
   assert.equal(pauseMs({ ...ASKED, isHidden: true, standing: { kind: "due", place: 1 } }), 2_000);
 });

@@ -6,7 +6,7 @@ import { isForgetful, tabStore } from "../shared/storage.ts";
 import { fill, h, say, type Child } from "./dom.ts";
 import { CheckView } from "./check-view.ts";
 import type { Room } from "./room.ts";
-import { admits, type Range, type RoomDocument, type Standing } from "./standing.ts";
+import { admits, type Range, type Standing } from "./standing.ts";
 import { number, t } from "./text.ts";
 
 /** Milliseconds between two things that a reader is told of a wait. */
@@ -125,7 +125,7 @@ export class View {
       case "later": return [h("p", {}, t("later.text"))];
       case "drawn":
         return [facts([[t("place"), number(standing.place + 1)]]), ...until(of.opens_at, t("drawn.until")), h("p", {}, t("drawn.text"))];
-      case "waiting": return waitingBody(standing, of);
+      case "waiting": return waitingBody(standing);
       case "due": return [facts([[t("place"), number(standing.place + 1)]]), admits(of) && h("p", {}, t("due.text"))];
       case "passed": return [facts([[t("place"), number(standing.place + 1)]]), h("p", {}, t("passed.text"))];
     }
@@ -166,8 +166,7 @@ export class View {
   #tell(standing: Standing | null, nowMs: number): void {
     if (standing?.kind === "waiting" && nowMs - this.#toldAtMs >= TOLD_EVERY_MS) {
       this.#toldAtMs = nowMs;
-      const wait = standing.wait === null ? t("wait.none") : waitText(standing.wait);
-      say(this.#told, t("waiting.live", { ahead: standing.ahead, wait }));
+      say(this.#told, t("waiting.live", { ahead: standing.ahead, wait: waitWords(standing) }));
     }
   }
 
@@ -186,13 +185,17 @@ function facts(rows: readonly (readonly [string, string])[]): HTMLElement {
   return h("dl", {}, ...rows.map(([term, value]) => h("div", {}, h("dt", {}, term), h("dd", {}, value))));
 }
 
-function waitingBody(standing: Extract<Standing, { kind: "waiting" }>, of: RoomDocument): Child[] {
-  const { place, ahead, wait, odds } = standing;
-  const isKnown = of.groups.some(({ advance }) => advance !== undefined);
-  const words = wait !== null ? waitText(wait) : isKnown ? t("wait.none") : t("wait.unknown");
+type Waiting = Extract<Standing, { kind: "waiting" }>;
+
+/** The wait in words. Who is beyond what the stock is expected to last for has none; else it is not known yet. */
+const waitWords = ({ wait, odds }: Waiting): string =>
+  wait !== null ? waitText(wait) : t(odds === "possible" || odds === "unlikely" ? "wait.none" : "wait.unknown");
+
+function waitingBody(standing: Waiting): Child[] {
+  const { place, ahead, odds } = standing;
   const progress = h("progress", { max: String(Math.max(1, place)), value: String(place - ahead), "aria-label": t("waiting") });
   return [
-    facts([[t("place"), number(place + 1)], [t("ahead"), number(ahead)], [t("wait"), words], [t("odds"), t(`odds.${odds}`)]]),
+    facts([[t("place"), number(place + 1)], [t("ahead"), number(ahead)], [t("wait"), waitWords(standing)], [t("odds"), t(`odds.${odds}`)]]),
     progress,
   ];
 }
