@@ -2,11 +2,13 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 
 import { Confirm } from "../order/confirm.tsx";
+import { liveTickets } from "../order/give-back.ts";
 import { Lines, State } from "../order/parts.tsx";
 import { repeated } from "../order/repeat.ts";
 import { useNames } from "../order/sale.ts";
 import { refusalText, words, type Order } from "../order/words.ts";
 import { buyer, problem, reply, type OnsaleProblem } from "../shared/api.ts";
+import { clock } from "../shared/clock.ts";
 import { clockTime, countdown, money, shortDateTime } from "../shared/format.ts";
 import { useNow } from "../shared/hooks.ts";
 import { href } from "../shared/language.ts";
@@ -38,9 +40,10 @@ export function OrderCard({ order, replace }: CardProps) {
     setOpen(!isOpen);
   };
   const details = `details-${order.order}`;
+  const mayGiveBack = liveTickets(order, clock.nowMs()).some(({ feeMinor }) => feeMinor !== null);
   const hasTickets = order.lines.some(({ tickets }) => tickets.some(({ refund }) => refund === undefined)) && order.state === "paid";
   return (
-    <article class="card order" aria-labelledby={`order-${order.order}`} ref={heading}>
+    <article class={`card order ${order.state === "pending" || order.state === "paid" ? "" : "over"}`} aria-labelledby={`order-${order.order}`} ref={heading}>
       <div class="head">
         <h2 id={`order-${order.order}`}><a href={href(`/s/${encodeURIComponent(order.sale)}`)}>{names.title}</a></h2>
         <State order={order} />
@@ -54,7 +57,7 @@ export function OrderCard({ order, replace }: CardProps) {
       <div class="row buttons">
         {order.state === "pending" && <Pending order={order} replace={replace} />}
         {hasTickets && <a class="button" href={href(`/my/tickets/${order.order}`)}>{t("tickets")}</a>}
-        <button type="button" aria-expanded={isOpen} aria-controls={details} onClick={toggle}>{t("details")}</button>
+        <button type="button" aria-expanded={isOpen} aria-controls={details} onClick={toggle}>{t(mayGiveBack ? "details-give-back" : "details")}</button>
       </div>
       <div id={details}>{isOpen && <Details order={order} replace={replace} names={names} />}</div>
     </article>
