@@ -59,8 +59,18 @@ function linesOf(areas: Area[]): { lines: Line[]; boxes: Area[] } {
   return { lines, boxes };
 }
 
+/** Where a line begins at its left: its largest area is in the middle. */
+function leftOf(line: Line): number {
+  const largest = line.areas.reduce((best, area) => (area.seats > best.seats ? area : best));
+  if (line.areas.filter((area) => area.seats === largest.seats).length > 1) return -line.width / 2;
+  const before = line.areas.slice(0, line.areas.indexOf(largest)).reduce((sum, area) => sum + area.places + GAP, 0);
+  // Halves beside each other have the aisle in the middle.
+  const isHalf = line.areas.some((area) => area !== largest && area.seats * 2 > largest.seats);
+  return isHalf ? -line.width / 2 : -before - largest.places / 2;
+}
+
 function putLine(drawing: Drawing, line: Line, top: number, depth: (x: number) => number): void {
-  let left = -line.width / 2;
+  let left = leftOf(line);
   for (const area of line.areas) {
     const middle = left + (area.places - 1) / 2 + 0.5;
     const place: Place = (x, y) => [middle + x, top + y - depth(middle + x)];
@@ -100,7 +110,7 @@ function putSpots(drawing: Drawing, halfWidth: number, depth: (x: number) => num
 export function layOutHall(plan: Plan, stage: string): Layout {
   const drawing = new Drawing(plan);
   const { lines, boxes } = linesOf(areasOf(plan));
-  const halfWidth = Math.max(10, ...lines.map((line) => line.width / 2));
+  const halfWidth = Math.max(10, ...lines.map((line) => Math.max(-leftOf(line), line.width + leftOf(line))));
   const depth = bend(halfWidth);
   let top = putSpots(drawing, halfWidth, depth);
   for (const line of lines) {

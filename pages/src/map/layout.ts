@@ -104,7 +104,7 @@ export class Drawing {
   }
 
   /** The finished layout. */
-  finish(kind: Layout["kind"], pitch = 1): Layout {
+  finish(kind: Layout["kind"], pitch = 1, margin = 0): Layout {
     const all = [
       ...this.shapes.map((shape) => shape.points),
       ...this.sections.map((block) => block.outline),
@@ -115,7 +115,7 @@ export class Drawing {
       kind,
       xy: this.xy,
       pitch,
-      bounds: boundsOf(all, pitch),
+      bounds: boundsOf(all, Math.max(pitch, margin)),
       shapes: this.shapes,
       sections: this.sections,
       spots: this.spots,

@@ -139,6 +139,8 @@ export class Overlay {
         context.fill(path);
       }
       const isOpen = section !== undefined && section === open;
+      // A coach has an outline of its own.
+      if (this.layout.kind === "train" && !isSpots && !isOpen && cover < 0.5) continue;
       context.globalAlpha = isOpen || cover > 0.5 ? 1 : 0.45;
       context.strokeStyle = isOpen ? colours.text : isEmpty ? colours.line : own;
       context.lineWidth = (isOpen ? 2.5 : 1.2) / camera.scale;
@@ -165,8 +167,8 @@ export class Overlay {
       const [right, bottom] = camera.toScreen(box[2], box[3]);
       if (shape.kind === "coach") {
         this.context.textAlign = "left";
-        const pixels = Math.min(18, Math.max(11, camera.scale * 1.1));
-        this.text(shape.label, left + 2, top - pixels * 0.62, pixels, colours.text, 600);
+        const pixels = Math.min(18, Math.max(9, camera.scale * 1.1));
+        if (camera.scale >= 4) this.text(shape.label, left + 4, top - pixels * 0.68, pixels, colours.text, 600);
         this.context.textAlign = "center";
         continue;
       }

@@ -265,7 +265,8 @@ export class SeatMap {
     const at = this.at(event);
     this.pointers.set(event.pointerId, at);
     this.pressed = this.pointers.size === 1 ? at : undefined;
-    this.host.setPointerCapture(event.pointerId);
+    // A pointer that is gone already cannot be captured.
+    if (event.isTrusted) this.host.setPointerCapture(event.pointerId);
   }
 
   private move(event: PointerEvent): void {

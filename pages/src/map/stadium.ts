@@ -167,5 +167,5 @@ export function layOutStadium(plan: Plan, words: { stage: string; pitch: string 
     putRing(drawing, ring, track, outwards);
     outwards += ring.depth + RING_GAP;
   }
-  return drawing.finish("stadium");
+  return drawing.finish("stadium", 1, 3);
 }

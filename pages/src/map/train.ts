@@ -21,11 +21,18 @@ export function coachesPerLine(coaches: number, length: number, height: number, 
   return best;
 }
 
-function putCoach(drawing: Drawing, area: Area, left: number, top: number, height: number): number {
+/** The classes of a coach, in words. */
+function classesOf(plan: Plan, area: Area): string {
+  const tiers = new Set(area.rows.map((row) => plan.sections[plan.rows[row]?.section ?? 0]?.tier ?? 0));
+  return [...tiers].map((tier) => plan.tiers[tier]?.name ?? "").join(", ");
+}
+
+/** Draws a coach: as long as all are, its seats in the middle. */
+function putCoach(drawing: Drawing, area: Area, shell: number, top: number, height: number, longest: number): void {
   const { plan } = drawing;
-  const length = area.rows.length;
-  const right = left + length - 1 + 2 * END;
-  drawing.shapes.push({ kind: "coach", label: area.name, points: rectangle(left, top, right, top + height) });
+  const label = `${area.name} · ${classesOf(plan, area)}`;
+  drawing.shapes.push({ kind: "coach", label, points: coachOutline(shell, top, shell + longest, top + height) });
+  const left = shell + (longest - (area.rows.length - 1 + 2 * END)) / 2;
   // A coach lies on its side: its rows go to the right, its columns from the window below to the one above.
   const middle = top + height / 2;
   const place: Place = (x, y) => [left + END + y, middle - x];
@@ -43,7 +50,15 @@ function putCoach(drawing: Drawing, area: Area, left: number, top: number, heigh
     drawing.outline(section, shape);
   }
   putLetters(drawing, area, left + END - 1.1, middle);
-  return right;
+}
+
+/** A coach from above: a rectangle with cut corners. */
+function coachOutline(left: number, top: number, right: number, bottom: number): number[] {
+  const cut = 0.9;
+  return [
+    left + cut, top, right - cut, top, right, top + cut, right, bottom - cut,
+    right - cut, bottom, left + cut, bottom, left, bottom - cut, left, top + cut,
+  ];
 }
 
 function putLetters(drawing: Drawing, area: Area, x: number, middle: number): void {
@@ -68,7 +83,7 @@ export function layOutTrain(plan: Plan, aspect: number): Layout {
   coaches.forEach((coach, index) => {
     const column = index % perLine;
     top = Math.floor(index / perLine) * line;
-    putCoach(drawing, coach, column * (longest + BETWEEN), top, height);
+    putCoach(drawing, coach, column * (longest + BETWEEN), top, height, longest);
   });
   const width = perLine * (longest + BETWEEN) - BETWEEN;
   const below = coaches.length > 0 ? top + line : 0;
@@ -76,5 +91,5 @@ export function layOutTrain(plan: Plan, aspect: number): Layout {
     const share = width / spots.length;
     drawing.spots[tier] = blockOf(rectangle(index * share, below, (index + 1) * share - BETWEEN, below + 4));
   });
-  return drawing.finish("train");
+  return drawing.finish("train", 1, 1.6);
 }

@@ -22,7 +22,7 @@ export function LostSeats({ plan, lost, offered, together, onReplace, onTogether
   const label = (seat: number): string => seatLabel(plan, seat);
   return (
     <section class="notice warn lost-seats" aria-labelledby="lost-title">
-      <h3 id="lost-title">{tn("lost-title", lost.length)}</h3>
+      <h2 id="lost-title">{tn("lost-title", lost.length)}</h2>
       <p>{t("lost-text")}</p>
       <ul>
         {lost.map((seat, at) => {

@@ -16,6 +16,7 @@ import { Counter, type WayProps, leftOf } from "./best-form.tsx";
 import { type ChosenSeat, mostTickets, ticketsIn } from "./choice.ts";
 import { priceOf, priceText, seatLabel } from "./labels.ts";
 import { LostSeats } from "./lost-seats.tsx";
+import { Tick, Whole } from "./icons.tsx";
 import { SectionGrid, stateWord } from "./section-grid.tsx";
 import { words } from "./words.ts";
 
@@ -220,7 +221,7 @@ function Plotted(props: MapWayProps & { readonly plan: Plan }) {
         <div class="map-tools" role="group" aria-label={t("map")}>
           <button type="button" aria-label={t("zoom-in")} title={t("zoom-in")} onClick={() => map?.zoom(1.7)}>+</button>
           <button type="button" aria-label={t("zoom-out")} title={t("zoom-out")} onClick={() => map?.zoom(1 / 1.7)}>−</button>
-          <button type="button" aria-label={t("zoom-all")} title={t("zoom-all")} onClick={() => map?.fit()}>⤢</button>
+          <button type="button" aria-label={t("zoom-all")} title={t("zoom-all")} onClick={() => map?.fit()}><Whole /></button>
         </div>
         <p class="map-caption" aria-hidden="true">
           {shown === undefined ? t("map-help") : `${seatLabel(plan, shown)} · ${plan.tiers[tierOf(plan, shown)]?.name ?? ""} · ${price(tierOf(plan, shown))} · ${stateWord(states[shown] ?? 6)}`}
@@ -273,7 +274,7 @@ function Legend({ sale, choice, availability }: WayProps) {
   }, []);
   return (
     <section class="legend" aria-labelledby="legend-title">
-      <h3 id="legend-title" class="unseen">{t("legend")}</h3>
+      <h2 id="legend-title" class="unseen">{t("legend")}</h2>
       <ul class="tiers">
         {sale.file.tiers.map((tier, index) => {
           const price = priceOf(tier, choice.journey);
@@ -289,7 +290,7 @@ function Legend({ sale, choice, availability }: WayProps) {
       </ul>
       <ul class="looks">
         {(["free", "taken", "withheld", "chosen", "lost", "offered"] as const).map((look) => (
-          <li key={look}><span class={`seat small ${look}`} aria-hidden="true">{look === "chosen" ? "✓" : look === "lost" ? "×" : look === "offered" ? "→" : ""}</span>{t(`legend.${look}`)}</li>
+          <li key={look}><span class={`seat small ${look}`} aria-hidden="true">{look === "chosen" ? <Tick /> : look === "lost" ? "×" : look === "offered" ? "→" : ""}</span>{t(`legend.${look}`)}</li>
         ))}
       </ul>
     </section>

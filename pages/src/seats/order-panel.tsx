@@ -35,7 +35,7 @@ function ChosenList({ sale, choice, lost, onChoice }: { readonly sale: Sale; rea
     return `${file?.name ?? tier}${minor === null ? "" : ` · ${priceText(minor, sale.file.currency)}`}`;
   };
   const spots = Object.entries(choice.spots).filter(([, count]) => count > 0);
-  if (choice.seats.length === 0 && spots.length === 0) return <p class="hint">{t("nothing-yet")}</p>;
+  if (choice.seats.length === 0 && spots.length === 0) return <p class="hint nothing">{t("nothing-yet")}</p>;
   return (
     <ul class="chosen">
       {choice.seats.map((seat) => (

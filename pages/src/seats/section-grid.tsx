@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 
 import { type Plan, rowLabel, shortName, tierOf } from "../map/plan.ts";
 import { CHOSEN, FREE, LOST, OFFERED, TAKEN, WITHHELD } from "../map/state.ts";
+import { Tick } from "./icons.tsx";
 import { words } from "./words.ts";
 
 const { t } = words;
@@ -30,7 +31,7 @@ export function stateWord(state: number): string {
 }
 
 const CLASSES = ["free", "taken", "withheld", "chosen", "lost", "offered", "unknown"] as const;
-const SIGNS = ["", "", "", "✓", "×", "→", ""] as const;
+const SIGNS = ["", "", "", <Tick />, "×", "→", ""] as const;
 
 /** The seat that a key moves to: in the row, or to the nearest place of the next row. */
 export function movedTo(plan: Plan, seat: number, key: string): number | undefined {
@@ -79,7 +80,7 @@ export function SectionGrid({ plan, section, states, price, onSeat }: SectionGri
   const rows = plan.rows.slice(planSection.firstRow, planSection.firstRow + planSection.rows);
   return (
     <section class="section-grid" aria-labelledby="section-title">
-      <h3 id="section-title">{title} <span class="hint">{tier}, {price}</span></h3>
+      <h2 id="section-title">{title} <span class="hint">{tier}, {price}</span></h2>
       <p class="hint" id="section-keys">{t("section-keys")}</p>
       <div class="scroll">
         <div role="grid" aria-labelledby="section-title" aria-describedby="section-keys" ref={grid} onKeyDown={move}>
