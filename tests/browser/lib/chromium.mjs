@@ -12,6 +12,8 @@ import { Options } from "selenium-webdriver/chrome.js";
 
 /** The root of the repository. */
 export const REPOSITORY = join(dirname(fileURLToPath(import.meta.url)), "../../..");
+/** How long a condition is waited for, in milliseconds: only a failure takes that long. */
+export const PATIENCE_MS = Number(process.env.ONSALE_PATIENCE_SECONDS ?? 120) * 1000;
 const TOOLS = join(REPOSITORY, ".onsale/tools");
 const FONTS = join(TOOLS, "fonts/fonts.conf");
 

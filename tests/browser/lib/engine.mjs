@@ -7,7 +7,7 @@ import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { REPOSITORY, startProgram } from "./chromium.mjs";
+import { PATIENCE_MS, REPOSITORY, startProgram } from "./chromium.mjs";
 
 const run = promisify(execFile);
 
@@ -94,7 +94,7 @@ export class Engine {
 
   /** Asks again and again until the answer is as wanted, and gives it. */
   async until(path, wanted, options = {}) {
-    const deadline = Date.now() + 60_000;
+    const deadline = Date.now() + PATIENCE_MS;
     for (;;) {
       const { document } = await this.ask(path, options);
       if (wanted(document)) return document;
@@ -112,7 +112,7 @@ export class Engine {
   /** The same, paid. */
   async paidOrder(sale, buyer, line) {
     const { order } = await this.order(sale, buyer, line);
-    await run(this.program, ["pay", order, "--json", "--data-dir", this.data]);
+    await run(this.program, ["pay", "--order", order, "--json", "--data-dir", this.data]);
     return this.until(`/orders/${order}`, (document) => document.state === "paid", { as: buyer });
   }
 }

@@ -5,10 +5,9 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Key } from "selenium-webdriver";
-import { openChromium, REPOSITORY } from "./chromium.mjs";
+import { openChromium, PATIENCE_MS, REPOSITORY } from "./chromium.mjs";
 import { setSession, violations } from "./pages.mjs";
 
-const PATIENCE_MS = 30_000;
 /** What may be pressed. */
 const PRESSABLE = "button, a[href], summary, input[type=submit], input[type=radio], input[type=checkbox], [role=button], [role=tab], [role=gridcell], [role=option], [role=radio], option";
 
