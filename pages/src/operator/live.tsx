@@ -78,10 +78,10 @@ function BoardView({ board, samples, room, onRoom }: BoardProps) {
   );
 }
 
-const ALWAYS: readonly Figure[] = ["sold", "held", "available", "revenue", "pending"];
+const ALWAYS: readonly Figure[] = ["sold", "held", "available", "pending"];
 
 function Figures({ board, samples, hasRoom }: { readonly board: Board; readonly samples: readonly Sample[]; readonly hasRoom: boolean }) {
-  const figures: readonly Figure[] = hasRoom ? ["waiting", "served", ...ALWAYS] : [...ALWAYS, "paid"];
+  const figures: readonly Figure[] = hasRoom ? ["waiting", "served", ...ALWAYS, "revenue"] : [...ALWAYS, "paid", "revenue"];
   const last = samples.at(-1)?.figures;
   return (
     <dl class="figures">
@@ -112,7 +112,7 @@ function Tiers({ tiers, currency }: { readonly tiers: readonly BoardTier[]; read
   const write = (value: number | null | undefined) => (value === null || value === undefined ? "–" : number(value));
   return (
     <div class="card">
-      <div class="scroll" tabIndex={0} role="region" aria-labelledby="tiers">
+      <div class="scroll" tabIndex={0} role="group" aria-labelledby="tiers">
         <table class="tiers">
           <thead><tr>
             <th scope="col">{t("tier")}</th><th scope="col" class="share">{t("tier-share")}</th>

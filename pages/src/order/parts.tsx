@@ -48,7 +48,7 @@ export function Payments({ payments }: { readonly payments: readonly Schemas["Pa
     <ul class="records">
       {payments.map(({ provider, payment, amount_minor, currency, outcome, decided_at, reason, refund }) => {
         const values = { amount: money(amount_minor, currency), provider: providerName(provider) };
-        const kind = outcome === "accepted" ? "accepted" : refund?.state === "refunded" ? "back" : "refund";
+        const kind = outcome === "accepted" ? (provider === "free" ? "free" : "accepted") : refund?.state === "refunded" ? "back" : "refund";
         return (
           <li key={`${provider}/${payment}`}>
             <p>{t(`payment.${kind}`, values)}</p>

@@ -28,7 +28,7 @@ export const stateLook = (state: Order["state"]): string => `state ${LOOKS[state
 /** The name of a payment provider; an unknown one is shown as it is called. */
 export function providerName(provider: string): string {
   switch (provider) {
-    case "free": case "stripe": case "alipay": case "wechat": return t(`provider.${provider}`);
+    case "stripe": case "alipay": case "wechat": return t(`provider.${provider}`);
     default: return provider;
   }
 }
