@@ -6,16 +6,18 @@ import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
 const folder = dirname(fileURLToPath(import.meta.url));
-const out = join(folder, ".test");
+// A folder for each run: two may go on at once.
+const out = join(folder, ".test", String(process.pid));
 const filter = process.argv[2] ?? "";
 const tests = ["src", "tests"].filter((name) => existsSync(join(folder, name)))
   .flatMap((name) => readdirSync(join(folder, name), { recursive: true }).map((file) => join(folder, name, file)))
   .filter((file) => /\.test\.tsx?$/.test(file) && file.includes(filter));
-rmSync(out, { recursive: true, force: true });
 await build({
   entryPoints: tests, outdir: out, outbase: folder, outExtension: { ".js": ".mjs" }, bundle: true, platform: "node",
   format: "esm", target: "node20", packages: "bundle", jsx: "automatic", jsxImportSource: "preact", logLevel: "warning",
   loader: { ".css": "empty" },
 });
 const files = tests.map((file) => join(out, relative(folder, file).replace(/\.tsx?$/, ".mjs")));
-process.exit(spawnSync(process.execPath, ["--test", ...files], { stdio: "inherit", cwd: folder }).status ?? 1);
+const { status } = spawnSync(process.execPath, ["--test", ...files], { stdio: "inherit", cwd: folder });
+rmSync(out, { recursive: true, force: true });
+process.exit(status ?? 1);

@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 
-const folder = new URL("../../src/i18n/", import.meta.url);
-const read = (name: string) => JSON.parse(readFileSync(new URL(name, folder), "utf8")) as Record<string, string>;
+/** Tests run in the folder of the pages. */
+const folder = "src/i18n/";
+const read = (name: string) => JSON.parse(readFileSync(folder + name, "utf8")) as Record<string, string>;
 const placeholders = (text: string) => [...new Set(text.match(/\{\w+\}/g) ?? [])].sort();
 const files = readdirSync(folder);
 

@@ -7,6 +7,7 @@ import { backoffMs } from "../src/shared/hooks.ts";
 import { chosenLanguage, href } from "../src/shared/language.ts";
 import { parametersOf } from "../src/shared/route.ts";
 import { ownPath } from "../src/shared/sign-in.ts";
+import { getJson, setJson, storeOf } from "../src/shared/storage.ts";
 import { filled, texts } from "../src/shared/text.ts";
 
 test("the language is the address's, else the browser's, else English", () => {
@@ -82,4 +83,34 @@ test("failures are followed by longer and longer pauses", () => {
   assert.equal(backoffMs(1, null, 0.5), 2_000);
   assert.equal(backoffMs(1, 9, 0.5), 9_000);
   assert.ok(backoffMs(99, null, 1) <= 75_000);
+});
+
+test("what a browser does not keep is kept as long as the page", () => {
+  const values = new Map<string, string>();
+  let isFull = false;
+  const storage = {
+    getItem: (key: string) => values.get(key) ?? null,
+    setItem: (key: string, value: string) => {
+      if (isFull) throw new DOMException("full", "QuotaExceededError");
+      values.set(key, value);
+    },
+    removeItem: (key: string) => values.delete(key),
+  } as unknown as Storage;
+  const store = storeOf(() => storage, "test");
+  assert.equal(store.set("a", "1"), true);
+  isFull = true;
+  setJson(store, "a", { b: 2 });
+  assert.equal(store.set("c", "1"), false);
+  assert.deepEqual(getJson(store, "a"), { b: 2 });
+  isFull = false;
+  assert.equal(store.set("a", "x{"), true);
+  assert.equal(getJson(store, "a"), null);
+  store.remove("a");
+  assert.equal(store.get("a"), null);
+  const forbidden = storeOf(() => {
+    throw new DOMException("no", "SecurityError");
+  }, "forbidden");
+  assert.equal(forbidden.get("a"), null);
+  assert.equal(forbidden.set("a", "1"), false);
+  assert.equal(forbidden.get("a"), "1");
 });

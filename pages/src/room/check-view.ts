@@ -4,7 +4,6 @@ import { fill, h, say } from "./dom.ts";
 import { check, type Proof } from "./proof.ts";
 import type { Room } from "./room.ts";
 import { number, t } from "./text.ts";
-import { href } from "../shared/language.ts";
 
 /** The part of the page. */
 export class CheckView {
@@ -39,7 +38,7 @@ export class CheckView {
     try {
       const token = session("buyers")?.token;
       const proof = await check((path) => room.get(path), room.kept, token === undefined ? null : subjectOf(token), room.seenRoot());
-      const log = h("a", { href: href(`/api/sales/${room.sale}/room/log?from=${proof.window.record}`) }, t("check.log"));
+      const log = h("a", { href: `/api/sales/${room.sale}/room/log?from=${proof.window.record}` }, t("check.log"));
       fill(this.#outcome, [h("ul", {}, ...sentences(proof, room.kept.index, room.kept.place, room.kept.nonce).map((text) => h("li", {}, text))), log]);
     } catch {
       say(this.#outcome, t("check.failed"));

@@ -164,7 +164,9 @@ export class View {
   }
 
   #tell(standing: Standing | null, nowMs: number): void {
-    if (standing?.kind === "waiting" && nowMs - this.#toldAtMs >= TOLD_EVERY_MS) {
+    if (standing?.kind !== "waiting") {
+      say(this.#told, "");
+    } else if (nowMs - this.#toldAtMs >= TOLD_EVERY_MS) {
       this.#toldAtMs = nowMs;
       say(this.#told, t("waiting.live", { ahead: standing.ahead, wait: waitWords(standing) }));
     }

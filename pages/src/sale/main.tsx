@@ -23,6 +23,19 @@ const isAgain = new URLSearchParams(location.search).has("again");
 const SALE_EVERY_MS = 60_000;
 const ROOM_EVERY_MS = 15_000;
 
+/** Where seats are chosen; the journey of the search for trains goes with it. */
+function seatsPath(): string {
+  const asked = new URLSearchParams(location.search);
+  const journey = new URLSearchParams();
+  for (const name of ["from", "to"]) {
+    const stop = asked.get(name);
+    if (stop !== null) {
+      journey.set(name, stop);
+    }
+  }
+  return href(`/s/${id}/seats?${journey}`);
+}
+
 const path = { params: { path: { sale: id } } };
 
 function SalePage() {
@@ -124,10 +137,10 @@ function StepButton({ sale, next: { step } }: { readonly sale: Sale; readonly ne
   switch (step) {
     case null: return null;
     case "sign-in": case "sign-in-wait": return <SignInButton role="buyers" label={t(`step.${step}`)} />;
-    case "sign-in-choose": return <SignInButton role="buyers" label={t("step.sign-in-choose")} returnTo={href(`/s/${sale.sale}/seats`)} />;
+    case "sign-in-choose": return <SignInButton role="buyers" label={t("step.sign-in-choose")} returnTo={seatsPath()} />;
     case "join": case "join-again": return <JoinForm sale={sale} label={t(`step.${step}`)} />;
     case "room": return <a class="button primary" href={href(`/s/${sale.sale}/room`)}>{t("step.room")}</a>;
-    case "choose": return <a class="button primary" href={href(`/s/${sale.sale}/seats`)}>{t("step.choose")}</a>;
+    case "choose": return <a class="button primary" href={seatsPath()}>{t("step.choose")}</a>;
     case "wait": return <button type="button" class="primary" disabled>{t("step.wait")}</button>;
   }
 }

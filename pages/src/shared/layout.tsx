@@ -7,7 +7,7 @@ import { useSession } from "./hooks.ts";
 import { href, language, LANGUAGES } from "./language.ts";
 import { announce, openLiveRegion } from "./live.ts";
 import { endSession, type Role } from "./session.ts";
-import { signIn } from "./sign-in.ts";
+import { signIn, SignInError } from "./sign-in.ts";
 import { shared } from "./text.ts";
 import type { OnsaleProblem } from "./api.ts";
 
@@ -84,20 +84,21 @@ interface SignInButtonProps {
 
 /** Leaves for the issuer, and says so if that fails. */
 export function SignInButton({ role, quiet = false, label = t("sign-in"), returnTo }: SignInButtonProps) {
-  const [state, setState] = useState<"ready" | "leaving" | "failed">("ready");
+  const [state, setState] = useState<"ready" | "leaving" | "sign-in-failed" | "sign-in-storage">("ready");
   const leave = async () => {
     setState("leaving");
     try {
       await signIn(role, returnTo);
-    } catch {
-      setState("failed");
-      announce(t("sign-in-failed"));
+    } catch (thrown) {
+      const why = thrown instanceof SignInError && thrown.reason === "storage" ? "sign-in-storage" : "sign-in-failed";
+      setState(why);
+      announce(t(why));
     }
   };
   return (
     <>
       <button type="button" class={quiet ? "quiet" : "primary"} disabled={state === "leaving"} onClick={() => void leave()}>{label}</button>
-      {state === "failed" && <p class="problem">{t("sign-in-failed")}</p>}
+      {state !== "ready" && state !== "leaving" && <p class="problem">{t(state)}</p>}
     </>
   );
 }

@@ -2,7 +2,7 @@
  * The place in a sale's waiting room, as joining answered it. It is kept in the browser, because it is no bearer
  * token: without signing in as the same buyer nobody can use it.
  */
-import { browserStore, getJson, setJson } from "./storage.ts";
+import { browserStore, getJson, setJson, tabStore } from "./storage.ts";
 
 /** A kept place. */
 export interface KeptPlace {
@@ -30,12 +30,19 @@ const keyOf = (sale: string) => `onsale.place.${sale}`;
 
 /** The place that is kept for a sale; null if there is none. */
 export function keptPlace(sale: string): KeptPlace | null {
-  const kept = getJson<KeptPlace>(browserStore, keyOf(sale));
+  const kept = getJson<KeptPlace>(browserStore, keyOf(sale)) ?? getJson<KeptPlace>(tabStore, keyOf(sale));
   return kept !== null && kept.sale === sale && typeof kept.token === "string" && Number.isInteger(kept.index) ? kept : null;
 }
 
-/** Keeps a place. */
-export const keepPlace = (place: KeptPlace): void => setJson(browserStore, keyOf(place.sale), place);
+/** Keeps a place; in the tab, if the browser keeps nothing for all of them. */
+export function keepPlace(place: KeptPlace): void {
+  if (!browserStore.set(keyOf(place.sale), JSON.stringify(place))) {
+    setJson(tabStore, keyOf(place.sale), place);
+  }
+}
 
 /** Forgets the place of a sale. */
-export const forgetPlace = (sale: string): void => browserStore.remove(keyOf(sale));
+export function forgetPlace(sale: string): void {
+  browserStore.remove(keyOf(sale));
+  tabStore.remove(keyOf(sale));
+}

@@ -6,7 +6,7 @@ import { clock } from "./clock.ts";
 import { config, type Config } from "./config.ts";
 import { language } from "./language.ts";
 import { keepSession, type Role, type Session } from "./session.ts";
-import { getJson, isForgetful, setJson, tabStore } from "./storage.ts";
+import { getJson, isForgetful, tabStore } from "./storage.ts";
 
 /** What is kept in the tab while its person is at the issuer. */
 interface Started {
@@ -75,8 +75,7 @@ export async function signIn(role: Role, returnTo: string = location.pathname + 
     role, state: library.generateRandomState(), nonce: library.generateRandomNonce(), verifier,
     returnTo: ownPath(returnTo, location.origin),
   };
-  setJson(tabStore, STARTED, started);
-  if (isForgetful()) {
+  if (!tabStore.set(STARTED, JSON.stringify(started))) {
     throw new SignInError("storage");
   }
   const address = new URL(server.authorization_endpoint ?? "");

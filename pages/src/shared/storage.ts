@@ -8,11 +8,13 @@ let forgetful = false;
 /** A place to keep text by key. */
 export interface Store {
   get(key: string): string | null;
-  set(key: string, value: string): void;
+  /** Answers whether it is kept beyond the page. */
+  set(key: string, value: string): boolean;
   remove(key: string): void;
 }
 
-function storeOf(open: () => Storage, name: string): Store {
+/** The store over what `open` answers; `name` keeps what is in memory apart. */
+export function storeOf(open: () => Storage, name: string): Store {
   const attempt = <T>(action: (storage: Storage) => T): T | undefined => {
     try {
       return action(open());
@@ -33,6 +35,7 @@ function storeOf(open: () => Storage, name: string): Store {
       if (isKept !== true) {
         memory.set(inMemory(key), value);
       }
+      return isKept === true;
     },
     remove: (key) => {
       memory.delete(inMemory(key));
@@ -62,4 +65,6 @@ export function getJson<T>(store: Store, key: string): T | null {
 }
 
 /** Keeps a value as JSON. */
-export const setJson = (store: Store, key: string, value: unknown): void => store.set(key, JSON.stringify(value));
+export function setJson(store: Store, key: string, value: unknown): void {
+  store.set(key, JSON.stringify(value));
+}
