@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 
 import { Confirm } from "../order/confirm.tsx";
+import { Done } from "../order/done.tsx";
 import { Lines, Payments, State } from "../order/parts.tsx";
 import { repeated } from "../order/repeat.ts";
 import { useNames, type Names } from "../order/sale.ts";
@@ -13,7 +14,6 @@ import { dateTime, money, shortDateTime } from "../shared/format.ts";
 import { useLoaded } from "../shared/hooks.ts";
 import { href } from "../shared/language.ts";
 import { Loading, Problem } from "../shared/layout.tsx";
-import { announce } from "../shared/live.ts";
 import { Age } from "../operator/parts.tsx";
 import { RefundForm } from "./refund-form.tsx";
 import { t } from "./words.ts";
@@ -52,8 +52,10 @@ interface WholeProps {
 function Whole({ whole, atMs, reload }: WholeProps) {
   const { order, payments, refunds, history } = whole;
   const names = useNames(order.sale);
+  const [done, setDone] = useState<string | null>(null);
   return (
     <>
+      {done !== null && <Done text={done} />}
       <p class="hint"><Age atMs={atMs} /></p>
       <div class="pair">
         <div class="card">
@@ -67,8 +69,8 @@ function Whole({ whole, atMs, reload }: WholeProps) {
         <div class="card"><h2>{words.t("payments")}</h2><Payments payments={payments} /></div>
         <div class="card"><h2>{words.t("refunds")}</h2><Refunds refunds={refunds} /></div>
       </div>
-      {order.state === "pending" && <Cancel order={order.order} reload={reload} />}
-      <RefundForm key={whole.next ?? 0} whole={whole} names={names} reload={reload} />
+      {order.state === "pending" && <Cancel order={order.order} reload={reload} onDone={setDone} />}
+      <RefundForm key={whole.next ?? 0} whole={whole} names={names} reload={reload} onDone={setDone} />
     </>
   );
 }
@@ -128,7 +130,14 @@ function Refunds({ refunds }: { readonly refunds: readonly DeskRefund[] }) {
   );
 }
 
-function Cancel({ order, reload }: { readonly order: string; readonly reload: () => Promise<void> }) {
+interface CancelProps {
+  readonly order: string;
+  readonly reload: () => Promise<void>;
+  /** Takes what was done, in words. */
+  readonly onDone: (text: string) => void;
+}
+
+function Cancel({ order, reload, onDone }: CancelProps) {
   const [isAsked, setAsked] = useState(false);
   const [isSending, setSending] = useState(false);
   const [failure, setFailure] = useState<OnsaleProblem | null>(null);
@@ -136,12 +145,12 @@ function Cancel({ order, reload }: { readonly order: string; readonly reload: ()
     setSending(true);
     try {
       await repeated(() => routes.cancel(order));
-      announce(t("cancel-done"));
-      setFailure(null);
+      await reload();
+      onDone(t("cancel-done"));
     } catch (thrown) {
       setFailure(problem(thrown));
+      await reload();
     }
-    await reload();
     setSending(false);
     setAsked(false);
   };

@@ -11,7 +11,6 @@ import { problem, type OnsaleProblem } from "../shared/api.ts";
 import { clock } from "../shared/clock.ts";
 import { money } from "../shared/format.ts";
 import { Problem } from "../shared/layout.tsx";
-import { announce } from "../shared/live.ts";
 import { checked, leftOf, typedOf, type Draft, type DraftDefect, type Ready } from "./refund.ts";
 import { t } from "./words.ts";
 
@@ -19,6 +18,8 @@ interface RefundProps {
   readonly whole: DeskOrder;
   readonly names: Names;
   readonly reload: () => Promise<void>;
+  /** Takes what was done, in words. */
+  readonly onDone: (text: string) => void;
 }
 
 /** The form, or why there is none. */
@@ -48,19 +49,19 @@ interface FormState {
 const EMPTY: FormState = { what: "tickets", chosen: new Set(), hasAmount: false, amount: "", reason: "" };
 
 /** Sends refunds: each the same until it is known what became of it. */
-function useRefund({ whole: { order }, reload }: RefundProps) {
+function useRefund({ whole: { order }, reload, onDone }: RefundProps) {
   const [isSending, setSending] = useState(false);
   const [failure, setFailure] = useState<OnsaleProblem | null>(null);
   const send = async ({ body }: Ready) => {
     setSending(true);
     try {
       const refund = await repeated(() => routes.refund(order.order, body));
-      announce(t("refund-done", { number: refund.number, amount: money(refund.amount_minor, refund.currency) }));
-      setFailure(null);
+      await reload();
+      onDone(t("refund-done", { number: refund.number, amount: money(refund.amount_minor, refund.currency) }));
     } catch (thrown) {
       setFailure(problem(thrown));
+      await reload();
     }
-    await reload();
     setSending(false);
   };
   return { isSending, failure, send };

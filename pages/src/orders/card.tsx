@@ -2,6 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 
 import { Confirm } from "../order/confirm.tsx";
+import { Done } from "../order/done.tsx";
 import { liveTickets } from "../order/give-back.ts";
 import { Lines, State } from "../order/parts.tsx";
 import { repeated } from "../order/repeat.ts";
@@ -13,7 +14,6 @@ import { clockTime, countdown, money, shortDateTime } from "../shared/format.ts"
 import { useNow } from "../shared/hooks.ts";
 import { href } from "../shared/language.ts";
 import { Problem } from "../shared/layout.tsx";
-import { announce } from "../shared/live.ts";
 import { Details } from "./details.tsx";
 import { t, tn } from "./words.ts";
 
@@ -29,6 +29,7 @@ const anchorOf = (order: Order) => `#order-${order.order}`;
 export function OrderCard({ order, replace }: CardProps) {
   const names = useNames(order.sale);
   const [isOpen, setOpen] = useState(() => location.hash === anchorOf(order));
+  const [done, setDone] = useState<string | null>(null);
   const heading = useRef<HTMLElement>(null);
   useEffect(() => {
     if (isOpen) {
@@ -52,10 +53,11 @@ export function OrderCard({ order, replace }: CardProps) {
         {words.t("order-number", { order: order.order })} · {shortDateTime(order.created_at)} · <strong>{money(order.amount_minor, order.currency)}</strong>
         {order.refunds !== undefined && <> · {tn(order.refunds.back < order.refunds.made ? "given-back.made" : "given-back.back", order.refunds.made)}</>}
       </p>
+      {done !== null && <Done text={done} />}
       <About order={order} />
       <Lines order={order} names={names} />
       <div class="row buttons">
-        {order.state === "pending" && <Pending order={order} replace={replace} />}
+        {order.state === "pending" && <Pending order={order} replace={replace} onDone={setDone} />}
         {hasTickets && <a class="button" href={href(`/my/tickets/${order.order}`)}>{t("tickets")}</a>}
         <button type="button" aria-expanded={isOpen} aria-controls={details} onClick={toggle}>{t(mayGiveBack ? "details-give-back" : "details")}</button>
       </div>
@@ -77,7 +79,7 @@ function About({ order }: { readonly order: Order }) {
 }
 
 /** What may be done with an order that is not paid. */
-function Pending({ order, replace }: CardProps) {
+function Pending({ order, replace, onDone }: CardProps & { readonly onDone: (text: string) => void }) {
   const now = useNow(1_000);
   const [isAsked, setAsked] = useState(false);
   const [isSending, setSending] = useState(false);
@@ -87,8 +89,7 @@ function Pending({ order, replace }: CardProps) {
     setSending(true);
     try {
       replace(await repeated(() => reply(buyer.POST("/orders/{order}/cancel", path))));
-      announce(t("cancel.done"));
-      setFailure(null);
+      onDone(t("cancel.done"));
     } catch (thrown) {
       setFailure(problem(thrown));
       // Whatever the refusal was, the order may have changed: paid in another tab, or run out.

@@ -2,6 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 
 import { Confirm } from "../order/confirm.tsx";
+import { Done } from "../order/done.tsx";
 import { keyOf, lastChance, liveTickets, totalsOf, type LiveTicket } from "../order/give-back.ts";
 import { Payments, Refunds } from "../order/parts.tsx";
 import { repeated } from "../order/repeat.ts";
@@ -11,7 +12,6 @@ import { buyer, problem, reply, type OnsaleProblem, type Schemas } from "../shar
 import { dateTime, money } from "../shared/format.ts";
 import { useLoaded, useNow } from "../shared/hooks.ts";
 import { Loading, Problem } from "../shared/layout.tsx";
-import { announce } from "../shared/live.ts";
 import { t, tn } from "./words.ts";
 
 interface DetailsProps {
@@ -27,6 +27,7 @@ const isMoving = (order: Order, { refunds }: Schemas["OrderRefunds"]) =>
 /** What is known of an order alone. Asked for again while money moves, and whenever the list says that it changed. */
 export function Details({ order, replace, names }: DetailsProps) {
   const [moves, setMoves] = useState(false);
+  const [done, setDone] = useState<string | null>(null);
   const { data, failure, reload } = useLoaded(async () => {
     const path = { params: { path: { order: order.order } } };
     const [whole, refunds] = await Promise.all([
@@ -43,7 +44,8 @@ export function Details({ order, replace, names }: DetailsProps) {
       <h3>{words.t("payments")}</h3>
       <Payments payments={data.whole.payments ?? []} />
       {data.refunds.refunds.length > 0 && <><h3>{words.t("refunds")}</h3><Refunds refunds={data.refunds.refunds} /></>}
-      {data.whole.state === "paid" && <GiveBack order={data.whole} next={data.refunds.next ?? null} names={names} reload={reload} />}
+      {done !== null && <Done text={done} />}
+      {data.whole.state === "paid" && <GiveBack order={data.whole} next={data.refunds.next ?? null} names={names} reload={reload} onDone={setDone} />}
       {failure !== null && <Problem problem={failure} />}
     </div>
   );
@@ -55,9 +57,11 @@ interface GiveBackProps {
   readonly next: number | null;
   readonly names: Names;
   readonly reload: () => Promise<void>;
+  /** Takes what was done, in words. */
+  readonly onDone: (text: string) => void;
 }
 
-function GiveBack({ order, next, names, reload }: GiveBackProps) {
+function GiveBack({ order, next, names, reload, onDone }: GiveBackProps) {
   const now = useNow(10_000);
   const until = lastChance(order);
   const tickets = liveTickets(order, now);
@@ -74,13 +78,13 @@ function GiveBack({ order, next, names, reload }: GiveBackProps) {
     <>
       <h3>{t("give-back")}</h3>
       <p class="hint">{t("give-back.until", { until: dateTime(until) })}</p>
-      <GiveBackForm key={next} order={order} next={next} names={names} reload={reload} tickets={tickets} />
+      <GiveBackForm key={next} order={order} next={next} names={names} reload={reload} onDone={onDone} tickets={tickets} />
     </>
   );
 }
 
 /** One refund: what was chosen under its number is sent again as it was, until it is known what became of it. */
-function useGiveBack(order: Order, number: number, reload: () => Promise<void>) {
+function useGiveBack({ order, next: number, reload, onDone }: GiveBackProps & { readonly next: number }) {
   const [isSending, setSending] = useState(false);
   const [failure, setFailure] = useState<OnsaleProblem | null>(null);
   const send = async (tickets: readonly LiveTicket[]) => {
@@ -88,24 +92,24 @@ function useGiveBack(order: Order, number: number, reload: () => Promise<void>) 
     const body = { number, tickets: tickets.map(({ tier, seat }) => ({ tier, seat })) };
     try {
       const refund = await repeated(() => reply(buyer.POST("/orders/{order}/refunds", { params: { path: { order: order.order } }, body })));
-      announce(refund.amount_minor > 0 ? t("give-back.done", { amount: money(refund.amount_minor, refund.currency) }) : t("give-back.done-nothing"));
       setFailure(null);
+      await reload();
+      onDone(refund.amount_minor > 0 ? t("give-back.done", { amount: money(refund.amount_minor, refund.currency) }) : t("give-back.done-nothing"));
     } catch (thrown) {
-      const refused = problem(thrown);
-      setFailure(refused);
-      announce(refusalText(refused));
+      setFailure(problem(thrown));
+      await reload();
     }
     setSending(false);
-    await reload();
   };
   return { isSending, failure, send };
 }
 
-function GiveBackForm({ order, next, names, reload, tickets }: GiveBackProps & { readonly next: number; readonly tickets: readonly LiveTicket[] }) {
+function GiveBackForm(props: GiveBackProps & { readonly next: number; readonly tickets: readonly LiveTicket[] }) {
+  const { order, names, tickets } = props;
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   const [isAsked, setAsked] = useState(false);
   const [isMissing, setMissing] = useState(false);
-  const { isSending, failure, send } = useGiveBack(order, next, reload);
+  const { isSending, failure, send } = useGiveBack(props);
   const possible = tickets.filter(({ feeMinor }) => feeMinor !== null);
   const given = possible.filter((ticket) => chosen.has(keyOf(ticket)));
   useEffect(() => {
