@@ -1121,7 +1121,7 @@ export interface components {
         } & ({
             seats: unknown[];
         } | {
-            best: Record<string, never>;
+            best: Record<string, unknown>;
         } | {
             pattern: unknown[];
         });
@@ -2868,7 +2868,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": Record<string, never>;
+                    "application/json": Record<string, unknown>;
                 };
             };
             /** @description The body cannot be read (`/problems/malformed`). */
