@@ -172,7 +172,7 @@ function Done({ order }: { readonly order: Order }) {
 function Sum({ order, names }: { readonly order: Order; readonly names: Names }) {
   const amount = (minor: number): string => (minor === 0 ? t("free-of-charge") : money(minor, order.currency));
   return (
-    <dl class="sum">
+    <dl class="prices">
       {order.lines.map(({ tier, price_minor, tickets }) => (
         <div class="pair" key={tier}>
           <dt>{t("line-price", { count: tickets.length, tier: names.tier(tier) })}</dt>

@@ -152,10 +152,20 @@ function outlineOf(rows: readonly { y: number; half: number }[], place: Place): 
     // Rows may be curved: their ends are joined by some points.
     for (let at = 0; at <= 8; at += 1) points.push((half + MARGIN) * side * (at / 4 - 1), y);
   };
+  // Between two rows the outline goes around the longer one.
+  const side = (all: readonly { y: number; half: number }[], sign: number): void => {
+    all.forEach(({ y, half }, at) => {
+      const next = all[at + 1];
+      points.push((half + MARGIN) * sign, y);
+      if (next === undefined || Math.abs(next.half - half) < 0.1) return;
+      const turn = half > next.half ? y + Math.sign(next.y - y) * MARGIN : next.y - Math.sign(next.y - y) * MARGIN;
+      for (let share = 0; share <= 4; share += 1) points.push((half + ((next.half - half) * share) / 4 + MARGIN) * sign, turn);
+    });
+  };
   edge(first.half, first.y - MARGIN, 1);
-  for (const { y, half } of rows) points.push(half + MARGIN, y);
+  side(rows, 1);
   edge(last.half, last.y + MARGIN, -1);
-  for (const { y, half } of [...rows].reverse()) points.push(-half - MARGIN, y);
+  side([...rows].reverse(), -1);
   return placed(points, place);
 }
 

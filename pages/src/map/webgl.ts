@@ -63,7 +63,7 @@ void main() {
   else if (kind == 1) mix_ = vec4(quiet, cover(abs(edge + 0.12) - 0.07) * 0.75);
   else if (kind == 2) mix_ = vec4(quiet, cover(length(corner) - 0.3) * 0.6);
   else if (kind == 3) {
-    float tick = min(line(corner, vec2(-0.45, 0.05), vec2(-0.12, -0.38)), line(corner, vec2(-0.12, -0.38), vec2(0.48, 0.4)));
+    float tick = min(line(corner, vec2(-0.45, 0.0), vec2(-0.12, 0.38)), line(corner, vec2(-0.12, 0.38), vec2(0.48, -0.38)));
     mix_ = vec4(mix(text, ground, cover(tick - 0.13)), cover(edge));
   } else if (kind == 4) {
     float cross_ = min(line(corner, vec2(-0.5, -0.5), vec2(0.5, 0.5)), line(corner, vec2(-0.5, 0.5), vec2(0.5, -0.5)));

@@ -57,18 +57,18 @@ export function MapWay(props: MapWayProps) {
   return plan === null ? <p class="problem">{t("map-failed")}</p> : <Plotted {...props} plan={plan} />;
 }
 
-/** What is free, asked for as long as the element is seen. */
-function useFree({ sale, choice, onAvailability }: MapWayProps, plan: Plan, host: { current: HTMLElement | null }) {
+/** What is free, asked for as long as the map, or the grid beside it, is seen. */
+function useFree({ sale, choice, onAvailability }: MapWayProps, plan: Plan, root: { current: HTMLElement | null }) {
   const [free, setFree] = useState<Free | undefined>(undefined);
   const [isStale, setStale] = useState(false);
   const asking = useRef<{ askNow(): void } | null>(null);
   const { from, to } = choice.journey ?? { from: undefined, to: undefined };
   useEffect(() => {
-    if (host.current === null) return undefined;
+    if (root.current === null) return undefined;
     setFree(undefined);
     const query = from === undefined || to === undefined ? {} : { from, to };
     const watching = watch<Availability>({
-      element: host.current,
+      element: root.current,
       load: () => reply(everyone.GET("/sales/{sale}/availability", { params: { path: { sale: sale.sale }, query } })) as Promise<Availability>,
       onAnswer: (answer) => {
         setStale(false);
@@ -139,9 +139,10 @@ function useLost({ choice, lost, onLost, isOrdering }: MapWayProps, plan: Plan, 
 function Plotted(props: MapWayProps & { readonly plan: Plan }) {
   const { sale, plan, terms, choice, lost, onChoice } = props;
   const host = useRef<HTMLDivElement>(null);
+  const root = useRef<HTMLDivElement>(null);
   const [open, setOpen] = useState<number | undefined>(undefined);
   const byName = useMemo(() => indexByName(plan), [plan]);
-  const { free, isStale, askNow } = useFree(props, plan, host);
+  const { free, isStale, askNow } = useFree(props, plan, root);
   const events = useRef({ onSeat: (_: number) => {}, onSection: (_: number) => {}, onSpots: (_: number) => {} });
   const { layout, map, hasFailed, hovered } = useDrawn(props, plan, host, events);
   useLost(props, plan, free, byName);
@@ -205,7 +206,7 @@ function Plotted(props: MapWayProps & { readonly plan: Plan }) {
   };
   const shown = hovered ?? undefined;
   return (
-    <div class="map-way">
+    <div class="map-way" ref={root}>
       {lostSeats.length > 0 && (
         <LostSeats
           plan={plan} lost={lostSeats} offered={offered} together={together} onReplace={replace}
@@ -252,7 +253,7 @@ function SectionChoice({ plan, free, open, onOpen }: { readonly plan: Plan; read
             <optgroup label={tier.name} key={tier.id}>
               {sections.map(([at, section]) => (
                 <option value={at} key={at}>
-                  {free === undefined ? section.name : t("section-left", { section: section.name, tier: tier.name, count: free.bySection[at] ?? 0 })}
+                  {free === undefined ? section.name : t("section-left", { section: section.name, count: free.bySection[at] ?? 0 })}
                 </option>
               ))}
             </optgroup>

@@ -40,7 +40,7 @@ function ChosenList({ sale, choice, lost, onChoice }: { readonly sale: Sale; rea
     <ul class="chosen">
       {choice.seats.map((seat) => (
         <li key={seat.seat} class={lost.has(seat.seat) ? "lost" : ""}>
-          <span>{lost.has(seat.seat) ? <><s>{seat.label}</s> <strong>{t("state-of.lost")}</strong></> : seat.label}<span class="hint">{price(seat.tier)}</span></span>
+          <span>{lost.has(seat.seat) ? <><s>{seat.label}</s> <strong>{t("state-of.lost")}</strong>{" "}<a href="#lost-title">{t("see-offers")}</a></> : seat.label}<span class="hint">{price(seat.tier)}</span></span>
           <button type="button" class="quiet" aria-label={t("remove-seat", { seat: seat.label })} onClick={() => onChoice({ seats: choice.seats.filter((one) => one.seat !== seat.seat) })}>{t("remove")}</button>
         </li>
       ))}
@@ -80,7 +80,7 @@ export function Summary({ sale, choice, lost, isSignedIn, isDisabled, fault, onC
   const tickets = ticketTiers(choice).length;
   const total = totalOf(sale, choice);
   return (
-    <section class="summary" aria-labelledby="summary-title">
+    <section class={`summary${tickets === 0 ? " empty" : ""}`} aria-labelledby="summary-title">
       <h2 id="summary-title" class={choice.way === "map" ? "" : "unseen"}>{t("your-choice")}</h2>
       {choice.way === "map" && <ChosenList sale={sale} choice={choice} lost={lost} onChoice={onChoice} />}
       <p class="total"><span>{tn("tickets", tickets)}</span> <strong>{tickets === 0 || total === null || (choice.way !== "map" && choice.tier === "") ? "–" : priceText(total, sale.file.currency)}</strong></p>
