@@ -59,6 +59,8 @@ export function Pay({ order, onStarted, onStale }: PayProps) {
   const [ways, setWays] = useState<readonly Way[] | null>(null);
   const [failed, setFailed] = useState<OnsaleProblem | null>(null);
   const [chosen, setChosen] = useState(0);
+  // Ways that the engine does not offer for this order, such as for its currency.
+  const [closed, setClosed] = useState<ReadonlySet<number>>(new Set());
   const [going, setGoing] = useState<Going>({ kind: "choosing" });
   const isOver = useRef(false);
   const load = (): void => {
@@ -102,6 +104,11 @@ export function Pay({ order, onStarted, onStale }: PayProps) {
     } catch (thrown) {
       const failure = problem(thrown);
       setGoing({ kind: "refused", problem: failure });
+      if (failure.slug === "payment-not-offered" || failure.slug === "payment-not-started") {
+        const left = new Set([...closed, chosen]);
+        setClosed(left);
+        setChosen(Math.max(0, ways.findIndex((_, at) => !left.has(at))));
+      }
       if (["order-resolved", "payment-over", "not-found"].includes(failure.slug)) onStale();
     }
   };
@@ -114,14 +121,14 @@ export function Pay({ order, onStarted, onStale }: PayProps) {
       <fieldset class="ways-to-pay" disabled={isBusy}>
         <legend>{t("how-to-pay")}</legend>
         {ways.map(({ provider, method }, at) => (
-          <label class="way-to-pay" key={`${provider}/${method}`}>
-            <input type="radio" name="way" checked={at === chosen} onChange={() => setChosen(at)} />
-            <span><strong>{choiceName(provider)}</strong><span class="hint">{t(`method.${method}`)}</span></span>
+          <label class={`way-to-pay${closed.has(at) ? " out" : ""}`} key={`${provider}/${method}`}>
+            <input type="radio" name="way" disabled={closed.has(at)} checked={at === chosen && !closed.has(at)} onChange={() => setChosen(at)} />
+            <span><strong>{choiceName(provider)}</strong><span class="hint">{t(closed.has(at) ? "method.closed" : `method.${method}`)}</span></span>
           </label>
         ))}
       </fieldset>
       {going.kind === "refused" && <p class="problem" role="alert">{paymentText(going.problem)}</p>}
-      <button type="submit" class="primary pay" disabled={isBusy}>{t("pay", { amount })}</button>
+      <button type="submit" class="primary pay" disabled={isBusy || closed.has(chosen)}>{t("pay", { amount })}</button>
       {isBusy && <Busy going={going} />}
     </form>
   );

@@ -21,7 +21,7 @@ export interface Counts {
 
 /** How visible seats are at a zoom, 0 to 1: below, sections are shown in their place. */
 export function seatFade(pitchPixels: number): number {
-  return Math.min(1, Math.max(0, (pitchPixels - 4.5) / 2));
+  return Math.min(1, Math.max(0, (pitchPixels - 4.8) / 0.8));
 }
 
 function pathOf(points: Polygon): Path2D {

@@ -225,7 +225,7 @@ function Shop({ sale }: { readonly sale: Sale }) {
       {choice.journey !== null && <JourneyForm sale={sale} journey={choice.journey} onJourney={toJourney} />}
       {availability !== null && availability.tiers.length === 0 && <p class="notice warn">{t("journey-none")}</p>}
       <Ways sale={sale} way={choice.way} onWay={toWay} />
-      <div class={`shop ${choice.way}`}>
+      <div class={`shop by-${choice.way}`}>
         <div class="choose" role="tabpanel" id="way-panel" aria-labelledby={`way-${choice.way}`} inert={isBusy}>
           {choice.way === "best" && <BestForm {...props} />}
           {choice.way === "pattern" && <PatternForm {...props} />}
