@@ -26,7 +26,7 @@ export function OrderView({ number }: { readonly number: string }) {
   const { data, failure, reload } = useLoaded(async () => ({ whole: await routes.order(number), atMs: clock.nowMs() }), POLL_MS, [number]);
   return (
     <>
-      <p class="back"><a href={href("/operator/desk")} onClick={goBack}>← {t("back")}</a></p>
+      <p class="back"><a href={href("/operator/desk")} onClick={goBack}>← {t("back-to-search")}</a></p>
       {data === null && failure === null && <Loading />}
       {failure !== null && <Problem problem={failure} retry={() => void reload()} />}
       {data !== null && <Whole whole={data.whole} atMs={data.atMs} reload={reload} />}
@@ -159,9 +159,9 @@ function Cancel({ order, reload, onDone }: CancelProps) {
       <h2 id="cancel">{t("cancel-title")}</h2>
       <p class="hint">{may("operate") ? t("cancel-hint") : t("no-right.operate")}</p>
       {failure !== null && <Problem problem={failure} text={refusalText(failure)} />}
-      {may("operate") && <button type="button" class="danger" onClick={() => setAsked(true)}>{t("cancel")}</button>}
+      {may("operate") && <button type="button" class="danger" onClick={() => setAsked(true)}>{t("cancel-order")}</button>}
       {isAsked && (
-        <Confirm title={t("cancel-sure", { order })} action={t("cancel")} keep={t("cancel-keep")} isSending={isSending}
+        <Confirm title={t("cancel-sure", { order })} action={t("cancel-order")} keep={t("cancel-keep")} isSending={isSending}
           onConfirm={() => void cancel()} onClose={() => setAsked(false)}>
           <p>{t("cancel-hint")}</p>
         </Confirm>

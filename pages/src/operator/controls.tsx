@@ -31,6 +31,9 @@ function useCommands(sale: string, onRoom: (room: Schemas["Document"]) => void) 
   const [sending, setSending] = useState<Command["command"] | null>(null);
   const [outcome, setOutcome] = useState<{ command: Command; failure: OnsaleProblem | null } | null>(null);
   const send = async (command: Command): Promise<boolean> => {
+    if (sending !== null) {
+      return false;
+    }
     setSending(command.command);
     let failure: OnsaleProblem | null = null;
     try {
@@ -68,9 +71,9 @@ export function Controls({ sale, room, onRoom }: ControlsProps) {
         <>
           <div class="row">
             {room.state === "paused"
-              ? <button type="button" class="primary" disabled={isBusy} onClick={() => void send({ command: "resume" })}>{t("resume")}</button>
-              : <button type="button" class="primary" disabled={isBusy} onClick={() => void send({ command: "pause" })}>{t("pause")}</button>}
-            <button type="button" class="danger" disabled={isBusy} onClick={() => setClosing(true)}>{t("close-room")}…</button>
+              ? <button type="button" class="primary" aria-disabled={isBusy} onClick={() => void send({ command: "resume" })}>{t("resume")}</button>
+              : <button type="button" class="primary" aria-disabled={isBusy} onClick={() => void send({ command: "pause" })}>{t("pause")}</button>}
+            <button type="button" class="danger" aria-disabled={isBusy} onClick={() => setClosing(true)}>{t("close-room")}…</button>
           </div>
           <p class="hint">{t("pause-hint")}</p>
         </>
@@ -134,8 +137,8 @@ function Rate({ isBusy, rate, send }: ControlProps & { readonly rate: number }) 
           <input id="rate" type="text" inputMode="numeric" autocomplete="off" value={text} placeholder={String(rate)}
             aria-invalid={isBad} aria-describedby={isBad ? "rate-bad" : undefined} onInput={(event) => setText(event.currentTarget.value)} />
         </div>
-        <button type="submit" disabled={isBusy}>{t("rate-set")}</button>
-        <button type="button" disabled={isBusy} onClick={() => void send({ command: "rate" })}>{t("rate-clear")}</button>
+        <button type="submit" aria-disabled={isBusy}>{t("rate-set")}</button>
+        <button type="button" aria-disabled={isBusy} onClick={() => void send({ command: "rate" })}>{t("rate-clear")}</button>
       </div>
       {isBad && <p class="problem" id="rate-bad" role="alert">{t("rate-bad")}</p>}
     </form>
@@ -162,8 +165,8 @@ function Notice({ isBusy, notice, send }: ControlProps & { readonly notice: stri
       </div>
       {isBad && <p class="problem" role="alert">{t("notice-bad")}</p>}
       <div class="row">
-        <button type="submit" disabled={isBusy}>{t("notice-set")}</button>
-        {notice !== "" && <button type="button" disabled={isBusy} onClick={() => void send({ command: "notice" })}>{t("notice-clear")}</button>}
+        <button type="submit" aria-disabled={isBusy}>{t("notice-set")}</button>
+        {notice !== "" && <button type="button" aria-disabled={isBusy} onClick={() => void send({ command: "notice" })}>{t("notice-clear")}</button>}
       </div>
     </form>
   );
@@ -173,8 +176,8 @@ function SoldOut({ isBusy, isSoldOut, send }: ControlProps & { readonly isSoldOu
   return (
     <div class="sold-out">
       <div class="row">
-        <button type="button" disabled={isBusy} onClick={() => void send({ command: "sold_out", sold_out: true })}>{t("sold-out-set")}</button>
-        {isSoldOut && <button type="button" disabled={isBusy} onClick={() => void send({ command: "sold_out", sold_out: false })}>{t("sold-out-clear")}</button>}
+        <button type="button" aria-disabled={isBusy} onClick={() => void send({ command: "sold_out", sold_out: true })}>{t("sold-out-set")}</button>
+        {isSoldOut && <button type="button" aria-disabled={isBusy} onClick={() => void send({ command: "sold_out", sold_out: false })}>{t("sold-out-clear")}</button>}
       </div>
       <p class="hint">{t("sold-out-hint")}</p>
     </div>

@@ -46,7 +46,7 @@ export function Drawn({ file }: { readonly file: SaleFile }) {
           <div class="preview-tools">
             <button type="button" aria-label={t("publish-zoom-in")} onClick={() => map.zoom(1.5)}>+</button>
             <button type="button" aria-label={t("publish-zoom-out")} onClick={() => map.zoom(1 / 1.5)}>−</button>
-            <button type="button" aria-label={t("publish-fit")} onClick={() => map.fit()}>⤢</button>
+            <button type="button" aria-label={t("publish-fit")} onClick={() => map.fit()}><svg viewBox="0 0 24 24" aria-hidden="true"><path d="M3 9V3h6M21 9V3h-6M3 15v6h6M21 15v6h-6" /></svg></button>
           </div>
         )}
       </div>

@@ -2,12 +2,12 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 
 import { Confirm } from "../order/confirm.tsx";
+import { Done } from "../order/done.tsx";
 import { repeated } from "../order/repeat.ts";
 import { everyone, OnsaleProblem, problem, reply, type Schemas } from "../shared/api.ts";
 import { dateTime, duration, money, number } from "../shared/format.ts";
 import { href } from "../shared/language.ts";
 import { Loading, Problem, problemText } from "../shared/layout.tsx";
-import { announce } from "../shared/live.ts";
 import { may, routes } from "./api.ts";
 import { changesOf, MOST_FILE_BYTES, NotASaleFile, placesOf, pricesOf, readSaleFile, tierChanges, type Change, type SaleFile } from "./sale-file.ts";
 import { t, tn } from "./words.ts";
@@ -88,7 +88,6 @@ function Review({ chosen }: { readonly chosen: Chosen }) {
     setSending(true);
     try {
       const done = await repeated(() => routes.publish(file.sale, text));
-      announce(t("publish-done", { sale: file.sale, version: done.version }));
       setPublished(done);
       setOutcome({ done });
     } catch (thrown) {
@@ -103,7 +102,7 @@ function Review({ chosen }: { readonly chosen: Chosen }) {
       {published === null ? <Loading /> : outcome === null && <Changes published={published} file={file} />}
       <Preview file={file} />
       {outcome !== null && <Result outcome={outcome} sale={file.sale} />}
-      <p><button type="button" class="primary" disabled={published === null || isSending} onClick={() => setAsked(true)}>{t("publish-send", { sale: file.sale })}</button></p>
+      <p><button type="button" class="primary" disabled={published === null} onClick={() => setAsked(true)}>{t("publish-send", { sale: file.sale })}</button></p>
       {isAsked && (
         <Confirm title={t("publish-sure", { sale: file.sale })} action={t("publish-send", { sale: file.sale })} isSending={isSending}
           onConfirm={() => void send()} onClose={() => setAsked(false)}>
@@ -187,9 +186,8 @@ function Result({ outcome, sale }: { readonly outcome: Outcome; readonly sale: s
   const { version, warnings = [] } = outcome.done;
   return (
     <>
-      <div class="good" role="status">
-        <p>{t("publish-done", { sale, version })} <a href={href(`/operator?sale=${encodeURIComponent(sale)}`)}>{t("publish-to-sale")}</a></p>
-      </div>
+      <Done text={t("publish-done", { sale, version })} />
+      <p><a class="button" href={href(`/operator?sale=${encodeURIComponent(sale)}`)}>{t("publish-to-sale")}</a></p>
       {warnings.length > 0 && (
         <div class="notice warn" role="status"><p>{t("publish-warnings")}</p><ul>{warnings.map((warning) => <li key={warning} lang="en">{warning}</li>)}</ul></div>
       )}

@@ -52,11 +52,12 @@ function rowsOf(row: FileRow): number | null {
   if (row.to === undefined || row.to === null) {
     return 1;
   }
-  const span = Math.abs(Number(row.to) - Number(row.row));
-  if (Number.isFinite(span) && span > MOST_ROWS) {
-    return null;
+  const ends = [row.row, row.to];
+  if (ends.every((end) => /^[A-Z]{1,2}$/.test(end))) {
+    return rowLabels(row).length;
   }
-  return Number.isFinite(span) || /^[A-Z]{1,2}$/.test(row.row + row.to) || (/^[A-Z]{1,2}$/.test(row.row) && /^[A-Z]{1,2}$/.test(row.to)) ? rowLabels(row).length : null;
+  const rows = Math.abs(Number(row.to) - Number(row.row)) + 1;
+  return ends.every((end) => /^\d{1,9}$/.test(end)) && rows <= MOST_ROWS ? rows : null;
 }
 
 function seatsOfRow(tier: FileTier, row: FileRow): number | null {

@@ -130,7 +130,7 @@ function More({ older, shown }: { readonly older: () => Promise<void>; readonly 
   return (
     <>
       {failure !== null && <Problem problem={failure} />}
-      <p><button type="button" disabled={isLoading} onClick={() => void load()}>{t("more")}</button></p>
+      <p><button type="button" aria-disabled={isLoading} onClick={() => !isLoading && void load()}>{t("more")}</button></p>
     </>
   );
 }
