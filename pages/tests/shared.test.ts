@@ -26,6 +26,8 @@ test("money has the digits of its currency", () => {
 
 test("what is left is shown in digits and in words", () => {
   assert.equal(countdown(3_723_000), "1:02:03");
+  assert.equal(countdown(3 * 86_400_000 + 5), "3 days");
+  assert.equal(countdown(47 * 3_600_000), "47:00:00");
   assert.equal(countdown(-5), "00:00");
   assert.equal(countdown(59_001), "01:00");
   assert.equal(duration(90_061_000), "1 day 1 hour");

@@ -1,14 +1,14 @@
 /** The texts of the room: its own only, so that the file stays small. */
 import en from "../i18n/room.en.json";
 import zh from "../i18n/room.zh.json";
-import { language, locale } from "../shared/language.ts";
+import { number } from "../shared/format.ts";
+import { language } from "../shared/language.ts";
+
+export { number };
 
 type Key = keyof typeof en;
 const all: Readonly<Record<Key, string>> = language === "zh" ? zh : en;
-const numbers = new Intl.NumberFormat(locale);
 
-/** A number as the language writes it. */
-export const number = (value: number): string => numbers.format(value);
 /** A text with values in it. */
 export const t = (key: Key, values: Readonly<Record<string, string | number>> = {}): string =>
   all[key].replace(/\{(\w+)\}/g, (whole, name: string) => {

@@ -1,6 +1,7 @@
 /** What the waiting room shows. Elements are made once and filled again, so that focus and readers stay where they are. */
 import { clock } from "../shared/clock.ts";
-import { href, language, LANGUAGES, locale } from "../shared/language.ts";
+import { clockTime, countdown } from "../shared/format.ts";
+import { href, language, LANGUAGES } from "../shared/language.ts";
 import { session } from "../shared/session.ts";
 import { isForgetful, tabStore } from "../shared/storage.ts";
 import { fill, h, say, type Child } from "./dom.ts";
@@ -12,16 +13,6 @@ import { number, t } from "./text.ts";
 /** Milliseconds between two things that a reader is told of a wait. */
 const TOLD_EVERY_MS = 60_000;
 const MINUTE_MS = 60_000;
-
-const times = new Intl.DateTimeFormat(locale, { timeStyle: "medium" });
-
-/** Hours, minutes and seconds in digits. */
-function countdown(ms: number): string {
-  const seconds = Math.max(0, Math.ceil(ms / 1_000));
-  const [hours, minutes] = [Math.floor(seconds / 3_600), Math.floor(seconds / 60) % 60];
-  const two = (value: number) => String(value).padStart(2, "0");
-  return `${hours > 0 ? `${hours}:` : ""}${two(minutes)}:${two(seconds % 60)}`;
-}
 
 /** A wait in words. */
 export function waitText({ fromMs, toMs }: Range): string {
@@ -74,7 +65,7 @@ export class View {
     this.#showActions(room, standing);
     this.#showTiers(room);
     this.#check.show(room);
-    say(this.#fresh, room.document === null ? "" : t("fresh", { time: times.format(Date.parse(room.document.as_of)) }));
+    say(this.#fresh, room.document === null ? "" : t("fresh", { time: clockTime(room.document.as_of) }));
     this.#tell(standing, nowMs);
     this.#goIfDue(room, standing);
   }

@@ -141,7 +141,7 @@ function StepButton({ sale, next: { step } }: { readonly sale: Sale; readonly ne
     case "join": case "join-again": return <JoinForm sale={sale} label={t(`step.${step}`)} />;
     case "room": return <a class="button primary" href={href(`/s/${sale.sale}/room`)}>{t("step.room")}</a>;
     case "choose": return <a class="button primary" href={seatsPath()}>{t("step.choose")}</a>;
-    case "wait": return <button type="button" class="primary" disabled>{t("step.wait")}</button>;
+    case "wait": case "wait-join": return <button type="button" class="primary" disabled>{t(`step.${step}`)}</button>;
   }
 }
 

@@ -23,10 +23,10 @@ export interface Situation {
 }
 
 /** The button, by the text on it. */
-export type Step = "sign-in" | "sign-in-wait" | "sign-in-choose" | "join" | "join-again" | "room" | "choose" | "wait";
+export type Step = "sign-in" | "sign-in-wait" | "sign-in-choose" | "join" | "join-again" | "room" | "choose" | "wait" | "wait-join";
 
 /** The sentence above it. */
-export type Saying = Step | "join-late" | "due" | "joining-later" | "paused" | "closed" | "cancelled" | "archived" | "sold-out" | "registration-over" | "room-closed";
+export type Saying = Exclude<Step, "wait-join"> | "join-late" | "due" | "joining-later" | "paused" | "closed" | "cancelled" | "archived" | "sold-out" | "registration-over" | "room-closed";
 
 /** What is counted down to. */
 export type Until = "opening" | "joining" | "draw";
@@ -87,10 +87,10 @@ function withRoom(situation: Situation): Next {
 function joining({ sale, isSignedIn, again, kept, nowMs }: Situation, until: Next["until"]): Next {
   const { joins_open_at: opensAt, registered_only: isRegisteredOnly } = sale.file.room ?? {};
   if (opensAt != null && nowMs < Date.parse(opensAt)) {
-    return { step: isSignedIn ? null : "sign-in-wait", saying: "joining-later", until: { what: "joining", atMs: Date.parse(opensAt) } };
+    return { step: isSignedIn ? "wait-join" : "sign-in-wait", saying: "joining-later", until: { what: "joining", atMs: Date.parse(opensAt) } };
   }
   const isDrawn = nowMs >= drawClosesAtMs(sale);
-  const step: Step = !isSignedIn ? "sign-in" : again && kept !== null ? "join-again" : "join";
+  const step = !isSignedIn ? "sign-in" : again && kept !== null ? "join-again" : "join";
   if (step === "join-again") {
     return { step, saying: "join-again", until };
   }

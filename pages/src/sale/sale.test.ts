@@ -60,7 +60,7 @@ test("a sale with a room: sign in, join, wait, choose", () => {
 test("a room says when nobody may join", () => {
   const later = roomed({ joins_open_at: "2026-06-01T07:30:00.000Z" });
   assert.deepEqual(stepOf({ sale: later }), ["sign-in-wait", "joining-later"]);
-  assert.deepEqual(stepOf({ sale: later, isSignedIn: true }), [null, "joining-later"]);
+  assert.deepEqual(stepOf({ sale: later, isSignedIn: true }), ["wait-join", "joining-later"]);
   assert.deepEqual(stepOf({ sale: roomed({ registered_only: true }), isSignedIn: true, nowMs: OPENS }), ["join", "registration-over"]);
   assert.deepEqual(stepOf({ sale: roomed(), room: { ...ROOM, state: "closed" }, nowMs: OPENS }), [null, "room-closed"]);
   assert.deepEqual(stepOf({ sale: roomed(), room: { ...ROOM, state: "sold_out" }, kept: KEPT, nowMs: OPENS }), ["room", "sold-out"]);

@@ -36,9 +36,15 @@ export const clockTime = (at: string | number): string => formatted(clockTimes, 
 /** A day in full. */
 export const day = (at: string | number): string => formatted(days, at);
 
-/** What is left of a time in digits, such as 1:02:03 or 02:03; never below zero. */
+/** Hours from which on a countdown says days. */
+const DAYS_FROM_HOURS = 48;
+
+/** What is left of a time in digits, such as 1:02:03 or 02:03, or in whole days; never below zero. */
 export function countdown(ms: number): string {
   const seconds = Math.max(0, Math.ceil(ms / 1000));
+  if (seconds >= DAYS_FROM_HOURS * 3600) {
+    return new Intl.NumberFormat(locale, { style: "unit", unit: "day", unitDisplay: "long" }).format(Math.floor(seconds / 86_400));
+  }
   const two = (value: number) => String(value).padStart(2, "0");
   const hours = Math.floor(seconds / 3600);
   const rest = `${two(Math.floor((seconds % 3600) / 60))}:${two(seconds % 60)}`;
