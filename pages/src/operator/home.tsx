@@ -7,7 +7,7 @@ import { duration, number, shortDateTime } from "../shared/format.ts";
 import { useLoaded, useNow } from "../shared/hooks.ts";
 import { href } from "../shared/language.ts";
 import { Loading, Problem } from "../shared/layout.tsx";
-import { routes, type Action, type Stuck as StuckReply } from "./api.ts";
+import { may, routes, type Action, type Stuck as StuckReply } from "./api.ts";
 import { Age, Rights } from "./parts.tsx";
 import { phaseLook, t, tn } from "./words.ts";
 
@@ -20,7 +20,7 @@ export function Home() {
     <>
       <Rights />
       <div class="row links">
-        <a class="button" href={href("/operator?publish")}>{t("publish-link")}</a>
+        {may("operate") && <a class="button" href={href("/operator?publish")}>{t("publish-link")}</a>}
         <a class="button" href={href("/operator/desk")}>{t("desk-link")}</a>
       </div>
       <Sales />

@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
 
+import "./order.css";
 import { shared } from "../shared/text.ts";
 import { words } from "./words.ts";
 

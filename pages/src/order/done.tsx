@@ -1,4 +1,5 @@
 /** Says that something was done, where what did it is gone. */
+import "./order.css";
 import { useEffect, useRef } from "preact/hooks";
 
 /** The words; the focus goes there, because the button that had it is not there any more. */
