@@ -23,7 +23,9 @@ const listeners = new Set<() => void>();
 /** The session of a role; null if nobody is signed in, or it has run out. */
 export function session(role: Role): Session | null {
   const kept = getJson<Session>(tabStore, keyOf(role));
-  return kept !== null && typeof kept.token === "string" && kept.expiresAtMs > clock.nowMs() ? kept : null;
+  // Until an answer has said the time, the local clock may be wrong by hours: then the API decides, by 401.
+  const hasRunOut = (expiresAtMs: number) => clock.isKnown() && expiresAtMs <= clock.nowMs();
+  return kept !== null && typeof kept.token === "string" && !hasRunOut(kept.expiresAtMs) ? kept : null;
 }
 
 /** Keeps a session. */
