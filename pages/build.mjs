@@ -69,27 +69,27 @@ function imported(outputs, path, found = new Set()) {
   return found;
 }
 
-async function buildPages(pages) {
+/**
+ * A page by itself: its script holds all that it needs at first, so that few requests decide whether it works. What it
+ * imports only when it is needed (signing in, a challenge) are chunks.
+ */
+async function buildPage(name) {
   const { metafile } = await build({
-    ...OPTIONS, entryPoints: pages.map((name) => ({ in: join(SOURCE, name, "main.tsx"), out: name })),
+    ...OPTIONS, entryPoints: [{ in: join(SOURCE, name, "main.tsx"), out: name }],
     outdir: DIST, entryNames: "assets/[name]-[hash]", chunkNames: "assets/chunk-[hash]", assetNames: "assets/[name]-[hash]",
     splitting: true, metafile: true,
   });
   const { outputs } = metafile;
-  const rows = [];
-  for (const name of pages) {
-    const entry = join("src", name, "main.tsx");
-    const [path, output] = Object.entries(outputs).find(([, output]) => output.entryPoint === entry);
-    const inDist = (file) => relative(DIST, join(FOLDER, file));
-    const preload = [...imported(outputs, path)].map(inDist);
-    const styles = output.cssBundle ? [inDist(output.cssBundle)] : [];
-    const text = html(name, { script: inDist(path), styles, preload });
-    writeFileSync(join(DIST, `${name}.html`), text);
-    const files = [inDist(path), ...styles, ...preload];
-    const bytes = files.reduce((sum, file) => sum + gzipped(readFileSync(join(DIST, file))), gzipped(text));
-    rows.push({ name, bytes, requests: files.length + 1 });
-  }
-  return rows;
+  const entry = join("src", name, "main.tsx");
+  const [path, output] = Object.entries(outputs).find(([, output]) => output.entryPoint === entry);
+  const inDist = (file) => relative(DIST, join(FOLDER, file));
+  const preload = [...imported(outputs, path)].map(inDist);
+  const styles = output.cssBundle ? [inDist(output.cssBundle)] : [];
+  const text = html(name, { script: inDist(path), styles, preload });
+  writeFileSync(join(DIST, `${name}.html`), text);
+  const files = [inDist(path), ...styles, ...preload];
+  const bytes = files.reduce((sum, file) => sum + gzipped(readFileSync(join(DIST, file))), gzipped(text));
+  return { name, bytes, requests: files.length + 1 };
 }
 
 /** The waiting room: one file, script and styles inline. */
@@ -119,7 +119,7 @@ function policy(room) {
 async function buildAll() {
   mkdirSync(DIST, { recursive: true });
   const there = names.filter((name) => name !== "room" && existsSync(join(SOURCE, name, "main.tsx")));
-  const rows = await buildPages(there);
+  const rows = await Promise.all(there.map(buildPage));
   const room = names.includes("room") && existsSync(join(SOURCE, "room", "main.ts")) ? await buildRoom() : null;
   if (room) rows.push(room.row);
   writeFileSync(join(DIST, "csp.json"), `${JSON.stringify({ policy: policy(room) }, null, 1)}\n`);
