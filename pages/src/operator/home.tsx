@@ -142,7 +142,7 @@ export function Actions({ sale }: { readonly sale: string | null }) {
       <h2 id="actions">{t("actions")}</h2>
       {data === null && failure === null && <Loading />}
       {failure !== null && <Problem problem={failure} retry={() => void reload()} />}
-      {data !== null && actions.length === 0 && <p class="hint">{t("actions-none")}</p>}
+      {data !== null && actions.length === 0 && next === null && <p class="hint">{t("actions-none")}</p>}
       {actions.length > 0 && <ActionList actions={actions} />}
       {data !== null && <p class="hint"><Age atMs={data.atMs} /></p>}
       {failed !== null && <Problem problem={failed} />}

@@ -115,24 +115,25 @@ function Tiers({ tiers, currency }: { readonly tiers: readonly BoardTier[]; read
       <div class="scroll" tabIndex={0} role="group" aria-labelledby="tiers">
         <table class="tiers">
           <thead><tr>
-            <th scope="col">{t("tier")}</th><th scope="col" class="share">{t("tier-share")}</th>
+            <th scope="col">{t("tier")}</th>
             <th scope="col" class="number">{t("tier-seats")}</th><th scope="col" class="number">{t("tier-sold")}</th>
             <th scope="col" class="number">{t("tier-held")}</th><th scope="col" class="number">{t("tier-left")}</th>
-            <th scope="col" class="number">{t("tier-money")}</th>
+            <th scope="col" class="number">{t("tier-money")}</th><th scope="col" class="share">{t("tier-share")}</th>
           </tr></thead>
           <tbody>
             {tiers.map((tier) => (
               <tr key={tier.tier}>
                 <th scope="row">{tier.name}</th>
-                <td class="share"><Share tier={tier} /></td>
                 <td class="number">{write(tier.seats)}</td><td class="number">{write(tier.sold)}</td>
                 <td class="number">{write(heldOf(tier))}</td><td class="number">{write(tier.available)}</td>
                 <td class="number">{tier.revenue_minor === null || tier.revenue_minor === undefined ? "–" : money(tier.revenue_minor, currency)}</td>
+                <td class="share"><Share tier={tier} /></td>
               </tr>
             ))}
           </tbody>
         </table>
       </div>
+      <ul class="legend" aria-hidden="true"><li class="served">{t("tier-sold")}</li><li class="lasts">{t("tier-held")}</li><li>{t("tier-left")}</li></ul>
     </div>
   );
 }

@@ -5,6 +5,7 @@ import { useRef } from "preact/hooks";
 import { words } from "../order/words.ts";
 import { clockTime, duration } from "../shared/format.ts";
 import { useNow, useSession } from "../shared/hooks.ts";
+import { locale } from "../shared/language.ts";
 import { SignInButton } from "../shared/layout.tsx";
 import { allows, type Right } from "./api.ts";
 import { t } from "./words.ts";
@@ -51,5 +52,5 @@ const RIGHTS: readonly Right[] = ["watch", "operate", "refund"];
 export function Rights() {
   const session = useSession("operators");
   const rights = session === null ? [] : RIGHTS.filter((right) => allows(session.scope, right)).map((right) => t(`right.${right}`));
-  return session === null ? null : <p class="hint">{t("rights", { rights: rights.length === 0 ? t("right.none") : rights.join(", ") })}</p>;
+  return session === null ? null : <p class="hint">{t("rights", { rights: rights.length === 0 ? t("right.none") : new Intl.ListFormat(locale, { type: "unit" }).format(rights) })}</p>;
 }
