@@ -82,6 +82,11 @@ export class Engine {
     return document;
   }
 
+  /** Whether the API has this path, whoever may call it. */
+  async has(path) {
+    return (await this.ask(path, { as: null })).status !== 404;
+  }
+
   /** Publishes a sale file. */
   publish(file) {
     return this.do(`/sales/${file.sale}`, { method: "PUT", body: file, as: null });
@@ -105,7 +110,7 @@ export class Engine {
 
   /** An order of a buyer, held by the API, in a sale without a waiting room. */
   async order(sale, buyer, line, tickets = line.seats?.length ?? line.best.count) {
-    const { token } = await this.do(`/sales/${sale}/admissions`, { body: { tickets }, as: buyer });
+    const { token } = await this.until(`/sales/${sale}/admissions`, ({ token: given }) => given !== undefined, { body: { tickets }, as: buyer });
     return this.do(`/sales/${sale}/orders`, { body: { admission: token, lines: [line] }, as: buyer });
   }
 

@@ -39,7 +39,7 @@ function findByName(selector, name, isPattern, nth) {
     if (element.labels?.length) return [...element.labels].map((one) => one.innerText).join(" ");
     return element.innerText || element.textContent || element.value || "";
   };
-  const matches = (text) => (isPattern ? new RegExp(name, "u").test(text) : text === name);
+  const matches = (text) => (isPattern ? new RegExp(name, "iu").test(text) : text === name);
   const found = [...document.querySelectorAll(selector)].filter((element) => {
     const isInput = element instanceof HTMLInputElement;
     return (visible(element) || isInput) && matches(nameOf(element).replace(/\s+/g, " ").trim());
@@ -188,6 +188,7 @@ export class Person {
     await this.browser.executeScript((name) => {
       const field = document.querySelector("form input:not([type=hidden]):not([type=checkbox])");
       field.value = name;
+      document.querySelectorAll("form input[type=checkbox]").forEach((box) => { box.checked = true; });
       document.querySelector("form button").click();
     }, this.name);
     await this.wait(async () => {
@@ -200,6 +201,18 @@ export class Person {
   async haveSession(role = "buyers") {
     if (!(await this.browser.getCurrentUrl()).startsWith(this.engine.url)) await this.go("/signed-in");
     await setSession(this.browser, role, await this.engine.token(role === "buyers" ? this.name : null), this.name);
+  }
+
+  /** Waits until nothing that is visible changes any more: two frames and no request under way. */
+  async settled() {
+    const look = () => this.browser.executeAsyncScript((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(`${performance.getEntriesByType("resource").length} ${document.body.innerText.replace(/\d/g, "")}`))));
+    let before;
+    await this.wait(async () => {
+      const now = await look();
+      const isSame = now === before;
+      before = now;
+      return isSame;
+    }, "the page does not come to rest");
   }
 
   /** Fails if axe finds anything wrong with the page as it is. */

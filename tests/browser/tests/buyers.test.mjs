@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { fixture } from "../lib/fixture.mjs";
 import { texts } from "../lib/person.mjs";
 import { hall, roomHall, SCRIPT } from "../lib/sales.mjs";
-import { chooseBest, chooseOnMap, findSale, hold, joinRoom, like, openTickets, payAtProvider, waitForTurn } from "../lib/steps.mjs";
+import { chooseOnMap, findSale, hold, joinRoom, like, openTickets, payAtProvider, waitForTurn } from "../lib/steps.mjs";
 
 const { it, test } = fixture();
 
