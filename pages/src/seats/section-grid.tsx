@@ -71,7 +71,9 @@ export function SectionGrid({ plan, section, states, price, onSeat }: SectionGri
   const tier = plan.tiers[planSection.tier]?.name ?? "";
   const title = t(plan.isTrain ? "coach-title" : "section-title", { section: planSection.name });
   const move = (event: KeyboardEvent): void => {
-    const next = movedTo(plan, current, event.key);
+    // Keys may come faster than the page is rendered: the seat with the focus counts.
+    const focused = event.target instanceof HTMLElement ? Number(event.target.dataset["seat"] ?? current) : current;
+    const next = movedTo(plan, focused, event.key);
     if (next === undefined) return;
     event.preventDefault();
     setCurrent(next);
