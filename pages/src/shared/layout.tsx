@@ -7,7 +7,7 @@ import { useSession } from "./hooks.ts";
 import { href, language, LANGUAGES } from "./language.ts";
 import { announce, openLiveRegion } from "./live.ts";
 import { endSession, type Role } from "./session.ts";
-import { signIn, SignInError } from "./sign-in.ts";
+import { prepareSignIn, signIn, SignInError } from "./sign-in.ts";
 import { shared } from "./text.ts";
 import type { OnsaleProblem } from "./api.ts";
 
@@ -85,6 +85,7 @@ interface SignInButtonProps {
 /** Leaves for the issuer, and says so if that fails. */
 export function SignInButton({ role, quiet = false, label = t("sign-in"), returnTo }: SignInButtonProps) {
   const [state, setState] = useState<"ready" | "leaving" | "sign-in-failed" | "sign-in-storage">("ready");
+  useEffect(prepareSignIn, []);
   const leave = async () => {
     setState("leaving");
     try {

@@ -60,6 +60,14 @@ const insecure = (library: Library, settings: Config) =>
 
 const redirectUri = () => `${location.origin}/signed-in`;
 
+/**
+ * Loads what signing in needs while there is a network: a browser does not ask again for a module that once failed to
+ * come, so that whoever pressed the button in a tunnel could not sign in before the page was loaded anew.
+ */
+export function prepareSignIn(): void {
+  void Promise.all([import("oauth4webapi"), config()]).catch(() => {});
+}
+
 /** Leaves for the issuer. The page that it was called on is come back to, unless another is named. */
 export async function signIn(role: Role, returnTo: string = location.pathname + location.search): Promise<void> {
   const [library, settings] = await Promise.all([import("oauth4webapi"), config()]);
