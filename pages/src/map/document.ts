@@ -134,10 +134,19 @@ function putOutlines(drawing: Drawing, outlines: ReadonlyMap<number, Polygon>, p
   }
 }
 
+/** Puts the area of a general admission tier; false if it is none. */
+function putArea(drawing: Drawing, area: Record<string, unknown>): boolean {
+  const tier = drawing.plan.tiers.findIndex((one) => one.id === area.tier && one.spots > 0);
+  const outline = polygonOf(area.outline);
+  if (tier < 0 || outline === undefined) return false;
+  drawing.spots[tier] = blockOf(outline);
+  return true;
+}
+
 /** Standing places that the document does not draw lie below everything else. */
 function putSpots(drawing: Drawing, pitch: number): void {
-  const tiers = drawing.plan.tiers.flatMap((tier, index) => (tier.spots > 0 ? [index] : []));
-  const all = [[...drawing.xy], ...drawing.shapes.map((shape) => shape.points)];
+  const tiers = drawing.plan.tiers.flatMap((tier, index) => (tier.spots > 0 && drawing.spots[index] === undefined ? [index] : []));
+  const all = [[...drawing.xy], ...drawing.shapes.map((shape) => shape.points), ...drawing.spots.map((block) => block?.outline ?? [])];
   const [left, , right, bottom] = boundsOf(all, 0);
   const width = Math.max(right - left, pitch * 20);
   tiers.forEach((tier, index) => {
@@ -159,6 +168,10 @@ export function readMapDocument(plan: Plan, value: unknown): Layout | undefined 
   const open = new Set(plan.sections.keys());
   for (const one of value.sections as unknown[]) {
     if (!isObject(one)) return undefined;
+    if (one.section === undefined || one.section === null) {
+      if (!putArea(drawing, one)) return undefined;
+      continue;
+    }
     const isIt = (section: number): boolean => {
       const planSection = plan.sections[section];
       return planSection?.name === one.section && plan.tiers[planSection?.tier ?? -1]?.id === one.tier;

@@ -85,7 +85,7 @@ export class Drawing {
       this.putRow(row, index, place);
       const planRow = this.plan.rows[row];
       if (planRow === undefined) return;
-      const [x, y] = place(-(planRow.places - 1) / 2 - 1.15, index);
+      const [x, y] = place(-(planRow.places - 1) / 2 - 1.5, index);
       this.marks.push({ x, y, text: planRow.label });
     });
     for (const section of new Set(rows.map((row) => this.plan.rows[row]?.section ?? 0))) {

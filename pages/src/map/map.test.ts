@@ -169,6 +169,19 @@ test("a map document gives each seat its place", () => {
   assert.ok(isWithin(hullOf(plan, layout?.xy ?? new Float32Array(), 0, 1), 10, 5));
 });
 
+test("a map document draws the areas of general admission, and those that it leaves out are below", () => {
+  const spots = (tier: string): FileTier => ({ tier, name: tier, price_minor: 1, general_admission: 70 });
+  const plan = planOf({ tiers: [...HALL.tiers, spots("floor"), spots("bar")] });
+  const rows = [{ row: "1", from: [0, 0], to: [20, 0] }, { row: "2", from: [0, 10], to: [20, 10] }];
+  const outline = [[0, 30], [20, 30], [20, 50]];
+  const sections = [{ tier: "a", section: "S", rows }, { tier: "floor", outline }];
+  const layout = readMapDocument(plan, { sections });
+  assert.deepEqual(layout?.spots[1]?.outline, outline.flat());
+  assert.ok((layout?.spots[2]?.outline[1] ?? 0) > 50);
+  assert.equal(readMapDocument(plan, { sections: [...sections, { tier: "a", outline }] }), undefined);
+  assert.equal(readMapDocument(plan, { sections: [...sections, { tier: "floor", outline: [] }] }), undefined);
+});
+
 test("a map document that does not fit is none", () => {
   const plan = planOf(HALL);
   const good = { row: "1", seats: [[0, 0], null, [2, 0]] };

@@ -41,6 +41,8 @@ interface Drawn {
   name: string;
   /** Left, top, right and bottom. */
   box: [number, number, number, number];
+  /** In units of the map. */
+  area: number;
   /** The index of its section; undefined for spots. */
   section: number | undefined;
 }
@@ -49,6 +51,15 @@ function boxOf(points: Polygon): [number, number, number, number] {
   const xs = points.filter((_, at) => at % 2 === 0);
   const ys = points.filter((_, at) => at % 2 === 1);
   return [Math.min(...xs), Math.min(...ys), Math.max(...xs), Math.max(...ys)];
+}
+
+/** The area of a polygon. */
+function areaOf(points: Polygon): number {
+  let twice = 0;
+  for (let at = 0, before = points.length - 2; at < points.length; before = at, at += 2) {
+    twice += (points[before] ?? 0) * (points[at + 1] ?? 0) - (points[at] ?? 0) * (points[before + 1] ?? 0);
+  }
+  return Math.abs(twice) / 2;
 }
 
 /** Draws on a canvas over that of the seats. */
@@ -64,7 +75,7 @@ export class Overlay {
   ) {
     this.shapes = layout.shapes.map((shape) => ({ path: pathOf(shape.points), shape, box: boxOf(shape.points) }));
     const block = (one: Block, tier: number, name: string, section: number | undefined): Drawn =>
-      ({ path: pathOf(one.outline), block: one, tier, name, box: boxOf(one.outline), section });
+      ({ path: pathOf(one.outline), block: one, tier, name, box: boxOf(one.outline), area: areaOf(one.outline), section });
     this.blocks = layout.sections.map((one, index) => {
       const section = plan.sections[index];
       return block(one, section?.tier ?? 0, section?.name ?? "", index);
@@ -182,13 +193,15 @@ export class Overlay {
   /** Names of sections and what is left in them, where there is room. */
   private writeBlocks(camera: Camera, colours: Colours, counts: Counts, fade: number): void {
     const { context } = this;
-    for (const { block, box, name, tier, section } of this.blocks) {
+    for (const { block, box, area, name, tier, section } of this.blocks) {
       const visible = section === undefined ? 1 : 1 - fade;
       if (visible <= 0 || !this.isSeen(camera, box)) continue;
       const [x, y] = camera.toScreen(block.x, block.y);
-      const width = (box[2] - box[0]) * camera.scale;
-      const height = (box[3] - box[1]) * camera.scale;
-      const pixels = Math.min(16, height / 2.4, (width / Math.max(2, name.length)) * 1.55);
+      // Turned and odd shapes have less room than their bounds: a square of the same area counts.
+      const side = Math.sqrt(area) * camera.scale;
+      const width = Math.min((box[2] - box[0]) * camera.scale, side * 2);
+      const height = Math.min((box[3] - box[1]) * camera.scale, side);
+      const pixels = Math.min(16, height / 2.5, (width / Math.max(3, name.length)) * 1.4);
       if (pixels < 7) continue;
       context.globalAlpha = visible;
       const left = this.leftIn(section, tier, counts);
