@@ -92,19 +92,29 @@ function Facts({ whole: { order }, names }: { readonly whole: DeskOrder; readonl
 
 function stepText(kind: string): string {
   switch (kind) {
-    case "made": case "pending": case "paid": case "cancelled": case "expired": case "refund_due": case "refunded": case "rescued":
+    case "made": case "pending": case "paid": case "cancelled": case "expired": case "refund_due": case "refunded": case "rescued": case "capture_refused": case "refund_made":
       return t(`step.${kind}`);
     default: return kind.replaceAll("_", " ");
+  }
+}
+
+function byText(by: string): string {
+  switch (by) {
+    case "buyer": case "provider": case "operator": case "deadline": return t(`by.who.${by}`);
+    default: return t("by", { who: by });
   }
 }
 
 function History({ steps }: { readonly steps: readonly Step[] }) {
   return (
     <ol class="records">
-      {steps.map(({ number, kind, at, by }) => (
+      {steps.map(({ number, kind, at, by, payment, amount_minor, currency, refund }) => (
         <li key={`${number}/${kind}/${at}`}>
-          <p><strong>{stepText(kind)}</strong>{by !== undefined && <> {t("by", { who: by })}</>}</p>
-          <p class="hint">{shortDateTime(at)}</p>
+          <p><strong>{stepText(kind)}</strong>{by !== undefined && <> {byText(by)}</>}</p>
+          <p class="hint">
+            {shortDateTime(at)}{amount_minor !== undefined && currency !== undefined && <> · {money(amount_minor, currency)}</>}
+            {refund !== undefined && <> · {t("step-refund", { number: refund })}</>}{payment !== undefined && <> · <code>{payment}</code></>}
+          </p>
         </li>
       ))}
     </ol>

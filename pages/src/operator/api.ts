@@ -24,9 +24,11 @@ export interface BoardTier {
   readonly tier: string;
   readonly name: string;
   readonly seats: number;
-  readonly available: number | null;
-  readonly sold: number | null;
-  readonly revenue_minor: number | null;
+  /** Free seats, on a train those that are free on the whole journey; absent while the sale is not loaded. */
+  readonly available?: number;
+  /** Tickets that were sold and not refunded. */
+  readonly sold?: number;
+  readonly revenue_minor?: number;
 }
 
 /** A sale live. What counters do not have is absent. */
@@ -37,7 +39,7 @@ export interface Board {
   readonly currency: string;
   readonly room: Schemas["Document"] | null;
   readonly tiers: readonly BoardTier[];
-  readonly orders: Readonly<Partial<Record<"pending" | "paid" | "cancelled" | "expired" | "refunded", number>>>;
+  readonly orders?: Readonly<Partial<Record<"pending" | "paid" | "cancelled" | "expired" | "refunded", number>>>;
 }
 
 /** What an operator did. */
@@ -48,6 +50,10 @@ export interface Action {
   readonly sale?: string;
   readonly order?: string;
   readonly detail?: string;
+  /** How the operator was known: `iam` or `issuer`. */
+  readonly way?: string;
+  /** `done`, or the type of the problem; absent while nobody knows. */
+  readonly outcome?: string;
 }
 
 /** What is past its bound, and what no consumer could handle. */
@@ -98,6 +104,10 @@ export interface Step {
   readonly kind: string;
   readonly at: string;
   readonly by?: string;
+  readonly payment?: string;
+  readonly amount_minor?: number;
+  readonly currency?: string;
+  readonly refund?: number;
 }
 
 /** An operator's refund. */
@@ -111,6 +121,7 @@ export interface RefundBody {
 
 interface OrderAnswer {
   readonly order: FoundOrder;
+  readonly buyer?: string;
   readonly payments?: readonly Schemas["PaymentReply"][];
   readonly refunds?: readonly DeskRefund[] | { readonly refunds: readonly DeskRefund[]; readonly next?: number };
   readonly next?: number;
@@ -132,7 +143,8 @@ const MOST_REFUNDS = 50;
 
 /** An order from its answer. Refunds are numbered without a gap, so that the next number follows from the last. */
 export function orderFrom(answer: OrderAnswer): DeskOrder {
-  const { order, payments, refunds = [], history = [] } = answer;
+  const { payments, refunds = [], history = [], buyer = answer.order.buyer } = answer;
+  const order: FoundOrder = buyer === undefined ? answer.order : { ...answer.order, buyer };
   const list = "refunds" in refunds ? refunds.refunds : refunds;
   const last = Math.max(order.refunds?.made ?? 0, ...list.map(({ number }) => number));
   return { order, payments: payments ?? order.payments ?? [], refunds: list, history, next: last < MOST_REFUNDS ? last + 1 : null };

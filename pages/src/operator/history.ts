@@ -1,5 +1,5 @@
 /** What the board has shown in the last minutes: for the lines under its figures, and for rates. */
-import type { Board } from "./api.ts";
+import type { Board, BoardTier } from "./api.ts";
 
 /** A figure of the board. */
 export type Figure = "waiting" | "served" | "held" | "sold" | "available" | "revenue" | "paid" | "pending" | "expired";
@@ -16,20 +16,22 @@ export const KEPT_MS = 5 * 60_000;
 const sum = (values: readonly (number | null | undefined)[]): number | null =>
   values.length === 0 || values.some((value) => value === null || value === undefined) ? null : values.reduce<number>((all, value) => all + (value ?? 0), 0);
 
-/** The figures of a board. A seat that is neither free nor sold is held; figures that do not add up say nothing of it. */
-export function sampleOf(board: Board): Sample {
-  const { room, tiers, orders } = board;
+/** Seats of a tier that are neither free nor sold; null on a train, where a seat is sold more than once. */
+export function heldOf({ seats, sold, available }: BoardTier, isTrain: boolean): number | null {
+  return isTrain || sold === undefined || available === undefined || sold + available > seats ? null : seats - sold - available;
+}
+
+/** The figures of a board. */
+export function sampleOf(board: Board, isTrain: boolean): Sample {
+  const { room, tiers, orders = {} } = board;
   const groups = room === null ? [] : room.groups;
-  const seats = sum(tiers.map((tier) => tier.seats));
-  const sold = sum(tiers.map((tier) => tier.sold));
-  const available = sum(tiers.map((tier) => tier.available));
-  const held = seats === null || sold === null || available === null || sold + available > seats ? null : seats - sold - available;
   return {
     atMs: Date.parse(board.as_of),
     figures: {
       waiting: sum(groups.map(({ joined, serving }) => Math.max(0, joined - serving))),
       served: sum(groups.map(({ joined, serving }) => Math.min(joined, serving))),
-      sold, available, held, revenue: sum(tiers.map((tier) => tier.revenue_minor)),
+      sold: sum(tiers.map((tier) => tier.sold)), available: sum(tiers.map((tier) => tier.available)),
+      held: sum(tiers.map((tier) => heldOf(tier, isTrain))), revenue: sum(tiers.map((tier) => tier.revenue_minor)),
       paid: orders.paid ?? null, pending: orders.pending ?? null, expired: orders.expired ?? null,
     },
   };

@@ -120,6 +120,8 @@ function StuckNow({ stuck, atMs }: { readonly stuck: StuckReply; readonly atMs: 
   );
 }
 
+const actionKey = ({ at, who, action, sale, order }: Action) => JSON.stringify([at, who, action, sale, order]);
+
 /** What operators did, the newest first; of one sale, or of all. */
 export function Actions({ sale }: { readonly sale: string | null }) {
   const [older, setOlder] = useState<{ actions: readonly Action[]; next: string | null } | null>(null);
@@ -135,8 +137,10 @@ export function Actions({ sale }: { readonly sale: string | null }) {
       setFailed(problem(thrown));
     }
   };
-  const known = new Map([...(data?.value.actions ?? []), ...(older?.actions ?? [])].map((action) => [JSON.stringify(action), action]));
-  const actions = [...known.values()].filter((action) => sale === null || action.sale === sale);
+  const newest = data?.value.actions ?? [];
+  // A page of older ones may begin with what has moved down from the newest since.
+  const shown = new Set(newest.map(actionKey));
+  const actions = [...newest, ...(older?.actions ?? []).filter((action) => !shown.has(actionKey(action)))].filter((action) => sale === null || action.sale === sale);
   return (
     <section aria-labelledby="actions">
       <h2 id="actions">{t("actions")}</h2>
@@ -156,14 +160,22 @@ function ActionList({ actions }: { readonly actions: readonly Action[] }) {
     <div class="card flush">
       <ul class="action-list">
         {actions.map((action) => (
-          <li key={JSON.stringify(action)}>
-            <span><strong>{action.who}</strong> <Deed {...action} />{action.detail !== undefined && action.detail !== "" && <>: {action.detail}</>}</span>
+          <li key={actionKey(action)}>
+            <span><strong>{action.who}</strong>{action.way === "iam" && <> (IAM)</>} <Deed {...action} />{action.detail !== undefined && action.detail !== "" && <>: {action.detail}</>} <Outcome {...action} /></span>
             <span class="hint">{shortDateTime(action.at)}</span>
           </li>
         ))}
       </ul>
     </div>
   );
+}
+
+/** What came of an action, unless it was simply done. */
+function Outcome({ outcome }: Action) {
+  if (outcome === "done") {
+    return null;
+  }
+  return <span class="warning">({outcome === undefined ? t("outcome-unknown") : t("outcome-refused", { problem: outcome })})</span>;
 }
 
 function Deed({ action, sale, order }: Action) {
@@ -176,7 +188,7 @@ function Deed({ action, sale, order }: Action) {
 function deedText(action: string, subject: string): string | null {
   switch (action) {
     case "publish": case "pause": case "resume": case "close": case "rate": case "notice": case "sold_out": case "refund":
-    case "cancel": case "check_in":
+    case "cancel": case "check_in": case "command_room":
       return t(`action.${action}`, { subject });
     default: return null;
   }

@@ -6,6 +6,8 @@ import { everyone, reply, type Schemas } from "../shared/api.ts";
 /** Names in a sale. Until they are known, and if they never are, ids stand in their place. */
 export interface Names {
   readonly title: string;
+  /** True of a train; null while it is not known. */
+  readonly isTrain: boolean | null;
   tier(id: string): string;
   stop(id: string): string;
 }
@@ -27,6 +29,7 @@ export function saleReply(sale: string): Promise<Schemas["SaleReply"]> {
 export function namesOf(sale: string, known: Schemas["SaleReply"] | null): Names {
   return {
     title: known?.title ?? sale,
+    isTrain: known === null ? null : (known.file.stops ?? []).length > 0,
     tier: (id) => known?.file.tiers.find(({ tier }) => tier === id)?.name ?? id,
     stop: (id) => known?.file.stops?.find(({ stop }) => stop === id)?.name ?? id,
   };
