@@ -21,9 +21,7 @@ interface Chosen {
 export function Publish() {
   const [chosen, setChosen] = useState<Chosen | null>(null);
   const [refusal, setRefusal] = useState<string | null>(null);
-  if (!may("operate")) {
-    return <><Back /><p class="notice warn">{t("no-right.operate")}</p></>;
-  }
+  useEffect(() => void loadPreview().catch(() => {}), []);
   const choose = async (files: FileList | null) => {
     const file = files?.[0];
     setChosen(null);
@@ -42,6 +40,9 @@ export function Publish() {
       setRefusal(thrown instanceof NotASaleFile && thrown.reason === "sale" ? t("publish-not-sale") : t("publish-not-json", { reason: String((thrown as Error).message) }));
     }
   };
+  if (!may("operate")) {
+    return <><Back /><p class="notice warn">{t("no-right.operate")}</p></>;
+  }
   return (
     <>
       <Back />
@@ -217,15 +218,24 @@ function Refusal({ failure }: { readonly failure: OnsaleProblem }) {
   );
 }
 
-/** The map of the file; its code is loaded when there is a file. */
+/** A browser does not load again what it could not load once: the page asks early, and says so if it failed. */
+const loadPreview = () => import("./preview.tsx");
+
+/** The map of the file. */
 function Preview({ file }: { readonly file: SaleFile }) {
   const [Drawn, setDrawn] = useState<typeof import("./preview.tsx").Drawn | null>(null);
+  const [hasFailed, setFailed] = useState(false);
   useEffect(() => {
     let isOver = false;
-    import("./preview.tsx").then((loaded) => isOver || setDrawn(() => loaded.Drawn), () => {});
+    loadPreview().then((loaded) => isOver || setDrawn(() => loaded.Drawn), () => isOver || setFailed(true));
     return () => {
       isOver = true;
     };
   }, []);
-  return <section aria-labelledby="map"><h2 id="map">{t("publish-map")}</h2>{Drawn === null ? <Loading /> : <Drawn file={file} />}</section>;
+  return (
+    <section aria-labelledby="map">
+      <h2 id="map">{t("publish-map")}</h2>
+      {Drawn !== null ? <Drawn file={file} /> : hasFailed ? <p class="notice warn">{t("publish-map-failed")}</p> : <Loading />}
+    </section>
+  );
 }

@@ -1,5 +1,6 @@
 /** The QR picture of a code, drawn as one path. */
-import { useEffect, useState } from "preact/hooks";
+import { useMemo } from "preact/hooks";
+import qrcode from "qrcode-generator";
 
 /** White modules around the picture, as scanners want them. */
 const QUIET = 4;
@@ -14,8 +15,7 @@ export interface Picture {
 const ALPHANUMERIC = /^[0-9A-Z $%*+\-./:]+$/;
 
 /** Draws a code: dark modules of a row that lie side by side are one rectangle. */
-export async function pictureOf(code: string): Promise<Picture> {
-  const { default: qrcode } = await import("qrcode-generator");
+export function pictureOf(code: string): Picture {
   const picture = qrcode(0, "M");
   picture.addData(code, ALPHANUMERIC.test(code) ? "Alphanumeric" : "Byte");
   picture.make();
@@ -36,18 +36,7 @@ export async function pictureOf(code: string): Promise<Picture> {
 
 /** The picture on the page: black on white in the dark too, because scanners want it so. */
 export function Qr({ code, label }: { readonly code: string; readonly label: string }) {
-  const [picture, setPicture] = useState<Picture | null>(null);
-  useEffect(() => {
-    let isOver = false;
-    pictureOf(code).then((drawn) => isOver || setPicture(drawn), () => {});
-    return () => {
-      isOver = true;
-    };
-  }, [code]);
-  if (picture === null) {
-    return <div class="qr" />;
-  }
-  const { width, path } = picture;
+  const { width, path } = useMemo(() => pictureOf(code), [code]);
   return (
     <svg class="qr" role="img" aria-label={label} viewBox={`0 0 ${width} ${width}`} shapeRendering="crispEdges">
       <rect width={width} height={width} fill="#fff" />
