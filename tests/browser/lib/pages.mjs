@@ -13,7 +13,7 @@ export async function setSession(browser, role, token, name = "alice") {
   await browser.executeScript(
     (key, value) => sessionStorage.setItem(key, value),
     `onsale.session.${role}`,
-    JSON.stringify({ token, expiresAtMs: Date.now() + 3_600_000, name, scope: "openid onsale/watch onsale/operate onsale/refund onsale/scan" }),
+    JSON.stringify({ token, expiresAtMs: Date.now() + 86_400_000, name, scope: "openid onsale/watch onsale/operate onsale/refund onsale/scan" }),
   );
 }
 

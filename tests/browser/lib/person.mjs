@@ -143,6 +143,12 @@ export class Person {
     }, `${name} cannot be pressed`);
   }
 
+  /** Presses what has this name if it is there now: where the page may go on by itself. */
+  async pressIfThere(name, selector = PRESSABLE) {
+    const element = await this.browser.executeScript(findByName, selector, name.source ?? name, name instanceof RegExp, 0);
+    await element?.click();
+  }
+
   /** Types into the field with this label, in place of what is there. */
   async type(label, text) {
     const field = await this.find(label, "input, textarea, select");
@@ -152,6 +158,11 @@ export class Person {
   /** Presses keys, wherever the focus is. */
   keys(...keys) {
     return this.browser.actions().sendKeys(...keys).perform();
+  }
+
+  /** Types in place of what is in the field that has the focus. */
+  typeOver(text) {
+    return this.browser.actions().keyDown(Key.CONTROL).sendKeys("a").keyUp(Key.CONTROL).sendKeys(text).perform();
   }
 
   /** The name of what has the focus. */

@@ -9,6 +9,9 @@ export function like(page, language, key, values = {}) {
   return new RegExp(`^${text.split(hole).map((part) => part.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&")).join(".+")}$`);
 }
 
+/** The same, anywhere in what is visible. */
+export const saying = (page, language, key, values) => new RegExp(like(page, language, key, values).source.slice(1, -1), "u");
+
 /** From the storefront to the page of a sale. */
 export async function findSale(person, file) {
   const t = texts("index", person.language);
