@@ -118,19 +118,34 @@ export function Pay({ order, onStarted, onStale }: PayProps) {
   const isBusy = going.kind === "starting" || going.kind === "again";
   return (
     <form onSubmit={(event) => { event.preventDefault(); void pay(); }}>
-      <fieldset class="ways-to-pay" disabled={isBusy}>
-        <legend>{t("how-to-pay")}</legend>
-        {ways.map(({ provider, method }, at) => (
-          <label class={`way-to-pay${closed.has(at) ? " out" : ""}`} key={`${provider}/${method}`}>
-            <input type="radio" name="way" disabled={closed.has(at)} checked={at === chosen && !closed.has(at)} onChange={() => setChosen(at)} />
-            <span><strong>{choiceName(provider)}</strong><span class="hint">{t(closed.has(at) ? "method.closed" : `method.${method}`)}</span></span>
-          </label>
-        ))}
-      </fieldset>
+      <Ways ways={ways} chosen={chosen} closed={closed} isBusy={isBusy} onChosen={setChosen} />
       {going.kind === "refused" && <p class="problem" role="alert">{paymentText(going.problem)}</p>}
       <button type="submit" class="primary pay" disabled={isBusy || closed.has(chosen)}>{t("pay", { amount })}</button>
       {isBusy && <Busy going={going} />}
     </form>
+  );
+}
+
+interface WaysProps {
+  readonly ways: readonly Way[];
+  readonly chosen: number;
+  readonly closed: ReadonlySet<number>;
+  readonly isBusy: boolean;
+  readonly onChosen: (at: number) => void;
+}
+
+/** The ways to pay, of which one is chosen. */
+function Ways({ ways, chosen, closed, isBusy, onChosen }: WaysProps) {
+  return (
+    <fieldset class="ways-to-pay" disabled={isBusy}>
+      <legend>{t("how-to-pay")}</legend>
+      {ways.map(({ provider, method }, at) => (
+        <label class={`way-to-pay${closed.has(at) ? " out" : ""}`} key={`${provider}/${method}`}>
+          <input type="radio" name="way" disabled={closed.has(at)} checked={at === chosen && !closed.has(at)} onChange={() => onChosen(at)} />
+          <span><strong>{choiceName(provider)}</strong><span class="hint">{t(closed.has(at) ? "method.closed" : `method.${method}`)}</span></span>
+        </label>
+      ))}
+    </fieldset>
   );
 }
 

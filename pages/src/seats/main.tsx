@@ -160,7 +160,8 @@ function closedText(sale: Sale): string | null {
   return t(`state.${sale.state}`, { at: dateTime(sale.opens_at) });
 }
 
-function Shop({ sale }: { readonly sale: Sale }) {
+/** What a shop knows and does: the choice, the terms for this buyer, what was lost, what is under way. */
+function useShop(sale: Sale) {
   const [choice, onChoice] = useChoice(sale);
   const signedIn = useSession("buyers");
   const remaining = useRemaining(sale.sale, signedIn?.token);
@@ -207,13 +208,20 @@ function Shop({ sale }: { readonly sale: Sale }) {
     history.replaceState(null, "", withQuery({ from: journey.from, to: journey.to }));
     change({ journey });
   };
+  return { choice, change, toWay, toJourney, terms, availability, setAvailability, lost, setLost, fault, ordering, isBusy, isSignedIn: signedIn !== null, order };
+}
+
+function Shop({ sale }: { readonly sale: Sale }) {
+  const shop = useShop(sale);
+  const { choice, change, terms, availability, lost, ordering, isBusy, isSignedIn, order } = shop;
+  const { going } = ordering;
   const closed = closedText(sale);
   const props = { sale, terms, choice, availability, onChoice: change };
   return (
     <>
-      <Terms sale={sale} terms={terms} isSignedIn={signedIn !== null} />
+      <Terms sale={sale} terms={terms} isSignedIn={isSignedIn} />
       {closed !== null && <p class="notice warn" role="status">{closed}</p>}
-      <Notices sale={sale} isUnknown={ordering.isUnknown && !isBusy} isSignedIn={signedIn !== null} isIdle={going.kind === "idle"} onFindOut={() => void ordering.findOut()} />
+      <Notices sale={sale} isUnknown={ordering.isUnknown && !isBusy} isSignedIn={isSignedIn} isIdle={going.kind === "idle"} onFindOut={() => void ordering.findOut()} />
       {isBusy && <Progress step={going.kind === "running" ? going.step : { kind: "order" }} isLeaving={going.kind === "leaving"} onStop={ordering.stop} />}
       {going.kind === "over" && (
         <Result
@@ -222,22 +230,22 @@ function Shop({ sale }: { readonly sale: Sale }) {
           onFindOut={ordering.isUnknown ? () => void ordering.findOut() : null}
         />
       )}
-      {choice.journey !== null && <JourneyForm sale={sale} journey={choice.journey} onJourney={toJourney} />}
+      {choice.journey !== null && <JourneyForm sale={sale} journey={choice.journey} onJourney={shop.toJourney} />}
       {availability !== null && availability.tiers.length === 0 && <p class="notice warn">{t("journey-none")}</p>}
-      <Ways sale={sale} way={choice.way} onWay={toWay} />
+      <Ways sale={sale} way={choice.way} onWay={shop.toWay} />
       <div class={`shop by-${choice.way}`}>
         <div class="choose" role="tabpanel" id="way-panel" aria-labelledby={`way-${choice.way}`} inert={isBusy}>
           {choice.way === "best" && <BestForm {...props} />}
           {choice.way === "pattern" && <PatternForm {...props} />}
           {choice.way === "map" && (
             <Suspense fallback={<Loading />}>
-              <MapWay {...props} lost={lost} onLost={setLost} onAvailability={setAvailability} isOrdering={isBusy || ordering.isUnknown} />
+              <MapWay {...props} lost={lost} onLost={shop.setLost} onAvailability={shop.setAvailability} isOrdering={isBusy || ordering.isUnknown} />
             </Suspense>
           )}
           <Attendees {...props} />
         </div>
         <Summary
-          sale={sale} choice={choice} lost={lost} isSignedIn={signedIn !== null} isDisabled={isBusy || closed !== null} fault={fault}
+          sale={sale} choice={choice} lost={lost} isSignedIn={isSignedIn} isDisabled={isBusy || closed !== null} fault={shop.fault}
           onChoice={change} onOrder={() => order()}
         />
       </div>

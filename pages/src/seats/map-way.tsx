@@ -136,17 +136,8 @@ function useLost({ choice, lost, onLost, isOrdering }: MapWayProps, plan: Plan, 
   }, [free, choice.seats, isOrdering]);
 }
 
-function Plotted(props: MapWayProps & { readonly plan: Plan }) {
-  const { sale, plan, terms, choice, lost, onChoice } = props;
-  const host = useRef<HTMLDivElement>(null);
-  const root = useRef<HTMLDivElement>(null);
-  const [open, setOpen] = useState<number | undefined>(undefined);
-  const byName = useMemo(() => indexByName(plan), [plan]);
-  const { free, isStale, askNow } = useFree(props, plan, root);
-  const events = useRef({ onSeat: (_: number) => {}, onSection: (_: number) => {}, onSpots: (_: number) => {} });
-  const { layout, map, hasFailed, hovered } = useDrawn(props, plan, host, events);
-  useLost(props, plan, free, byName);
-
+/** What is chosen, lost and offered, and the state of each seat that follows. */
+function usePicks({ choice, lost }: MapWayProps, plan: Plan, byName: Map<string, number>, free: Free | undefined, layout: Layout | null) {
   const indices = choice.seats.flatMap(({ seat }) => byName.get(seat) ?? []);
   const lostSeats = indices.filter((seat) => lost.has(plan.names[seat] ?? ""));
   const kept = indices.filter((seat) => !lostSeats.includes(seat));
@@ -167,15 +158,16 @@ function Plotted(props: MapWayProps & { readonly plan: Plan }) {
     writeStates(plan, made, free, { chosen: new Set(kept), lost: new Set(lostSeats), offered: new Set(offered) });
     return made;
   }, [plan, free, pickKey, offered.join()]);
-  useEffect(() => map?.setStates(states, { bySection: free?.bySection, byTier: free?.byTier }), [map, states]);
-  useEffect(() => map?.setOpen(open), [map, open]);
+  return { kept, lostSeats, offered, together, states };
+}
 
+/** Choosing a seat or giving it up, and taking others in the place of lost ones. */
+function useChanges({ choice, terms, onChoice }: MapWayProps, plan: Plan, states: Uint8Array) {
   const toSeat = (seat: number): ChosenSeat => ({ tier: plan.tiers[tierOf(plan, seat)]?.id ?? "", seat: plan.names[seat] ?? "", label: seatLabel(plan, seat) });
   const most = mostTickets(terms);
   const toggle = (seat: number): void => {
     const name = plan.names[seat] ?? "";
     const state = states[seat];
-    setOpen(sectionOf(plan, seat));
     if (state === CHOSEN || state === LOST) {
       onChoice({ seats: choice.seats.filter((one) => one.seat !== name) });
       announce(t("unchose", { seat: seatLabel(plan, seat) }));
@@ -188,29 +180,46 @@ function Plotted(props: MapWayProps & { readonly plan: Plan }) {
       announce(t("chose", { seat: seatLabel(plan, seat) }));
     }
   };
-  events.current = {
-    onSeat: toggle,
-    onSection: setOpen,
-    onSpots: (tier) => document.getElementById(`spots-${plan.tiers[tier]?.id}`)?.querySelector<HTMLElement>("button:last-child")?.focus(),
-  };
   const replace = (gone: readonly number[], by: readonly number[]): void => {
     const names = new Set(gone.map((seat) => plan.names[seat]));
     onChoice({ seats: [...choice.seats.filter((one) => !names.has(one.seat)), ...by.map(toSeat)] });
     if (by.length > 0) announce(t("chose", { seat: by.map((seat) => seatLabel(plan, seat)).join("; ") }));
-    if (gone.length === lostSeats.length) askNow();
+  };
+  return { toggle, replace };
+}
+
+function Plotted(props: MapWayProps & { readonly plan: Plan }) {
+  const { sale, plan, choice } = props;
+  const host = useRef<HTMLDivElement>(null);
+  const root = useRef<HTMLDivElement>(null);
+  const [open, setOpen] = useState<number | undefined>(undefined);
+  const byName = useMemo(() => indexByName(plan), [plan]);
+  const { free, isStale, askNow } = useFree(props, plan, root);
+  const events = useRef({ onSeat: (_: number) => {}, onSection: (_: number) => {}, onSpots: (_: number) => {} });
+  const { layout, map, hasFailed, hovered } = useDrawn(props, plan, host, events);
+  useLost(props, plan, free, byName);
+
+  const { kept, lostSeats, offered, together, states } = usePicks(props, plan, byName, free, layout);
+  useEffect(() => map?.setStates(states, { bySection: free?.bySection, byTier: free?.byTier }), [map, states]);
+  useEffect(() => map?.setOpen(open), [map, open]);
+
+  const { toggle, replace } = useChanges(props, plan, states);
+  events.current = {
+    onSeat: (seat) => { setOpen(sectionOf(plan, seat)); toggle(seat); },
+    onSection: setOpen,
+    onSpots: (tier) => document.getElementById(`spots-${plan.tiers[tier]?.id}`)?.querySelector<HTMLElement>("button:last-child")?.focus(),
   };
   const price = (tier: number): string => {
     const file = sale.file.tiers[tier];
     const minor = file === undefined ? null : priceOf(file, choice.journey);
     return minor === null ? t("not-on-journey") : priceText(minor, sale.file.currency);
   };
-  const shown = hovered ?? undefined;
   return (
     <div class="map-way" ref={root}>
       {lostSeats.length > 0 && (
         <LostSeats
-          plan={plan} lost={lostSeats} offered={offered} together={together} onReplace={replace}
-          onTogether={() => replace(indices.filter((seat) => tierOf(plan, seat) === tierOf(plan, together[0] ?? 0)), together)}
+          plan={plan} lost={lostSeats} offered={offered} together={together} onReplace={(gone, by) => { replace(gone, by); askNow(); }}
+          onTogether={() => replace([...kept, ...lostSeats].filter((seat) => tierOf(plan, seat) === tierOf(plan, together[0] ?? 0)), together)}
           onShow={(seats) => map?.goToSeats(seats)}
         />
       )}
@@ -225,7 +234,7 @@ function Plotted(props: MapWayProps & { readonly plan: Plan }) {
           <button type="button" aria-label={t("zoom-all")} title={t("zoom-all")} onClick={() => map?.fit()}><Whole /></button>
         </div>
         <p class="map-caption" aria-hidden="true">
-          {shown === undefined ? t("map-help") : `${seatLabel(plan, shown)} · ${plan.tiers[tierOf(plan, shown)]?.name ?? ""} · ${price(tierOf(plan, shown))} · ${stateWord(states[shown] ?? 6)}`}
+          {hovered === undefined ? t("map-help") : [seatLabel(plan, hovered), plan.tiers[tierOf(plan, hovered)]?.name, price(tierOf(plan, hovered)), stateWord(states[hovered] ?? 6)].join(" · ")}
         </p>
       </div>
       {hasFailed && <p class="notice warn">{t("map-failed")}</p>}
@@ -233,7 +242,7 @@ function Plotted(props: MapWayProps & { readonly plan: Plan }) {
         {isStale ? t("stale") : props.availability === null ? t("left-unknown") : t("as-of", { at: clockTime(props.availability.as_of) })}
       </p>
       <Legend {...props} />
-      <Spots {...props} most={most} />
+      <Spots {...props} />
       {open !== undefined && <SectionGrid plan={plan} section={open} states={states} price={price(plan.sections[open]?.tier ?? 0)} onSeat={toggle} />}
     </div>
   );
@@ -299,7 +308,8 @@ function Legend({ sale, choice, availability }: WayProps) {
 }
 
 /** Standing places: a number of each category. */
-function Spots({ sale, choice, availability, onChoice, most }: MapWayProps & { readonly most: number }) {
+function Spots({ sale, terms, choice, availability, onChoice }: WayProps) {
+  const most = mostTickets(terms);
   const tiers = sale.file.tiers.filter((tier) => tier.general_admission && priceOf(tier, choice.journey) !== null);
   return (
     <>

@@ -179,8 +179,12 @@ export async function findOut(around: Surroundings): Promise<Outcome> {
   return attempt === null ? { kind: "stopped" } : settled(around, attempt, true);
 }
 
-/** Orders lines; `answer` is that to the challenge of the outcome before. */
+/** Orders lines, once it is known what became of those before; `answer` is that to the challenge of the outcome before. */
 export async function orderLines(around: Surroundings, lines: readonly Line[], answer?: Answer): Promise<Outcome> {
+  if (isOpen(around)) {
+    const before = await findOut(around);
+    if (before.kind === "ordered" || isOpen(around)) return before;
+  }
   for (let tries = 1; ; tries += 1) {
     const admission = await admitted(around, ticketsOf(lines), answer);
     if ("kind" in admission) return admission;

@@ -102,6 +102,22 @@ test("what was sent is kept before it is sent, and found out after the page was 
   assert.deepEqual(second.sent.orders, first.sent.orders);
 });
 
+test("nothing else is ordered while an answer is missing", async () => {
+  const kept = { admission: admission("7"), lines: LINES, isOpen: true };
+  const other: Line[] = [{ tier: "a", seats: ["a2"] }];
+  const made = scripted({ admissions: [], orders: [ordered("7")], kept });
+  assert.deepEqual(await orderLines(made.around, other), { kind: "ordered", order: "7", wasEarlier: true });
+  assert.deepEqual(made.sent.orders, [{ admission: "t7", lines: LINES }]);
+  // It was refused: its admission is good for the other lines.
+  const refused = scripted({ admissions: [], orders: [refusal("seat-taken", 409, { tier: "a", seats: ["a1"] }), ordered("7")], kept });
+  assert.deepEqual(await orderLines(refused.around, other), { kind: "ordered", order: "7", wasEarlier: false });
+  assert.deepEqual(refused.sent.orders[1], { admission: "t7", lines: other });
+  // Nobody signed in: it stays open.
+  const out = scripted({ admissions: [], orders: [refusal("not-authenticated", 401)], kept });
+  assert.equal((await orderLines(out.around, other)).kind, "refused");
+  assert.ok(isOpen(out.around));
+});
+
 test("after taken seats the same admission is used again", async () => {
   const taken = refusal("seat-taken", 409, { tier: "a", seats: ["a1"] });
   const { around, sent } = scripted({ admissions: [admission("7")], orders: [taken, ordered("7")] });
