@@ -2,13 +2,13 @@
 import { useState } from "preact/hooks";
 
 import { Confirm } from "../order/confirm.tsx";
-import { Done } from "../order/done.tsx";
+import { Done, type Outcome } from "../order/done.tsx";
 import { Lines, Payments, State } from "../order/parts.tsx";
 import { repeated } from "../order/repeat.ts";
 import { useNames, type Names } from "../order/sale.ts";
 import { refusalText, words } from "../order/words.ts";
 import { may, routes, type DeskOrder, type DeskRefund, type Step } from "../operator/api.ts";
-import { problem, type OnsaleProblem } from "../shared/api.ts";
+import { problem } from "../shared/api.ts";
 import { clock } from "../shared/clock.ts";
 import { dateTime, money, shortDateTime } from "../shared/format.ts";
 import { useLoaded } from "../shared/hooks.ts";
@@ -52,10 +52,10 @@ interface WholeProps {
 function Whole({ whole, atMs, reload }: WholeProps) {
   const { order, payments, refunds, history } = whole;
   const names = useNames(order.sale);
-  const [done, setDone] = useState<string | null>(null);
+  const [outcome, setOutcome] = useState<Outcome | null>(null);
   return (
     <>
-      {done !== null && <Done text={done} />}
+      {outcome !== null && <Done {...outcome} />}
       <p class="hint"><Age atMs={atMs} /></p>
       <div class="pair">
         <div class="card">
@@ -69,8 +69,8 @@ function Whole({ whole, atMs, reload }: WholeProps) {
         <div class="card"><h2>{words.t("payments")}</h2><Payments payments={payments} /></div>
         <div class="card"><h2>{words.t("refunds")}</h2><Refunds refunds={refunds} /></div>
       </div>
-      {order.state === "pending" && <Cancel order={order.order} reload={reload} onDone={setDone} />}
-      <RefundForm key={whole.next ?? 0} whole={whole} names={names} reload={reload} onDone={setDone} />
+      {order.state === "pending" && <Cancel order={order.order} reload={reload} onOutcome={setOutcome} />}
+      <RefundForm key={whole.next ?? 0} whole={whole} names={names} reload={reload} onOutcome={setOutcome} />
     </>
   );
 }
@@ -143,23 +143,23 @@ function Refunds({ refunds }: { readonly refunds: readonly DeskRefund[] }) {
 interface CancelProps {
   readonly order: string;
   readonly reload: () => Promise<void>;
-  /** Takes what was done, in words. */
-  readonly onDone: (text: string) => void;
+  /** Takes what came of it. */
+  readonly onOutcome: (outcome: Outcome | null) => void;
 }
 
-function Cancel({ order, reload, onDone }: CancelProps) {
+function Cancel({ order, reload, onOutcome }: CancelProps) {
   const [isAsked, setAsked] = useState(false);
   const [isSending, setSending] = useState(false);
-  const [failure, setFailure] = useState<OnsaleProblem | null>(null);
   const cancel = async () => {
     setSending(true);
+    onOutcome(null);
     try {
       await repeated(() => routes.cancel(order));
       await reload();
-      onDone(t("cancel-done"));
+      onOutcome({ isGood: true, text: t("cancel-done") });
     } catch (thrown) {
-      setFailure(problem(thrown));
       await reload();
+      onOutcome({ isGood: false, text: refusalText(problem(thrown)) });
     }
     setSending(false);
     setAsked(false);
@@ -168,7 +168,6 @@ function Cancel({ order, reload, onDone }: CancelProps) {
     <section class="card" aria-labelledby="cancel">
       <h2 id="cancel">{t("cancel-title")}</h2>
       <p class="hint">{may("operate") ? t("cancel-hint") : t("no-right.operate")}</p>
-      {failure !== null && <Problem problem={failure} text={refusalText(failure)} />}
       {may("operate") && <button type="button" class="danger" onClick={() => setAsked(true)}>{t("cancel-order")}</button>}
       {isAsked && (
         <Confirm title={t("cancel-sure", { order })} action={t("cancel-order")} keep={t("cancel-keep")} isSending={isSending}

@@ -2,15 +2,15 @@
 import { useState } from "preact/hooks";
 
 import { Confirm } from "../order/confirm.tsx";
+import type { Outcome } from "../order/done.tsx";
 import { keyOf, liveTickets, type LiveTicket } from "../order/give-back.ts";
 import { repeated } from "../order/repeat.ts";
 import type { Names } from "../order/sale.ts";
 import { refusalText, stateWord, words } from "../order/words.ts";
 import { may, routes, type DeskOrder } from "../operator/api.ts";
-import { problem, type OnsaleProblem } from "../shared/api.ts";
+import { problem } from "../shared/api.ts";
 import { clock } from "../shared/clock.ts";
 import { money } from "../shared/format.ts";
-import { Problem } from "../shared/layout.tsx";
 import { checked, leftOf, typedOf, type Draft, type DraftDefect, type Ready } from "./refund.ts";
 import { t } from "./words.ts";
 
@@ -18,8 +18,8 @@ interface RefundProps {
   readonly whole: DeskOrder;
   readonly names: Names;
   readonly reload: () => Promise<void>;
-  /** Takes what was done, in words. */
-  readonly onDone: (text: string) => void;
+  /** Takes what came of it: the form is another one by then. */
+  readonly onOutcome: (outcome: Outcome | null) => void;
 }
 
 /** The form, or why there is none. */
@@ -49,28 +49,28 @@ interface FormState {
 const EMPTY: FormState = { what: "tickets", chosen: new Set(), hasAmount: false, amount: "", reason: "" };
 
 /** Sends refunds: each the same until it is known what became of it. */
-function useRefund({ whole: { order }, reload, onDone }: RefundProps) {
+function useRefund({ whole: { order }, reload, onOutcome }: RefundProps) {
   const [isSending, setSending] = useState(false);
-  const [failure, setFailure] = useState<OnsaleProblem | null>(null);
   const send = async ({ body }: Ready) => {
     setSending(true);
+    onOutcome(null);
     try {
       const refund = await repeated(() => routes.refund(order.order, body));
       await reload();
-      onDone(t("refund-done", { number: refund.number, amount: money(refund.amount_minor, refund.currency) }));
+      onOutcome({ isGood: true, text: t("refund-done", { number: refund.number, amount: money(refund.amount_minor, refund.currency) }) });
     } catch (thrown) {
-      setFailure(problem(thrown));
       await reload();
+      onOutcome({ isGood: false, text: refusalText(problem(thrown)) });
     }
     setSending(false);
   };
-  return { isSending, failure, send };
+  return { isSending, send };
 }
 
 function Form(props: RefundProps & { readonly number: number }) {
   const { whole, names, number } = props;
   const { order } = whole;
-  const { isSending, failure, send } = useRefund(props);
+  const { isSending, send } = useRefund(props);
   const [state, setState] = useState(EMPTY);
   const [defect, setDefect] = useState<DraftDefect | null>(null);
   const [ready, setReady] = useState<Ready | null>(null);
@@ -106,7 +106,6 @@ function Form(props: RefundProps & { readonly number: number }) {
       )}
       <Text id="reason" label={t("refund-reason")} hint={t("refund-reason-hint")} value={state.reason} mode="text" isBad={defect === "refund-long-reason"} onInput={(reason) => set({ reason })} />
       {defect !== null && <p class="problem" role="alert">{t(defect, { left: write(leftMinor), example: typedOf(Math.min(leftMinor, 1250), order.currency) })}</p>}
-      {failure !== null && <Problem problem={failure} text={refusalText(failure)} />}
       <button type="submit" class="danger">{typeof now === "string" ? t("refund") : t("refund-start", { amount: write(now.amountMinor) })}…</button>
       {ready !== null && <Sure ready={ready} all={tickets} write={write} isSending={isSending} onConfirm={() => void confirm(ready)} onClose={() => setReady(null)} />}
     </form>

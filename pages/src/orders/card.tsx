@@ -2,18 +2,17 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 
 import { Confirm } from "../order/confirm.tsx";
-import { Done } from "../order/done.tsx";
+import { Done, type Outcome } from "../order/done.tsx";
 import { liveTickets } from "../order/give-back.ts";
 import { Lines, State } from "../order/parts.tsx";
 import { repeated } from "../order/repeat.ts";
 import { useNames } from "../order/sale.ts";
 import { refusalText, words, type Order } from "../order/words.ts";
-import { buyer, problem, reply, type OnsaleProblem } from "../shared/api.ts";
+import { buyer, problem, reply } from "../shared/api.ts";
 import { clock } from "../shared/clock.ts";
 import { clockTime, countdown, money, shortDateTime } from "../shared/format.ts";
 import { useNow } from "../shared/hooks.ts";
 import { href } from "../shared/language.ts";
-import { Problem } from "../shared/layout.tsx";
 import { Details } from "./details.tsx";
 import { t, tn } from "./words.ts";
 
@@ -29,7 +28,7 @@ const anchorOf = (order: Order) => `#order-${order.order}`;
 export function OrderCard({ order, replace }: CardProps) {
   const names = useNames(order.sale);
   const [isOpen, setOpen] = useState(() => location.hash === anchorOf(order));
-  const [done, setDone] = useState<string | null>(null);
+  const [outcome, setOutcome] = useState<Outcome | null>(null);
   const heading = useRef<HTMLElement>(null);
   useEffect(() => {
     if (isOpen) {
@@ -53,11 +52,11 @@ export function OrderCard({ order, replace }: CardProps) {
         {words.t("order-number", { order: order.order })} · {shortDateTime(order.created_at)} · <strong>{money(order.amount_minor, order.currency)}</strong>
         {order.refunds !== undefined && <> · {tn(order.refunds.back < order.refunds.made ? "given-back.made" : "given-back.back", order.refunds.made)}</>}
       </p>
-      {done !== null && <Done text={done} />}
+      {outcome !== null && <Done {...outcome} />}
       <About order={order} />
       <Lines order={order} names={names} />
       <div class="row buttons">
-        {order.state === "pending" && <Pending order={order} replace={replace} onDone={setDone} />}
+        {order.state === "pending" && <Pending order={order} replace={replace} onOutcome={setOutcome} />}
         {hasTickets && <a class="button" href={href(`/my/tickets/${order.order}`)}>{t("tickets")}</a>}
         <button type="button" aria-expanded={isOpen} aria-controls={details} onClick={toggle}>{t(mayGiveBack ? "details-give-back" : "details")}</button>
       </div>
@@ -79,21 +78,21 @@ function About({ order }: { readonly order: Order }) {
 }
 
 /** What may be done with an order that is not paid. */
-function Pending({ order, replace, onDone }: CardProps & { readonly onDone: (text: string) => void }) {
+function Pending({ order, replace, onOutcome }: CardProps & { readonly onOutcome: (outcome: Outcome | null) => void }) {
   const now = useNow(1_000);
   const [isAsked, setAsked] = useState(false);
   const [isSending, setSending] = useState(false);
-  const [failure, setFailure] = useState<OnsaleProblem | null>(null);
   const path = { params: { path: { order: order.order } } };
   const cancel = async () => {
     setSending(true);
+    onOutcome(null);
     try {
       replace(await repeated(() => reply(buyer.POST("/orders/{order}/cancel", path))));
-      onDone(t("cancel.done"));
+      onOutcome({ isGood: true, text: t("cancel.done") });
     } catch (thrown) {
-      setFailure(problem(thrown));
       // Whatever the refusal was, the order may have changed: paid in another tab, or run out.
       await reply(buyer.GET("/orders/{order}", path)).then(replace, () => {});
+      onOutcome({ isGood: false, text: refusalText(problem(thrown)) });
     }
     setSending(false);
     setAsked(false);
@@ -103,7 +102,6 @@ function Pending({ order, replace, onDone }: CardProps & { readonly onDone: (tex
     <>
       {now < Date.parse(order.pay_by) && <a class="button primary" href={href(`/checkout/${order.order}`)}>{t("pay")}</a>}
       <button type="button" onClick={() => setAsked(true)}>{t("cancel-order")}</button>
-      {failure !== null && <div class="wide"><Problem problem={failure} text={refusalText(failure)} /></div>}
       {isAsked && (
         <Confirm title={t("cancel.sure")} action={t("cancel-order")} keep={t("cancel.keep")} isSending={isSending}
           onConfirm={() => void cancel()} onClose={() => setAsked(false)}>

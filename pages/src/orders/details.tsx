@@ -2,13 +2,13 @@
 import { useEffect, useState } from "preact/hooks";
 
 import { Confirm } from "../order/confirm.tsx";
-import { Done } from "../order/done.tsx";
+import { Done, type Outcome } from "../order/done.tsx";
 import { keyOf, lastChance, liveTickets, totalsOf, type LiveTicket } from "../order/give-back.ts";
 import { Payments, Refunds } from "../order/parts.tsx";
 import { repeated } from "../order/repeat.ts";
 import type { Names } from "../order/sale.ts";
 import { refusalText, words, type Order } from "../order/words.ts";
-import { buyer, problem, reply, type OnsaleProblem, type Schemas } from "../shared/api.ts";
+import { buyer, problem, reply, type Schemas } from "../shared/api.ts";
 import { dateTime, money } from "../shared/format.ts";
 import { useLoaded, useNow } from "../shared/hooks.ts";
 import { Loading, Problem } from "../shared/layout.tsx";
@@ -27,7 +27,7 @@ const isMoving = (order: Order, { refunds }: Schemas["OrderRefunds"]) =>
 /** What is known of an order alone. Asked for again while money moves, and whenever the list says that it changed. */
 export function Details({ order, replace, names }: DetailsProps) {
   const [moves, setMoves] = useState(false);
-  const [done, setDone] = useState<string | null>(null);
+  const [outcome, setOutcome] = useState<Outcome | null>(null);
   const { data, failure, reload } = useLoaded(async () => {
     const path = { params: { path: { order: order.order } } };
     const [whole, refunds] = await Promise.all([
@@ -44,8 +44,8 @@ export function Details({ order, replace, names }: DetailsProps) {
       <h3>{words.t("payments")}</h3>
       <Payments payments={data.whole.payments ?? []} />
       {data.refunds.refunds.length > 0 && <><h3>{words.t("refunds")}</h3><Refunds refunds={data.refunds.refunds} /></>}
-      {done !== null && <Done text={done} />}
-      {data.whole.state === "paid" && <GiveBack order={data.whole} next={data.refunds.next ?? null} names={names} reload={reload} onDone={setDone} />}
+      {outcome !== null && <Done {...outcome} />}
+      {data.whole.state === "paid" && <GiveBack order={data.whole} next={data.refunds.next ?? null} names={names} reload={reload} onOutcome={setOutcome} />}
       {failure !== null && <Problem problem={failure} />}
     </div>
   );
@@ -57,11 +57,11 @@ interface GiveBackProps {
   readonly next: number | null;
   readonly names: Names;
   readonly reload: () => Promise<void>;
-  /** Takes what was done, in words. */
-  readonly onDone: (text: string) => void;
+  /** Takes what came of it: the form is another one by then. */
+  readonly onOutcome: (outcome: Outcome | null) => void;
 }
 
-function GiveBack({ order, next, names, reload, onDone }: GiveBackProps) {
+function GiveBack({ order, next, names, reload, onOutcome }: GiveBackProps) {
   const now = useNow(10_000);
   const until = lastChance(order);
   const tickets = liveTickets(order, now);
@@ -78,30 +78,29 @@ function GiveBack({ order, next, names, reload, onDone }: GiveBackProps) {
     <>
       <h3>{t("give-back")}</h3>
       <p class="hint">{t("give-back.until", { until: dateTime(until) })}</p>
-      <GiveBackForm key={next} order={order} next={next} names={names} reload={reload} onDone={onDone} tickets={tickets} />
+      <GiveBackForm key={next} order={order} next={next} names={names} reload={reload} onOutcome={onOutcome} tickets={tickets} />
     </>
   );
 }
 
 /** One refund: what was chosen under its number is sent again as it was, until it is known what became of it. */
-function useGiveBack({ order, next: number, reload, onDone }: GiveBackProps & { readonly next: number }) {
+function useGiveBack({ order, next: number, reload, onOutcome }: GiveBackProps & { readonly next: number }) {
   const [isSending, setSending] = useState(false);
-  const [failure, setFailure] = useState<OnsaleProblem | null>(null);
   const send = async (tickets: readonly LiveTicket[]) => {
     setSending(true);
+    onOutcome(null);
     const body = { number, tickets: tickets.map(({ tier, seat }) => ({ tier, seat })) };
     try {
       const refund = await repeated(() => reply(buyer.POST("/orders/{order}/refunds", { params: { path: { order: order.order } }, body })));
-      setFailure(null);
       await reload();
-      onDone(refund.amount_minor > 0 ? t("give-back.done", { amount: money(refund.amount_minor, refund.currency) }) : t("give-back.done-nothing"));
+      onOutcome({ isGood: true, text: refund.amount_minor > 0 ? t("give-back.done", { amount: money(refund.amount_minor, refund.currency) }) : t("give-back.done-nothing") });
     } catch (thrown) {
-      setFailure(problem(thrown));
       await reload();
+      onOutcome({ isGood: false, text: refusalText(problem(thrown)) });
     }
     setSending(false);
   };
-  return { isSending, failure, send };
+  return { isSending, send };
 }
 
 function GiveBackForm(props: GiveBackProps & { readonly next: number; readonly tickets: readonly LiveTicket[] }) {
@@ -109,7 +108,7 @@ function GiveBackForm(props: GiveBackProps & { readonly next: number; readonly t
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   const [isAsked, setAsked] = useState(false);
   const [isMissing, setMissing] = useState(false);
-  const { isSending, failure, send } = useGiveBack(props);
+  const { isSending, send } = useGiveBack(props);
   const possible = tickets.filter(({ feeMinor }) => feeMinor !== null);
   const given = possible.filter((ticket) => chosen.has(keyOf(ticket)));
   useEffect(() => {
@@ -147,7 +146,6 @@ function GiveBackForm(props: GiveBackProps & { readonly next: number; readonly t
       </fieldset>
       {given.length > 0 && <Sum totals={totals} amount={amount} />}
       {isMissing && <p class="problem" role="alert">{t("give-back.none")}</p>}
-      {failure !== null && <Problem problem={failure} text={refusalText(failure)} />}
       <button type="submit">{given.length === 0 ? t("give-back") : tn("give-back.start", given.length)}</button>
       {isAsked && given.length > 0 && (
         <Confirm title={tn("give-back.sure", given.length)} action={tn("give-back.start", given.length)} keep={t("give-back.keep")}
