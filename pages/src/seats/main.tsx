@@ -160,6 +160,18 @@ function closedText(sale: Sale): string | null {
   return t(`state.${sale.state}`, { at: dateTime(sale.opens_at) });
 }
 
+/** Renders again when the sale opens, by the server's clock. */
+function useOpening(sale: Sale): void {
+  const [, setOpened] = useState(false);
+  useEffect(() => {
+    const ms = Date.parse(sale.opens_at) - clock.nowMs();
+    // Timers take no longer times than 24 days.
+    if (sale.state !== "upcoming" || !(ms > 0 && ms < 2 ** 31)) return undefined;
+    const timer = setTimeout(() => setOpened(true), ms + 200);
+    return () => clearTimeout(timer);
+  }, [sale]);
+}
+
 /** What a shop knows and does: the choice, the terms for this buyer, what was lost, what is under way. */
 function useShop(sale: Sale) {
   const [choice, onChoice] = useChoice(sale);
@@ -213,6 +225,7 @@ function useShop(sale: Sale) {
 
 function Shop({ sale }: { readonly sale: Sale }) {
   const shop = useShop(sale);
+  useOpening(sale);
   const { choice, change, terms, availability, lost, ordering, isBusy, isSignedIn, order } = shop;
   const { going } = ordering;
   const closed = closedText(sale);
