@@ -113,7 +113,7 @@ function OrderView({ order, hasStarted, failure, onStarted, onReload }: OrderVie
       {isPending && hasStarted && leftMs > 0 && <p class="notice">{t("came-back")}</p>}
       <div class="checkout">
         <section class="card" aria-labelledby="lines-title">
-          <h2 id="lines-title">{t("lines")}</h2>
+          <h2 id="lines-title">{t(isPending || order.state === "paid" ? "lines" : "lines-over")}</h2>
           <Lines order={order} names={names} />
           <Sum order={order} names={names} />
           <RefundTerms order={order} />

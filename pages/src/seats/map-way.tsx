@@ -298,11 +298,11 @@ function Legend({ sale, choice, availability }: WayProps) {
           );
         })}
       </ul>
-      <ul class="looks">
+      {sale.file.tiers.some((tier) => (tier.sections ?? []).length > 0) && <ul class="looks">
         {(["free", "taken", "withheld", "chosen", "lost", "offered"] as const).map((look) => (
           <li key={look}><span class={`seat small ${look}`} aria-hidden="true">{look === "chosen" ? <Tick /> : look === "lost" ? "×" : look === "offered" ? "→" : ""}</span>{t(`legend.${look}`)}</li>
         ))}
-      </ul>
+      </ul>}
     </section>
   );
 }
