@@ -45,7 +45,8 @@ static EXCEPTIONS: [(&str, &str, &str); 9] = [
 const THIS_FILE: &str = "tests/it/vocabulary.rs";
 
 /// What is not part of the repository, or not ours: below any folder.
-const SKIPPED: [&str; 5] = [".git", ".onsale", ".venv", "target", "__pycache__"];
+const SKIPPED: [&str; 8] =
+    [".git", ".onsale", ".venv", "target", "__pycache__", "node_modules", "dist", ".test"];
 
 /// A line of text without the marks of a comment and without names that are kept, in lower case.
 fn plain(line: &str) -> String {

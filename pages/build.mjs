@@ -1,0 +1,148 @@
+/**
+ * Builds the pages into `dist/`: an HTML file a page, hashed scripts and styles below `assets/`, `csp.json` with the
+ * content security policy of all of them. Prints the bytes of each page as they are sent, compressed.
+ *
+ *   node build.mjs [--out FOLDER] [--only index,sale]
+ *
+ * A page `x.html` is the folder `src/x/` with `main.tsx`; a page without a folder is left out, and said so.
+ */
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
+import { gzipSync } from "node:zlib";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { build } from "esbuild";
+
+const FOLDER = dirname(fileURLToPath(import.meta.url));
+const SOURCE = join(FOLDER, "src");
+const { values: options } = parseArgs({ options: { out: { type: "string", default: join(FOLDER, "dist") }, only: { type: "string" } } });
+/** Where the pages are put once all of them are built, and where they are built. */
+const OUT = resolve(options.out);
+const DIST = `${OUT}.building-${process.pid}`;
+const TARGET = ["es2022", "chrome100", "firefox100", "safari16.4"];
+/** Compressed bytes that pages stay below: the page alone if it loads nothing, else with all that it loads at first. */
+const BUDGETS = { room: 13 * 1024, index: 60 * 1024 };
+
+const routes = JSON.parse(readFileSync(join(FOLDER, "routes.json"), "utf8"));
+const only = options.only?.split(",");
+const names = [...routes.pages.map((page) => page.file), "404.html"].map((file) => file.replace(/\.html$/, ""))
+  .filter((name) => only === undefined || only.includes(name));
+
+/** What all bundles share. */
+const OPTIONS = {
+  absWorkingDir: FOLDER, bundle: true, format: "esm", target: TARGET, minify: true, jsx: "automatic",
+  jsxImportSource: "preact", legalComments: "none", logLevel: "warning", charset: "utf8",
+};
+
+const gzipped = (text) => gzipSync(text, { level: 9 }).length;
+const hashed = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
+
+/** A page that loads its script and its styles. */
+function html(name, { script, styles, preload }) {
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>Onsale</title>
+<link rel="icon" href="data:,">
+${styles.map((path) => `<link rel="stylesheet" href="/${path}">\n`).join("")}${preload.map((path) => `<link rel="modulepreload" href="/${path}">\n`).join("")}<script type="module" src="/${script}"></script>
+</head>
+<body data-page="${name}">
+<noscript><p>This page needs JavaScript. 此页面需要 JavaScript。</p></noscript>
+<div id="app"></div>
+</body>
+</html>
+`;
+}
+
+/** Every chunk that an output imports at once, itself left out. */
+function imported(outputs, path, found = new Set()) {
+  for (const { path: other, kind } of outputs[path].imports) {
+    if (kind === "import-statement" && !found.has(other)) {
+      found.add(other);
+      imported(outputs, other, found);
+    }
+  }
+  return found;
+}
+
+/**
+ * A page by itself: its script holds all that it needs at first, so that few requests decide whether it works. What it
+ * imports only when it is needed (signing in, a challenge) are chunks.
+ */
+async function buildPage(name) {
+  const { metafile } = await build({
+    ...OPTIONS, entryPoints: [{ in: join(SOURCE, name, "main.tsx"), out: name }],
+    outdir: DIST, entryNames: "assets/[name]-[hash]", chunkNames: "assets/chunk-[hash]", assetNames: "assets/[name]-[hash]",
+    splitting: true, metafile: true,
+  });
+  const { outputs } = metafile;
+  const entry = join("src", name, "main.tsx");
+  const [path, output] = Object.entries(outputs).find(([, output]) => output.entryPoint === entry);
+  const inDist = (file) => relative(DIST, join(FOLDER, file));
+  const preload = [...imported(outputs, path)].map(inDist);
+  const styles = output.cssBundle ? [inDist(output.cssBundle)] : [];
+  const text = html(name, { script: inDist(path), styles, preload });
+  writeFileSync(join(DIST, `${name}.html`), text);
+  const files = [inDist(path), ...styles, ...preload];
+  const bytes = files.reduce((sum, file) => sum + gzipped(readFileSync(join(DIST, file))), gzipped(text));
+  return { name, bytes, requests: files.length + 1 };
+}
+
+/** The waiting room: one file, script and styles inline. */
+async function buildRoom() {
+  const { outputFiles } = await build({
+    ...OPTIONS, entryPoints: [join(SOURCE, "room", "main.ts")], outdir: DIST, write: false, format: "iife",
+  });
+  const text = (ending) => outputFiles.find((file) => file.path.endsWith(ending))?.text.trim() ?? "";
+  const script = text(".js").replaceAll("</script", "<\\/script");
+  const style = text(".css");
+  const page = readFileSync(join(SOURCE, "room", "room.html"), "utf8")
+    .replace("{{style}}", () => style).replace("{{script}}", () => script);
+  writeFileSync(join(DIST, "room.html"), page);
+  return { row: { name: "room", bytes: gzipped(page), requests: 1 }, script: hashed(script), style: hashed(style) };
+}
+
+/** The policy of every page; `{connect}` is where the issuers' origins are put in, with a blank before each. */
+function policy(room) {
+  return [
+    "default-src 'self'", `script-src 'self'${room ? ` ${room.script}` : ""}`, `style-src 'self'${room ? ` ${room.style}` : ""}`,
+    "img-src 'self' data: blob:", "connect-src 'self'{connect}", "worker-src 'self'", "object-src 'none'", "base-uri 'none'",
+    "form-action 'self'", "frame-ancestors 'none'", "require-trusted-types-for 'script'", "trusted-types onsale",
+  ].join("; ");
+}
+
+/** Builds everything, and puts it in its place only then: whoever serves the folder meanwhile serves the old pages. */
+async function buildAll() {
+  mkdirSync(DIST, { recursive: true });
+  const there = names.filter((name) => name !== "room" && existsSync(join(SOURCE, name, "main.tsx")));
+  const rows = await Promise.all(there.map(buildPage));
+  const room = names.includes("room") && existsSync(join(SOURCE, "room", "main.ts")) ? await buildRoom() : null;
+  if (room) rows.push(room.row);
+  writeFileSync(join(DIST, "csp.json"), `${JSON.stringify({ policy: policy(room) }, null, 1)}\n`);
+  writeFileSync(join(DIST, "routes.json"), readFileSync(join(FOLDER, "routes.json")));
+  rmSync(OUT, { recursive: true, force: true });
+  renameSync(DIST, OUT);
+  return rows;
+}
+
+let rows;
+try {
+  rows = await buildAll();
+} finally {
+  rmSync(DIST, { recursive: true, force: true });
+}
+console.log("page         requests  bytes (gzip)");
+for (const { name, bytes, requests } of rows) {
+  const budget = BUDGETS[name];
+  console.log(`${name.padEnd(12)} ${String(requests).padStart(8)}  ${String(bytes).padStart(12)}${budget ? ` of ${budget}` : ""}`);
+  if (budget && bytes > budget) {
+    console.error(`${name}: over its budget`);
+    process.exitCode = 1;
+  }
+}
+const missing = names.filter((name) => !rows.some((row) => row.name === name));
+if (missing.length > 0) console.log(`not there yet: ${missing.join(", ")}`);

@@ -1,0 +1,167 @@
+/** How to pay: the choice of a provider, leaving for its page, or its code. */
+import { useEffect, useRef, useState } from "preact/hooks";
+
+import { buyer, problem, reply, type OnsaleProblem, type Schemas } from "../shared/api.ts";
+import { clock } from "../shared/clock.ts";
+import { config } from "../shared/config.ts";
+import { money } from "../shared/format.ts";
+import { useNow } from "../shared/hooks.ts";
+import { href } from "../shared/language.ts";
+import { Loading, Problem } from "../shared/layout.tsx";
+import { announce } from "../shared/live.ts";
+import { Qr } from "../tickets/qr.tsx";
+import { mayBeRepeated, type Order } from "../order/words.ts";
+import { providerAddress, waysOf, type Way } from "./paying.ts";
+import { choiceName, paymentText, words } from "./words.ts";
+
+const { t } = words;
+type Started = Schemas["StartedReply"];
+
+/** How often a start is sent in vain before its person is asked. */
+const MOST_ATTEMPTS = 40;
+
+type Going =
+  | { readonly kind: "choosing" }
+  | { readonly kind: "starting" }
+  | { readonly kind: "again"; readonly atMs: number }
+  | { readonly kind: "code"; readonly way: Way; readonly code: string }
+  | { readonly kind: "refused"; readonly problem: OnsaleProblem };
+
+interface PayProps {
+  readonly order: Order;
+  /** Called when a payment was started, before the page is left. */
+  readonly onStarted: (way: Way) => void;
+  /** Called when the order may have changed. */
+  readonly onStale: () => void;
+}
+
+/** Starts a payment; the same request again is the same payment, so it is repeated until it is answered. */
+async function started(order: string, way: Way, isOver: () => boolean, onAgain: (atMs: number) => void): Promise<Started | null> {
+  // The provider sends people back to this very page, which asks for the order and believes nothing of its own address.
+  const body = { provider: way.provider, method: way.method, ...(way.method === "page" ? { return_url: location.origin + href(location.pathname) } : {}) };
+  for (let attempt = 1; !isOver(); attempt += 1) {
+    try {
+      return await reply(buyer.POST("/orders/{order}/payments", { params: { path: { order } }, body: body as Schemas["PaymentBody"] }));
+    } catch (thrown) {
+      const failure = problem(thrown);
+      const mayGoOn = failure.slug === "payment-being-closed" || (mayBeRepeated(failure) && failure.slug !== "payment-not-started");
+      if (!mayGoOn || attempt >= MOST_ATTEMPTS) throw failure;
+      const ms = Math.max((failure.retryAfterSeconds ?? 0) * 1000, Math.min(8_000, 500 * 2 ** attempt));
+      onAgain(clock.nowMs() + ms);
+      await new Promise((resolve) => setTimeout(resolve, ms));
+    }
+  }
+  return null;
+}
+
+/** The choice and what comes of it. */
+export function Pay({ order, onStarted, onStale }: PayProps) {
+  const [ways, setWays] = useState<readonly Way[] | null>(null);
+  const [failed, setFailed] = useState<OnsaleProblem | null>(null);
+  const [chosen, setChosen] = useState(0);
+  // Ways that the engine does not offer for this order, such as for its currency.
+  const [closed, setClosed] = useState<ReadonlySet<number>>(new Set());
+  const [going, setGoing] = useState<Going>({ kind: "choosing" });
+  const isOver = useRef(false);
+  const load = (): void => {
+    setFailed(null);
+    config().then((settings) => setWays(waysOf(settings)), (thrown: unknown) => setFailed(problem(thrown)));
+  };
+  useEffect(() => {
+    load();
+    // Whoever comes back by the back button chooses again.
+    const shown = (event: PageTransitionEvent): void => {
+      if (event.persisted) setGoing({ kind: "choosing" });
+    };
+    addEventListener("pageshow", shown);
+    return () => {
+      isOver.current = true;
+      removeEventListener("pageshow", shown);
+    };
+  }, []);
+  if (failed !== null) return <Problem problem={failed} retry={load} />;
+  if (ways === null) return <Loading />;
+  const way = ways[chosen];
+  if (way === undefined) return <p class="problem">{t("no-providers")}</p>;
+  const amount = money(order.amount_minor, order.currency);
+
+  const pay = async (): Promise<void> => {
+    setGoing({ kind: "starting" });
+    try {
+      const payment = await started(order.order, way, () => isOver.current, (atMs) => setGoing({ kind: "again", atMs }));
+      if (payment === null) return;
+      const address = providerAddress(payment.url);
+      if (way.method === "code" && typeof payment.code === "string") {
+        onStarted(way);
+        announce(t("scan"));
+        setGoing({ kind: "code", way, code: payment.code });
+      } else if (address !== null) {
+        onStarted(way);
+        location.assign(address);
+      } else {
+        throw new Error("no address");
+      }
+    } catch (thrown) {
+      const failure = problem(thrown);
+      setGoing({ kind: "refused", problem: failure });
+      if (failure.slug === "payment-not-offered" || failure.slug === "payment-not-started") {
+        const left = new Set([...closed, chosen]);
+        setClosed(left);
+        setChosen(Math.max(0, ways.findIndex((_, at) => !left.has(at))));
+      }
+      if (["order-resolved", "payment-over", "not-found"].includes(failure.slug)) onStale();
+    }
+  };
+  if (going.kind === "code") {
+    return <Code way={going.way} code={going.code} amount={amount} onOther={() => setGoing({ kind: "choosing" })} />;
+  }
+  const isBusy = going.kind === "starting" || going.kind === "again";
+  return (
+    <form onSubmit={(event) => { event.preventDefault(); void pay(); }}>
+      <Ways ways={ways} chosen={chosen} closed={closed} isBusy={isBusy} onChosen={setChosen} />
+      {going.kind === "refused" && <p class="problem" role="alert">{paymentText(going.problem)}</p>}
+      <button type="submit" class="primary pay" disabled={isBusy || closed.has(chosen)}>{t("pay", { amount })}</button>
+      {isBusy && <Busy going={going} />}
+    </form>
+  );
+}
+
+interface WaysProps {
+  readonly ways: readonly Way[];
+  readonly chosen: number;
+  readonly closed: ReadonlySet<number>;
+  readonly isBusy: boolean;
+  readonly onChosen: (at: number) => void;
+}
+
+/** The ways to pay, of which one is chosen. */
+function Ways({ ways, chosen, closed, isBusy, onChosen }: WaysProps) {
+  return (
+    <fieldset class="ways-to-pay" disabled={isBusy}>
+      <legend>{t("how-to-pay")}</legend>
+      {ways.map(({ provider, method }, at) => (
+        <label class={`way-to-pay${closed.has(at) ? " out" : ""}`} key={`${provider}/${method}`}>
+          <input type="radio" name="way" disabled={closed.has(at)} checked={at === chosen && !closed.has(at)} onChange={() => onChosen(at)} />
+          <span><strong>{choiceName(provider)}</strong><span class="hint">{t(closed.has(at) ? "method.closed" : `method.${method}`)}</span></span>
+        </label>
+      ))}
+    </fieldset>
+  );
+}
+
+function Busy({ going }: { readonly going: Going }) {
+  const now = useNow(500);
+  return <p class="busy" role="status">{going.kind === "again" ? t("starting-again", { seconds: Math.max(0, Math.ceil((going.atMs - now) / 1000)) }) : t("starting")}</p>;
+}
+
+/** A code to be scanned. The order is asked for all the while. */
+function Code({ way, code, amount, onOther }: { readonly way: Way; readonly code: string; readonly amount: string; readonly onOther: () => void }) {
+  return (
+    <section class="scan" aria-labelledby="scan-title">
+      <h2 id="scan-title">{t("scan")}</h2>
+      <Qr code={code} label={t("code-alt")} />
+      <p>{t("scan-hint", { provider: choiceName(way.provider), amount })}</p>
+      <button type="button" onClick={onOther}>{t("other-way")}</button>
+    </section>
+  );
+}

@@ -1,0 +1,127 @@
+/** `/`: what is on sale, when, and from what price. */
+import { useEffect, useState } from "preact/hooks";
+
+import "./index.css";
+import { everyone, reply } from "../shared/api.ts";
+import { duration, money, shortDateTime } from "../shared/format.ts";
+import { useLoaded, useNow } from "../shared/hooks.ts";
+import { href } from "../shared/language.ts";
+import { Loading, Page, Problem, start } from "../shared/layout.tsx";
+import { announce } from "../shared/live.ts";
+import { sections, stateOf, type Search, type Summary } from "./listing.ts";
+import { t, tn } from "./text.ts";
+import { Trains } from "./trains.tsx";
+
+/** Sales of a page of the API, and pages that are loaded by themselves. */
+const PAGE_SALES = 200;
+const FIRST_PAGES = 5;
+const EVERY_MS = 30_000;
+/** Before the opening, the time left is said rather than the date. */
+const SOON_MS = 24 * 3_600_000;
+
+/** The first pages of the list. */
+async function loadSales(pages: number): Promise<{ sales: readonly Summary[]; hasMore: boolean }> {
+  const sales: Summary[] = [];
+  let cursor: string | undefined;
+  for (let page = 0; page < pages; page += 1) {
+    const query = { limit: PAGE_SALES, ...(cursor === undefined ? {} : { cursor }) };
+    const answer = await reply(everyone.GET("/sales", { params: { query } }));
+    sales.push(...answer.sales);
+    cursor = answer.next;
+    if (cursor === undefined) {
+      break;
+    }
+  }
+  return { sales, hasMore: cursor !== undefined };
+}
+
+function Storefront() {
+  const [pages, setPages] = useState(FIRST_PAGES);
+  const { data, failure, reload } = useLoaded(() => loadSales(pages), EVERY_MS, [pages]);
+  const [search, setSearch] = useState<Search>({ title: "", date: "", all: false });
+  return (
+    <Page title={t("title")}>
+      <SearchForm search={search} onChange={setSearch} />
+      {failure !== null && <Problem problem={failure} retry={() => void reload()} />}
+      {data === null ? failure === null && <Loading /> : <Listing sales={data.sales} search={search} />}
+      {data?.hasMore === true && <p><button type="button" onClick={() => setPages(pages + FIRST_PAGES)}>{t("more")}</button></p>}
+      <Trains />
+    </Page>
+  );
+}
+
+function SearchForm({ search, onChange }: { readonly search: Search; readonly onChange: (search: Search) => void }) {
+  return (
+    <form role="search" aria-label={t("search")} class="row search" onSubmit={(event) => event.preventDefault()}>
+      <div class="field">
+        <label for="title">{t("search.title")}</label>
+        <input id="title" type="search" autocomplete="off" value={search.title} onInput={(event) => onChange({ ...search, title: event.currentTarget.value })} />
+      </div>
+      <div class="field">
+        <label for="date">{t("search.date")}</label>
+        <input id="date" type="date" value={search.date} onInput={(event) => onChange({ ...search, date: event.currentTarget.value })} />
+      </div>
+      <div class="field">
+        <label for="state">{t("search.state")}</label>
+        <select id="state" value={search.all ? "all" : "now"} onChange={(event) => onChange({ ...search, all: event.currentTarget.value === "all" })}>
+          <option value="now">{t("search.state.now")}</option>
+          <option value="all">{t("search.state.all")}</option>
+        </select>
+      </div>
+    </form>
+  );
+}
+
+function Listing({ sales, search }: { readonly sales: readonly Summary[]; readonly search: Search }) {
+  const now = useNow();
+  const { open, upcoming, past } = sections(sales, search, now);
+  const count = open.length + upcoming.length + past.length;
+  const isSearching = search.title !== "" || search.date !== "";
+  useEffect(() => {
+    if (isSearching) {
+      announce(count === 0 ? t("none") : tn("found", count));
+    }
+  }, [count, search]);
+  if (count === 0) {
+    return <p>{isSearching ? t("none") : t("empty")}</p>;
+  }
+  return (
+    <>
+      <Section name="open" sales={open} now={now} />
+      <Section name="upcoming" sales={upcoming} now={now} />
+      <Section name="past" sales={past} now={now} />
+    </>
+  );
+}
+
+function Section({ name, sales, now }: { readonly name: "open" | "upcoming" | "past"; readonly sales: readonly Summary[]; readonly now: number }) {
+  return sales.length === 0 ? null : (
+    <section aria-labelledby={`${name}-title`}>
+      <h2 id={`${name}-title`}>{t(name)}</h2>
+      <ul class="cards">{sales.map((sale) => <Card key={sale.sale} sale={sale} now={now} />)}</ul>
+    </section>
+  );
+}
+
+function Card({ sale, now }: { readonly sale: Summary; readonly now: number }) {
+  const state = stateOf(sale, now);
+  const untilMs = Date.parse(sale.opens_at) - now;
+  return (
+    <li class="card sale">
+      <h3><a href={href(`/s/${sale.sale}`)}>{sale.title}</a></h3>
+      <p><span class={`state ${state}`}>{t(`state.${state}`)}</span></p>
+      <p>{when(sale, state, untilMs)}</p>
+      {sale.price_from_minor !== undefined && sale.currency !== undefined && <p class="price">{t("from", { price: money(sale.price_from_minor, sale.currency) })}</p>}
+    </li>
+  );
+}
+
+function when(sale: Summary, state: Summary["state"], untilMs: number) {
+  if (state !== "upcoming") {
+    return <time dateTime={sale.closes_at}>{t("closes", { time: shortDateTime(sale.closes_at) })}</time>;
+  }
+  const text = untilMs < SOON_MS ? t("opens-in", { time: duration(untilMs) }) : t("opens", { time: shortDateTime(sale.opens_at) });
+  return <time dateTime={sale.opens_at}>{text}</time>;
+}
+
+start(<Storefront />);

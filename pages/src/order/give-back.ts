@@ -1,0 +1,62 @@
+/** What may be given back of an order, and what comes back for it. */
+import type { Order } from "./words.ts";
+
+/** A ticket that is still good. */
+export interface LiveTicket {
+  readonly tier: string;
+  readonly seat: string;
+  readonly attendee: string | null;
+  readonly priceMinor: number;
+  /** What is kept if its buyer gives it back now; null if the terms do not allow that, or not any more. */
+  readonly feeMinor: number | null;
+}
+
+/** The tickets of an order that are still good, by line. */
+export function liveTickets(order: Order, nowMs: number): LiveTicket[] {
+  if (order.state !== "paid") {
+    return [];
+  }
+  return order.lines.flatMap(({ tier, price_minor, refundable, tickets }) => {
+    const isAllowed = refundable !== undefined && nowMs < Date.parse(refundable.until);
+    return tickets.filter(({ refund }) => refund === undefined).map(({ seat, attendee }) => ({
+      tier, seat, attendee: attendee ?? null, priceMinor: price_minor,
+      feeMinor: isAllowed ? Math.min(refundable.fee_minor, price_minor) : null,
+    }));
+  });
+}
+
+/** When the last of an order's tickets could, or can, be given back; null if none ever could. */
+export function lastChance(order: Order): string | null {
+  const ends = order.lines.flatMap(({ refundable }) => (refundable === undefined ? [] : [refundable.until]));
+  return ends.sort((one, other) => Date.parse(other) - Date.parse(one))[0] ?? null;
+}
+
+/** Sums over tickets, in minor units. */
+export interface Totals {
+  readonly priceMinor: number;
+  readonly feeMinor: number;
+  readonly backMinor: number;
+}
+
+/** What tickets cost, what is kept of it, and what comes back. */
+export function totalsOf(tickets: readonly LiveTicket[]): Totals {
+  const priceMinor = tickets.reduce((sum, ticket) => sum + ticket.priceMinor, 0);
+  const feeMinor = tickets.reduce((sum, ticket) => sum + (ticket.feeMinor ?? 0), 0);
+  return { priceMinor, feeMinor, backMinor: priceMinor - feeMinor };
+}
+
+/** A ticket in a set of chosen ones. */
+export const keyOf = (ticket: { readonly tier: string; readonly seat: string }): string => JSON.stringify([ticket.tier, ticket.seat]);
+
+/** Orders by number, the newest first; of two copies of an order the one that changed later. */
+export function merged(known: readonly Order[], more: readonly Order[]): Order[] {
+  const byNumber = new Map(known.map((order) => [order.order, order]));
+  for (const order of more) {
+    const before = byNumber.get(order.order);
+    if (before === undefined || Date.parse(before.changed_at) <= Date.parse(order.changed_at)) {
+      // One order by itself has its payments, a list has not: what is known of them stays.
+      byNumber.set(order.order, before?.payments !== undefined && order.payments === undefined ? { ...order, payments: before.payments } : order);
+    }
+  }
+  return [...byNumber.values()].sort((one, other) => (BigInt(one.order) < BigInt(other.order) ? 1 : -1));
+}

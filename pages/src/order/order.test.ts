@@ -1,0 +1,66 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { OnsaleProblem } from "../shared/api.ts";
+import { keyOf, lastChance, liveTickets, merged, totalsOf } from "./give-back.ts";
+import { repeated } from "./repeat.ts";
+import { stateWord, type Order } from "./words.ts";
+
+const NOW = Date.parse("2026-06-01T10:00:00Z");
+const ORDER: Order = {
+  order: "42", sale: "hall", state: "paid", currency: "EUR", amount_minor: 21_000, created_at: "2026-05-01T10:00:00Z", pay_by: "2026-05-01T10:10:00Z",
+  changed_at: "2026-05-01T10:01:00Z",
+  lines: [
+    { tier: "front", price_minor: 8_000, refundable: { until: "2026-06-01T10:00:01Z", fee_minor: 850 }, tickets: [{ seat: "A-1", attendee: "Ann" }, { seat: "A-2", refund: 1 }] },
+    { tier: "back", price_minor: 5_000, tickets: [{ seat: "Z-1" }] },
+  ],
+};
+
+test("what may be given back, for what, and until when", () => {
+  assert.deepEqual(liveTickets(ORDER, NOW), [
+    { tier: "front", seat: "A-1", attendee: "Ann", priceMinor: 8_000, feeMinor: 850 },
+    { tier: "back", seat: "Z-1", attendee: null, priceMinor: 5_000, feeMinor: null },
+  ]);
+  assert.deepEqual(totalsOf(liveTickets(ORDER, NOW).slice(0, 1)), { priceMinor: 8_000, feeMinor: 850, backMinor: 7_150 });
+  assert.ok(liveTickets(ORDER, NOW + 1_000).every(({ feeMinor }) => feeMinor === null), "the time is exclusive");
+  assert.deepEqual(liveTickets({ ...ORDER, state: "refund_due" }, NOW), []);
+  assert.equal(lastChance(ORDER), "2026-06-01T10:00:01Z");
+  assert.notEqual(keyOf({ tier: "a", seat: "b-c" }), keyOf({ tier: "a-b", seat: "c" }));
+});
+
+test("a fee is no more than the price", () => {
+  const cheap = { ...ORDER, lines: [{ tier: "t", price_minor: 100, refundable: { until: "2027-01-01T00:00:00Z", fee_minor: 500 }, tickets: [{ seat: "1" }] }] };
+  assert.deepEqual(totalsOf(liveTickets(cheap, NOW)), { priceMinor: 100, feeMinor: 100, backMinor: 0 });
+});
+
+test("orders are merged by number, the newest first, and the one that changed later counts", () => {
+  const newer: Order = { ...ORDER, state: "refunded", changed_at: "2026-05-02T00:00:00Z" };
+  const [payments] = [[]];
+  const known: Order[] = [{ ...ORDER, payments }];
+  assert.equal(merged([newer], [ORDER])[0]?.state, "refunded");
+  assert.deepEqual(merged(known, [newer])[0]?.payments, payments);
+  const others = ["9", "169218430493097984", "1000"].map((order) => ({ ...ORDER, order }));
+  assert.deepEqual(merged([], others).map(({ order }) => order), ["169218430493097984", "1000", "9"]);
+});
+
+test("a pending order whose time is over is called so", () => {
+  const pending: Order = { ...ORDER, state: "pending" };
+  assert.equal(stateWord(pending, Date.parse(ORDER.pay_by) - 1), "To be paid");
+  assert.equal(stateWord(pending, Date.parse(ORDER.pay_by)), "Time to pay is over");
+});
+
+test("a request is repeated until it is answered, three times at most, and never after a refusal", async () => {
+  const pauses: number[] = [];
+  const pause = async (ms: number) => void pauses.push(ms);
+  let calls = 0;
+  const lost = OnsaleProblem.withoutAnswer(null);
+  assert.equal(await repeated(async () => { calls += 1; if (calls < 3) throw lost; return "done"; }, pause), "done");
+  assert.equal(pauses.length, 2);
+  calls = 0;
+  await assert.rejects(repeated(async () => { calls += 1; throw lost; }, pause));
+  assert.equal(calls, 3);
+  calls = 0;
+  const refused = OnsaleProblem.fromResponse(409, null, { type: "/problems/ticket-refunded" });
+  await assert.rejects(repeated(async () => { calls += 1; throw refused; }, pause), refused);
+  assert.equal(calls, 1);
+});

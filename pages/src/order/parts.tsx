@@ -1,0 +1,82 @@
+/** Parts of an order on the page: its tickets, payments and refunds. */
+import "./order.css";
+import type { Schemas } from "../shared/api.ts";
+import { money, shortDateTime } from "../shared/format.ts";
+import { useNow } from "../shared/hooks.ts";
+import type { Names } from "./sale.ts";
+import { providerName, stateLook, stateWord, words, type Order, type OrderRefund } from "./words.ts";
+
+const { t } = words;
+
+/** The state of an order. */
+export function State({ order }: { readonly order: Order }) {
+  const now = useNow(5_000);
+  return <span class={stateLook(order.state)}>{stateWord(order, now)}</span>;
+}
+
+/** The tickets of an order, by line. */
+export function Lines({ order, names }: { readonly order: Order; readonly names: Names }) {
+  return (
+    <ul class="lines">
+      {order.lines.map(({ tier, from, to, price_minor, tickets }) => (
+        <li key={tier}>
+          <p>
+            <strong>{names.tier(tier)}</strong>
+            {from !== undefined && to !== undefined && <>, {t("journey", { from: names.stop(from), to: names.stop(to) })}</>}
+            <span class="hint"> · {t("each", { price: money(price_minor, order.currency) })}</span>
+          </p>
+          <ul class="seats">
+            {tickets.map(({ seat, attendee, refund }) => (
+              <li key={seat} class={refund === undefined ? "" : "void"}>
+                <span class="seat">{seat}</span>{attendee !== undefined && <> {attendee}</>}
+                {refund !== undefined && <span class="hint"> ({t("ticket-void", { number: refund })})</span>}
+              </li>
+            ))}
+          </ul>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** Every payment that came for an order, and what became of it. */
+export function Payments({ payments }: { readonly payments: readonly Schemas["PaymentReply"][] }) {
+  if (payments.length === 0) {
+    return <p class="hint">{t("payments-none")}</p>;
+  }
+  return (
+    <ul class="records">
+      {payments.map(({ provider, payment, amount_minor, currency, outcome, decided_at, reason, refund }) => {
+        const values = { amount: money(amount_minor, currency), provider: providerName(provider) };
+        const kind = outcome === "accepted" ? (provider === "free" ? "free" : "accepted") : refund?.state === "refunded" ? "back" : "refund";
+        return (
+          <li key={`${provider}/${payment}`}>
+            <p>{t(`payment.${kind}`, values)}</p>
+            <p class="hint">
+              {shortDateTime(decided_at)}
+              {reason !== undefined && <> · {t(`reason.${reason}`)}</>}
+              {refund !== undefined && refund.state !== "refunded" && <> {t(`refund.state.${refund.state}`)}</>}
+            </p>
+          </li>
+        );
+      })}
+    </ul>
+  );
+}
+
+/** The refunds of an order, by number. */
+export function Refunds({ refunds }: { readonly refunds: readonly OrderRefund[] }) {
+  return (
+    <ul class="records">
+      {refunds.map(({ number, amount_minor, currency, asked_by, made_at, state, tickets }) => (
+        <li key={number}>
+          <p>{t("refund", { number, amount: money(amount_minor, currency) })}<span class="hint"> · {t(`refund.by.${asked_by}`)}</span></p>
+          <p class="hint">
+            {shortDateTime(made_at)} · {tickets.length === 0 ? t("refund.no-tickets") : t("refund.tickets", { tickets: tickets.map(({ seat }) => seat).join(", ") })}
+          </p>
+          <p class={state === "failed" ? "warning" : "hint"}>{t(`refund.state.${state}`)}</p>
+        </li>
+      ))}
+    </ul>
+  );
+}

@@ -1,0 +1,49 @@
+/** What orders need to know of their sale: its title, and the names of its tiers and stops. */
+import { useEffect, useState } from "preact/hooks";
+
+import { everyone, reply, type Schemas } from "../shared/api.ts";
+
+/** Names in a sale. Until they are known, and if they never are, ids stand in their place. */
+export interface Names {
+  readonly title: string;
+  /** True of a train; null while it is not known. */
+  readonly isTrain: boolean | null;
+  tier(id: string): string;
+  stop(id: string): string;
+}
+
+const kept = new Map<string, Promise<Schemas["SaleReply"]>>();
+
+/** The sale; asked for once, and again after a failure. */
+export function saleReply(sale: string): Promise<Schemas["SaleReply"]> {
+  let asked = kept.get(sale);
+  if (asked === undefined) {
+    asked = reply(everyone.GET("/sales/{sale}", { params: { path: { sale } } }));
+    kept.set(sale, asked);
+    asked.catch(() => kept.delete(sale));
+  }
+  return asked;
+}
+
+/** Names from a sale; from its id alone while there is no answer. */
+export function namesOf(sale: string, known: Schemas["SaleReply"] | null): Names {
+  return {
+    title: known?.title ?? sale,
+    isTrain: known === null ? null : (known.file.stops ?? []).length > 0,
+    tier: (id) => known?.file.tiers.find(({ tier }) => tier === id)?.name ?? id,
+    stop: (id) => known?.file.stops?.find(({ stop }) => stop === id)?.name ?? id,
+  };
+}
+
+/** The names of a sale, better ones as soon as they are there. */
+export function useNames(sale: string): Names {
+  const [known, setKnown] = useState<Schemas["SaleReply"] | null>(null);
+  useEffect(() => {
+    let isOver = false;
+    saleReply(sale).then((answer) => isOver || setKnown(answer), () => {});
+    return () => {
+      isOver = true;
+    };
+  }, [sale]);
+  return namesOf(sale, known?.sale === sale ? known : null);
+}

@@ -1,0 +1,165 @@
+/** `/my/orders`: a buyer's orders, what was paid and refunded, cancelling and giving back. */
+import { useEffect, useRef, useState } from "preact/hooks";
+
+import "./orders.css";
+import { merged } from "../order/give-back.ts";
+import { useNames } from "../order/sale.ts";
+import { words, type Order } from "../order/words.ts";
+import { buyer, problem, reply, type OnsaleProblem, type Schemas } from "../shared/api.ts";
+import { clock } from "../shared/clock.ts";
+import { clockTime } from "../shared/format.ts";
+import { useLoaded, useSession } from "../shared/hooks.ts";
+import { href } from "../shared/language.ts";
+import { Loading, Page, Problem, SignInButton, start } from "../shared/layout.tsx";
+import { announce } from "../shared/live.ts";
+import { OrderCard } from "./card.tsx";
+import { t, tn } from "./words.ts";
+
+/** Orders of a page. */
+const PAGE = 20;
+/** Milliseconds between requests while something of the newest orders is about to change. */
+const POLL_MS = 5_000;
+
+const pageOf = (before?: string) =>
+  reply(buyer.GET("/orders", { params: { query: before === undefined ? { limit: PAGE } : { limit: PAGE, before } } }));
+
+const isMoving = ({ state, refunds }: Order) => state === "pending" || state === "refund_due" || (refunds !== undefined && refunds.back < refunds.made);
+
+function Orders() {
+  const session = useSession("buyers");
+  const hadSession = useRef(false);
+  hadSession.current ||= session !== null;
+  return (
+    <Page title={t("title")}>
+      {session === null
+        ? <div class="card"><p>{hadSession.current ? words.t("sign-in-ended") : t("sign-in-first")}</p><SignInButton role="buyers" returnTo={location.pathname + location.search + location.hash} /></div>
+        : <List key={session.name ?? ""} />}
+    </Page>
+  );
+}
+
+/** What is known of a buyer's orders: the newest page, asked for again while it moves, and older ones as they are asked for. */
+function useOrders() {
+  const [orders, setOrders] = useState<readonly Order[] | null>(null);
+  const [allowances, setAllowances] = useState<ReadonlyMap<string, Schemas["AllowanceReply"]>>(new Map());
+  const [next, setNext] = useState<string | null>(null);
+  const knownAtMs = useRef(0);
+  const hasOlder = useRef(false);
+  const take = (page: Schemas["PageReply"]) => {
+    setOrders((before) => merged(before ?? [], page.orders));
+    setAllowances((before) => new Map([...before, ...page.allowances.map((one) => [one.sale, one] as const)]));
+  };
+  const moves = orders?.slice(0, PAGE).some(isMoving) ?? false;
+  const newest = useLoaded(async () => {
+    const page = await pageOf();
+    knownAtMs.current = clock.nowMs();
+    take(page);
+    if (!hasOlder.current) {
+      setNext(page.next ?? null);
+    }
+    return page;
+  }, moves ? POLL_MS : null, [moves]);
+  const older = async () => {
+    if (next !== null) {
+      const page = await pageOf(next);
+      hasOlder.current = true;
+      take(page);
+      setNext(page.next ?? null);
+    }
+  };
+  const replace = (order: Order) => setOrders((before) => merged(before ?? [], [order]));
+  return { orders, allowances, next, older, replace, failure: newest.failure, reload: newest.reload, knownAtMs: knownAtMs.current };
+}
+
+/** Asks again when its person comes back: from another tab, from the provider, or by the back button. */
+function useReturn(reload: () => Promise<void>) {
+  useEffect(() => {
+    const look = () => {
+      if (!document.hidden) {
+        void reload();
+      }
+    };
+    const shown = (event: PageTransitionEvent) => event.persisted && look();
+    document.addEventListener("visibilitychange", look);
+    addEventListener("pageshow", shown);
+    return () => {
+      document.removeEventListener("visibilitychange", look);
+      removeEventListener("pageshow", shown);
+    };
+  }, [reload]);
+}
+
+function List() {
+  const { orders, allowances, next, older, replace, failure, reload, knownAtMs } = useOrders();
+  useReturn(reload);
+  if (orders === null) {
+    return failure === null ? <Loading /> : <Problem problem={failure} retry={() => void reload()} />;
+  }
+  return (
+    <>
+      {failure !== null && <div class="notice warn" role="status"><p>{t("old", { time: clockTime(knownAtMs) })}</p></div>}
+      {orders.length === 0
+        ? <div class="card"><p>{t("none")}</p><a class="button" href={href("/")}>{t("to-sales")}</a></div>
+        : orders.map((order) => <OrderCard key={order.order} order={order} replace={replace} />)}
+      {next !== null && <More older={older} shown={orders.length} />}
+      {allowances.size > 0 && <Allowances allowances={[...allowances.values()]} />}
+    </>
+  );
+}
+
+function More({ older, shown }: { readonly older: () => Promise<void>; readonly shown: number }) {
+  const [isLoading, setLoading] = useState(false);
+  const [failure, setFailure] = useState<OnsaleProblem | null>(null);
+  const wasLoading = useRef(false);
+  useEffect(() => {
+    if (wasLoading.current && !isLoading && failure === null) {
+      announce(tn("shown", shown));
+    }
+    wasLoading.current = isLoading;
+  }, [isLoading]);
+  const load = async () => {
+    setLoading(true);
+    try {
+      await older();
+      setFailure(null);
+    } catch (thrown) {
+      setFailure(problem(thrown));
+    }
+    setLoading(false);
+  };
+  return (
+    <>
+      {failure !== null && <Problem problem={failure} />}
+      <p><button type="button" aria-disabled={isLoading} onClick={() => !isLoading && void load()}>{t("more")}</button></p>
+    </>
+  );
+}
+
+function Allowances({ allowances }: { readonly allowances: readonly Schemas["AllowanceReply"][] }) {
+  return (
+    <section aria-labelledby="allowances">
+      <h2 id="allowances">{t("allowances")}</h2>
+      <div class="card scroll">
+        <table class="allowances">
+          <thead><tr>
+            <th scope="col">{t("allowance.sale")}</th><th scope="col" class="number">{t("allowance.held")}</th>
+            <th scope="col" class="number">{t("allowance.remaining")}</th><th scope="col" class="number">{t("allowance.limit")}</th>
+          </tr></thead>
+          <tbody>{allowances.map((one) => <Allowance key={one.sale} {...one} />)}</tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+function Allowance({ sale, held, remaining, limit }: Schemas["AllowanceReply"]) {
+  const names = useNames(sale);
+  return (
+    <tr>
+      <th scope="row"><a href={href(`/s/${encodeURIComponent(sale)}`)}>{names.title}</a></th>
+      <td class="number">{held}</td><td class="number">{remaining}</td><td class="number">{limit}</td>
+    </tr>
+  );
+}
+
+start(<Orders />);

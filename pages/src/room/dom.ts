@@ -1,0 +1,30 @@
+/** Elements, without a library: the room is one small file. Text is set as text only. */
+
+/** What may be in an element. */
+export type Child = Node | string | null | false;
+
+/** Makes an element. Attributes that are null are left out. */
+export function h<Tag extends keyof HTMLElementTagNameMap>(
+  tag: Tag, attributes: Readonly<Record<string, string | null>> = {}, ...children: readonly Child[]
+): HTMLElementTagNameMap[Tag] {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value !== null) {
+      element.setAttribute(name, value);
+    }
+  }
+  fill(element, children);
+  return element;
+}
+
+/** Puts children into an element, in place of those that are there. */
+export function fill(element: Element, children: readonly Child[]): void {
+  element.replaceChildren(...children.filter((child): child is Node | string => child !== null && child !== false));
+}
+
+/** Sets a text, if it is another one: a live region speaks when it is touched. */
+export function say(element: Element, text: string): void {
+  if (element.textContent !== text) {
+    element.textContent = text;
+  }
+}

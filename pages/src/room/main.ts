@@ -1,0 +1,10 @@
+/** `/s/{sale}/room`: the waiting room. Asks for the room document and shows what it means for the place kept here. */
+import "./room.css";
+import { Room } from "./room.ts";
+import { View } from "./view.ts";
+
+const sale = location.pathname.split("/")[2] ?? "";
+const view = new View(sale);
+const room = new Room(sale, () => view.show(room));
+view.show(room);
+room.run();

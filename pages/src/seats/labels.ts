@@ -1,0 +1,28 @@
+/** What seats and prices are called on this page. */
+import type { Schemas } from "../shared/api.ts";
+import { money } from "../shared/format.ts";
+import { type Plan, rowLabel, sectionOf, shortName } from "../map/plan.ts";
+import type { Journey } from "./choice.ts";
+import { words } from "./words.ts";
+
+const { t } = words;
+
+/** A sale, as the API shows it. */
+export type Sale = Schemas["SaleReply"];
+/** A tier of its file. */
+export type Tier = Sale["file"]["tiers"][number];
+
+/** A seat's section, row and number. */
+export function seatLabel(plan: Plan, seat: number): string {
+  const section = plan.sections[sectionOf(plan, seat)]?.name ?? "";
+  return t(plan.isTrain ? "seat.of-coach" : "seat.of-row", { section, row: rowLabel(plan, seat), seat: shortName(plan, seat) });
+}
+
+/** The price of a tier on a journey; null if it is not sold there. */
+export function priceOf(tier: Tier, journey: Journey | null): number | null {
+  if (typeof tier.price_minor === "number") return tier.price_minor;
+  return (tier.fares ?? []).find((fare) => fare.from === journey?.from && fare.to === journey.to)?.price_minor ?? null;
+}
+
+/** A price in words: what costs nothing is free. */
+export const priceText = (minor: number, currency: string): string => (minor === 0 ? t("free-of-charge") : money(minor, currency));

@@ -1,0 +1,157 @@
+/** What is around every page: skip link, header with languages and who is signed in, the main part, the live region. */
+import { Component, render, type ComponentChildren } from "preact";
+import { useEffect, useState } from "preact/hooks";
+
+import "./styles.css";
+import { useSession } from "./hooks.ts";
+import { href, language, LANGUAGES } from "./language.ts";
+import { announce, openLiveRegion } from "./live.ts";
+import { endSession, type Role } from "./session.ts";
+import { prepareSignIn, signIn, SignInError } from "./sign-in.ts";
+import { shared } from "./text.ts";
+import type { OnsaleProblem } from "./api.ts";
+
+const { t } = shared;
+
+interface PageProps {
+  /** Title of the page: its first heading, and the title of the tab. */
+  readonly title: string;
+  /** Whose session the header shows: none on pages where nobody signs in. */
+  readonly role?: Role | null;
+  /** True if the page has a first heading of its own. */
+  readonly ownHeading?: boolean;
+  readonly children: ComponentChildren;
+}
+
+/** A page. */
+export function Page({ title, role = "buyers", ownHeading = false, children }: PageProps) {
+  useEffect(() => {
+    document.title = `${title} · ${t("brand")}`;
+  }, [title]);
+  return (
+    <>
+      <a class="skip" href="#main">{t("skip")}</a>
+      <header class="top">
+        <a class="brand" href={href(role === "operators" ? "/operator" : "/")}>{t("brand")}</a>
+        <nav aria-label={t("nav")}>
+          {role === "buyers" && <a href={href("/my/orders")}>{t("my-orders")}</a>}
+          {role === "operators" && <a href={href("/operator/desk")}>{t("desk")}</a>}
+        </nav>
+        {role !== null && <WhoIsSignedIn role={role} />}
+        <Languages />
+      </header>
+      <main id="main" tabIndex={-1}>
+        {!ownHeading && <h1>{title}</h1>}
+        {children}
+      </main>
+    </>
+  );
+}
+
+function Languages() {
+  return (
+    <ul class="languages" aria-label={t("language")}>
+      {LANGUAGES.map(({ language: other, name, tag }) => (
+        <li key={other}>
+          <a href={href(location.pathname + location.search, other)} lang={tag} hreflang={tag} aria-current={other === language ? "true" : undefined}>{name}</a>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function WhoIsSignedIn({ role }: { readonly role: Role }) {
+  const session = useSession(role);
+  if (session === null) {
+    return <div class="who"><SignInButton role={role} quiet /></div>;
+  }
+  return (
+    <div class="who">
+      {session.name !== null && <span class="name">{session.name}</span>}
+      <button type="button" class="quiet" onClick={() => endSession(role)}>{t("sign-out")}</button>
+    </div>
+  );
+}
+
+interface SignInButtonProps {
+  readonly role: Role;
+  /** True where it is not the one thing to do. */
+  readonly quiet?: boolean;
+  readonly label?: string;
+  /** Where to go afterwards; this page unless set. */
+  readonly returnTo?: string;
+}
+
+/** Leaves for the issuer, and says so if that fails. */
+export function SignInButton({ role, quiet = false, label = t("sign-in"), returnTo }: SignInButtonProps) {
+  const [state, setState] = useState<"ready" | "leaving" | "sign-in-failed" | "sign-in-storage">("ready");
+  useEffect(prepareSignIn, []);
+  const leave = async () => {
+    setState("leaving");
+    try {
+      await signIn(role, returnTo);
+    } catch (thrown) {
+      const why = thrown instanceof SignInError && thrown.reason === "storage" ? "sign-in-storage" : "sign-in-failed";
+      setState(why);
+      announce(t(why));
+    }
+  };
+  return (
+    <>
+      <button type="button" class={quiet ? "quiet" : "primary"} disabled={state === "leaving"} onClick={() => void leave()}>{label}</button>
+      {state !== "ready" && state !== "leaving" && <p class="problem">{t(state)}</p>}
+    </>
+  );
+}
+
+/** What went wrong, in words; with a button to try again where that may help. */
+export function Problem({ problem, retry, text }: {
+  readonly problem: OnsaleProblem; readonly retry?: () => void; readonly text?: string | undefined;
+}) {
+  return (
+    <div class="problem" role="alert">
+      <p>{text ?? problemText(problem)}</p>
+      {retry !== undefined && <button type="button" onClick={retry}>{t("try-again")}</button>}
+    </div>
+  );
+}
+
+/** The words for a problem that a page has no words of its own for. */
+export function problemText(problem: OnsaleProblem): string {
+  switch (problem.slug) {
+    case "no-answer": return t("problem.no-answer");
+    case "not-authenticated": return t("problem.not-authenticated");
+    case "not-permitted": return t("problem.not-permitted");
+    case "not-found": return t("problem.not-found");
+    case "too-many-requests": return t("problem.too-many-requests");
+    case "unavailable": case "not-loaded": case "internal": return t("problem.unavailable");
+    case "outcome-unknown": return t("problem.outcome-unknown");
+    default: return t("problem.other", { detail: problem.message });
+  }
+}
+
+/** Shows that something is being loaded. */
+export const Loading = () => <p class="loading" role="status">{t("loading")}</p>;
+
+/** A page whose code failed says so, instead of being empty. */
+class Boundary extends Component<{ children: ComponentChildren }, { failed: boolean }> {
+  override state = { failed: false };
+  static override getDerivedStateFromError = () => ({ failed: true });
+  override componentDidCatch(error: unknown) {
+    console.error(error);
+  }
+  override render() {
+    return this.state.failed
+      ? <main id="main"><h1>{t("failed")}</h1><p><a href={location.href}>{t("reload")}</a></p></main>
+      : this.props.children;
+  }
+}
+
+/** Renders a page. */
+export function start(page: ComponentChildren): void {
+  openLiveRegion();
+  const root = document.getElementById("app");
+  if (root !== null) {
+    render(<Boundary>{page}</Boundary>, root);
+  }
+}

@@ -1,0 +1,46 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import qrcode from "qrcode-generator";
+
+import type { Order } from "../order/words.ts";
+import { pictureOf } from "./qr.tsx";
+import { ticketsOf } from "./ticket.ts";
+
+const ORDER: Order = {
+  order: "42", sale: "line", state: "paid", currency: "EUR", amount_minor: 3_000, created_at: "2026-05-01T10:00:00Z", pay_by: "2026-05-01T10:10:00Z",
+  changed_at: "2026-05-01T10:01:00Z",
+  lines: [{ tier: "second", from: "A", to: "B", price_minor: 1_000, tickets: [{ seat: "1A", attendee: "Ann" }, { seat: "1B", refund: 1 }, { seat: "1C" }, { seat: "1D" }] }],
+};
+
+test("tickets without codes are shown without codes", () => {
+  assert.deepEqual(ticketsOf(ORDER, null).map(({ seat, state, code }) => [seat, state, code]), [["1A", "valid", null], ["1B", "void", null], ["1C", "valid", null], ["1D", "valid", null]]);
+});
+
+test("what the order says is void is void, and so is what the list of codes says; a void ticket has no code", () => {
+  const codes = [
+    { tier: "second", seat: "1A", state: "valid", code: "c1" }, { tier: "second", seat: "1B", state: "valid", code: "c2" },
+    { tier: "second", seat: "1C", state: "refunded", code: "c3" }, { tier: "second", seat: "1D", state: "used", code: "c4" },
+  ];
+  assert.deepEqual(ticketsOf(ORDER, codes).map(({ state, code }) => [state, code]), [["valid", "c1"], ["void", null], ["void", null], ["used", "c4"]]);
+});
+
+test("the picture has exactly the dark modules, with four white ones around", () => {
+  for (const code of ["HTTPS://X/ABC-123", "eyJhIjoi…", "x".repeat(300)]) {
+    const { width, path } = pictureOf(code);
+    const expected = qrcode(0, "M");
+    expected.addData(code, /^[A-Z0-9:/-]+$/.test(code) ? "Alphanumeric" : "Byte");
+    expected.make();
+    const modules = expected.getModuleCount();
+    assert.equal(width, modules + 8);
+    const dark = new Set<string>();
+    for (const [, x, y, length] of path.matchAll(/M(\d+) (\d+)h(\d+)v1h-\d+z/g)) {
+      for (let at = 0; at < Number(length); at += 1) dark.add(`${Number(x) + at} ${y}`);
+    }
+    for (let row = 0; row < modules; row += 1) {
+      for (let column = 0; column < modules; column += 1) {
+        assert.equal(dark.delete(`${column + 4} ${row + 4}`), expected.isDark(row, column));
+      }
+    }
+    assert.equal(dark.size, 0);
+  }
+});

@@ -1,0 +1,153 @@
+/**
+ * An engine to test with: `onsale up` on a free port with a data directory of its own, and where it serves no pages
+ * itself, the development server of the pages before it. `ONSALE_URL` names one that runs already.
+ */
+import { execFile, execFileSync } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { PATIENCE_MS, REPOSITORY, startProgram } from "./chromium.mjs";
+
+const run = promisify(execFile);
+
+/** The program `onsale`: ONSALE_BIN, or what the workspace's build made. */
+function onsaleProgram() {
+  if (process.env.ONSALE_BIN) return process.env.ONSALE_BIN;
+  return join(execFileSync(join(REPOSITORY, "scripts/target-dir"), { encoding: "utf8" }).trim(), "debug/onsale");
+}
+
+/** Origins to which a local engine that serves no pages lets a payment come back. */
+const RETURN_PORTS = [8080, 3000];
+
+async function answers(url) {
+  try {
+    return (await fetch(url)).ok;
+  } catch {
+    return false;
+  }
+}
+
+/** The pages before an engine: its own, or those of the development server. */
+async function startPages(gateway, program, data) {
+  if (await answers(`${gateway}/config.json`)) return { url: gateway, stop: async () => {} };
+  for (const port of RETURN_PORTS) {
+    try {
+      const { stop } = await startProgram("node", ["dev.mjs"], /http:\/\/127\.0\.0\.1:\d+\//, {
+        cwd: join(REPOSITORY, "pages"),
+        env: { ONSALE_URL: gateway, ONSALE_BIN: program, ONSALE_DATA_DIR: data, PORT: String(port) },
+      });
+      return { url: `http://127.0.0.1:${port}`, stop };
+    } catch (error) {
+      if (!String(error).includes("EADDRINUSE")) throw error;
+    }
+  }
+  throw new Error(`the ports ${RETURN_PORTS.join(" and ")} are taken`);
+}
+
+/** An engine and what tests do with it beside the browser: as an operator, or as other buyers. */
+export class Engine {
+  /** @param {{url: string, gateway: string, data: string, program: string}} where */
+  constructor(where) {
+    Object.assign(this, where);
+    this.tokens = new Map();
+  }
+
+  /** A development token of a buyer, or with `null` of an operator. */
+  async token(user) {
+    if (!this.tokens.has(user)) {
+      const who = user === null ? ["--operator"] : ["--user", user];
+      this.tokens.set(user, run(this.program, ["token", ...who, "--json", "--data-dir", this.data]).then(({ stdout }) => JSON.parse(stdout).token));
+    }
+    return this.tokens.get(user);
+  }
+
+  /**
+   * A request to the API: its status and document.
+   * @param {string} path
+   * @param {{method?: string, body?: unknown, as?: string | null, headers?: Record<string, string>}} options `as`: a buyer, `null` an operator
+   */
+  async ask(path, { method, body, as, headers = {} } = {}) {
+    if (as !== undefined) headers = { ...headers, authorization: `Bearer ${await this.token(as)}` };
+    if (body !== undefined) headers = { ...headers, "content-type": "application/json" };
+    const answer = await fetch(this.gateway + path, { method: method ?? (body === undefined ? "GET" : "POST"), headers, body: body === undefined ? undefined : JSON.stringify(body) });
+    const text = await answer.text();
+    return { status: answer.status, document: text.startsWith("{") ? JSON.parse(text) : text, headers: answer.headers };
+  }
+
+  /** A request that must succeed: its document. */
+  async do(path, options) {
+    const { status, document } = await this.ask(path, options);
+    if (status >= 300) throw new Error(`${path}: ${status} ${JSON.stringify(document)}`);
+    return document;
+  }
+
+  /** Whether the API has this path, whoever may call it. */
+  async has(path) {
+    return (await this.ask(path, { as: null })).status !== 404;
+  }
+
+  /** Publishes a sale file. */
+  publish(file) {
+    return this.do(`/sales/${file.sale}`, { method: "PUT", body: file, as: null });
+  }
+
+  /** Gives a command to the waiting room of a sale. */
+  command(sale, body) {
+    return this.do(`/sales/${sale}/room/commands`, { body, as: null });
+  }
+
+  /** Asks again and again until the answer is as wanted, and gives it. */
+  async until(path, wanted, options = {}) {
+    const deadline = Date.now() + PATIENCE_MS;
+    for (;;) {
+      const { document } = await this.ask(path, options);
+      if (wanted(document)) return document;
+      if (Date.now() > deadline) throw new Error(`${path} is still ${JSON.stringify(document)}`);
+      await new Promise((later) => setTimeout(later, 100));
+    }
+  }
+
+  /** An order of a buyer, held by the API, in a sale without a waiting room. */
+  async order(sale, buyer, line, tickets = line.seats?.length ?? line.best.count) {
+    const { token } = await this.until(`/sales/${sale}/admissions`, ({ token: given }) => given !== undefined, { body: { tickets }, as: buyer });
+    return this.do(`/sales/${sale}/orders`, { body: { admission: token, lines: [line] }, as: buyer });
+  }
+
+  /** The same, paid. */
+  async paidOrder(sale, buyer, line) {
+    const { order } = await this.order(sale, buyer, line);
+    await run(this.program, ["pay", "--order", order, "--json", "--data-dir", this.data]);
+    return this.until(`/orders/${order}`, (document) => document.state === "paid", { as: buyer });
+  }
+}
+
+/** What a process passes on to those that it starts, so that all test files share one engine. */
+const SHARED = "ONSALE_BROWSER_ENGINE";
+
+/** The engine of this test file, and how to stop it if it is its own. */
+export async function startEngine() {
+  if (process.env[SHARED]) return { engine: new Engine(JSON.parse(process.env[SHARED])), stop: async () => {} };
+  const program = onsaleProgram();
+  if (process.env.ONSALE_URL) {
+    const url = process.env.ONSALE_URL.replace(/\/$/, "");
+    const data = process.env.ONSALE_DATA_DIR ?? join(REPOSITORY, ".onsale/data");
+    return { engine: new Engine({ url, gateway: url, data, program }), stop: async () => {} };
+  }
+  const data = mkdtempSync(join(tmpdir(), "onsale-browser-"));
+  const dist = join(REPOSITORY, "pages/dist");
+  const up = await startProgram(program, ["up", "--port", "0", "--json", "--ephemeral", "--data-dir", data], /^\{.*\}$/m, {
+    cwd: REPOSITORY, env: { ONSALE_LOG: process.env.ONSALE_LOG ?? "warn", ...(existsSync(dist) ? { ONSALE_PAGES: dist } : {}) },
+  });
+  const { gateway } = JSON.parse(up.match[0]);
+  const pages = await startPages(gateway, program, data);
+  const stop = async () => {
+    await pages.stop();
+    await up.stop();
+    rmSync(data, { recursive: true, force: true });
+  };
+  return { engine: new Engine({ url: pages.url, gateway, data, program }), stop };
+}
+
+/** The environment by which a process that this one starts finds the engine. */
+export const shared = (engine) => ({ [SHARED]: JSON.stringify({ url: engine.url, gateway: engine.gateway, data: engine.data, program: engine.program }) });

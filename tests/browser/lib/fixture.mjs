@@ -1,0 +1,41 @@
+/** What each test file begins with: the engine, and people who are gone when a test ends. */
+import { after, before, describe, test } from "node:test";
+import { stopChromedriver } from "./chromium.mjs";
+import { startEngine } from "./engine.mjs";
+import { Person } from "./person.mjs";
+
+/** Tests of a file that run beside each other: they wait for openings, polls and payments, not for the processor. */
+const BESIDE = 3;
+
+/**
+ * Starts the engine before the tests of a file, and stops everything after them.
+ * @returns {{it: {engine: import("./engine.mjs").Engine, person: (t: import("node:test").TestContext, options?: object) => Promise<Person>}, test: (name: string, run: (t: import("node:test").TestContext) => Promise<void>, options?: {needs?: string}) => void}}
+ */
+export function fixture() {
+  const it = {
+    person: async (t, options) => {
+      const person = await Person.open(it.engine, options);
+      t.after(() => person.finish());
+      return person;
+    },
+  };
+  const tests = [];
+  // Once the file has named all its tests.
+  queueMicrotask(() => describe("in Chromium", { concurrency: BESIDE }, () => {
+    let stop = async () => {};
+    before(async () => {
+      const started = await startEngine();
+      it.engine = started.engine;
+      stop = started.stop;
+    });
+    after(async () => {
+      await stopChromedriver();
+      await stop();
+    });
+    tests.forEach(([name, run, { needs }]) => test(name, async (t) => {
+      if (needs !== undefined && !(await it.engine.has(needs))) return t.skip(`this engine has no ${needs}`);
+      return run(t);
+    }));
+  }));
+  return { it, test: (name, run, options = {}) => tests.push([name, run, options]) };
+}

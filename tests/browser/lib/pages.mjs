@@ -1,0 +1,24 @@
+/**
+ * What tests do with a page: sign in, wait for what it says, ask axe, go offline, set its clock.
+ */
+import { AxeBuilder } from "@axe-core/webdriverjs";
+
+/**
+ * Puts a token where the pages keep that of the tab, as if a sign-in had just ended. Needs a page of the origin.
+ * @param {import("selenium-webdriver").WebDriver} browser
+ * @param {"buyers" | "operators"} role
+ * @param {string} token
+ */
+export async function setSession(browser, role, token, name = "alice") {
+  await browser.executeScript(
+    (key, value) => sessionStorage.setItem(key, value),
+    `onsale.session.${role}`,
+    JSON.stringify({ token, expiresAtMs: Date.now() + 86_400_000, name, scope: "openid onsale/watch onsale/operate onsale/refund onsale/scan" }),
+  );
+}
+
+/** What axe finds wrong with the page as it is, a line each. */
+export async function violations(browser) {
+  const { violations: found } = await new AxeBuilder(browser).withTags(["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]).analyze();
+  return found.flatMap((rule) => rule.nodes.map((node) => `${rule.id}: ${rule.help}: ${node.target.join(" ")}: ${node.failureSummary?.split("\n").slice(1).join("; ").trim()}`));
+}

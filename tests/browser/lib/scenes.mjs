@@ -1,0 +1,70 @@
+/** The pages in a state worth looking at: sales that sell, an order in each state, and how each page is shown. */
+import { execFile } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { REPOSITORY } from "./chromium.mjs";
+
+const run = promisify(execFile);
+const BUYER = "mei";
+
+const file = (name) => JSON.parse(readFileSync(join(REPOSITORY, "sales", `${name}.json`), "utf8"));
+const inMinutes = (minutes) => new Date(Date.now() + minutes * 60_000).toISOString();
+
+/** 60,000 seats, as the pages' own measurements use them. */
+async function stadium60000() {
+  const { stdout } = await run(process.execPath, [join(REPOSITORY, "pages/tests/stadium-60000.mjs")], { maxBuffer: 1 << 26 });
+  return JSON.parse(stdout);
+}
+
+/** Publishes sales and makes orders; gives what the scenes need of them. */
+export async function prepare(engine, { isLarge = false } = {}) {
+  const theatre = { ...file("theatre-old-quay"), opens_at: "2024-01-01T00:00:00.000Z", closes_at: "2099-12-31T23:59:59.000Z", pay_window_seconds: 600, refunds: { until: "2099-01-01T00:00:00.000Z", fee_percent: 5 } };
+  delete theatre.room;
+  const train = { ...file("demo-train"), pay_window_seconds: 600 };
+  const stadium = isLarge ? await stadium60000() : { ...file("demo-stadium"), pay_window_seconds: 600 };
+  const waiting = { ...file("demo-club"), sale: "club-draw", title: "Club Undertow: The Draw", opens_at: inMinutes(26), room: {} };
+  theatre.gate = { ...theatre.gate, user_lock_ms: 100 };
+  for (const sale of [theatre, train, stadium, waiting]) await engine.publish(sale);
+  const tier = theatre.tiers[0].tier;
+  const pending = await engine.order(theatre.sale, BUYER, { tier, best: { count: 2 } });
+  const paid = await engine.paidOrder(theatre.sale, BUYER, { tier, best: { count: 2 } });
+  for (const neighbour of ["an", "bo", "chen", "dora"]) await engine.order(theatre.sale, neighbour, { tier, best: { count: 2 } });
+  const place = await engine.do(`/sales/${waiting.sale}/places`, { body: {}, as: BUYER });
+  for (const other of ["an", "bo", "chen"]) await engine.do(`/sales/${waiting.sale}/places`, { body: {}, as: other });
+  const kept = { sale: waiting.sale, token: place.place_token, group: place.group, index: place.index, window: place.window, nonce: place.nonce, place: null, joinedAtMs: Date.now(), title: waiting.title, tiers: waiting.tiers.map(({ name }) => name) };
+  return { theatre, train, stadium, waiting, pending, paid, kept };
+}
+
+/** Every page, in a state that shows what it is for: its path, whose session it needs, and what is waited for. */
+export function scenes({ theatre, train, stadium, waiting, pending, paid }) {
+  const map = "[role=tab]:last-child";
+  return [
+    { name: "storefront", file: "index.html", path: "/", ready: "main a" },
+    { name: "sale", file: "sale.html", path: `/s/${waiting.sale}`, ready: "main .now" },
+    { name: "room", file: "room.html", path: `/s/${waiting.sale}/room`, ready: "main .count", role: "buyers" },
+    { name: "seats", file: "seats.html", path: `/s/${theatre.sale}/seats`, ready: "main form, main [role=tab]", role: "buyers" },
+    { name: "map", file: null, path: `/s/${stadium.sale}/seats`, press: map, ready: ".map-host[data-ready=yes]", role: "buyers" },
+    { name: "train", file: null, path: `/s/${train.sale}/seats`, press: map, ready: ".map-host[data-ready=yes]", role: "buyers" },
+    { name: "checkout", file: "checkout.html", path: `/checkout/${pending.order}`, ready: "main input[type=radio]", role: "buyers" },
+    { name: "orders", file: "orders.html", path: "/my/orders", ready: "main h2, main article", role: "buyers" },
+    { name: "tickets", file: "tickets.html", path: `/my/tickets/${paid.order}`, ready: "main .ticket", role: "buyers" },
+    { name: "operator", file: "operator.html", path: `/operator?sale=${theatre.sale}`, ready: "main section, main table, main form", role: "operators" },
+    { name: "desk", file: "desk.html", path: "/operator/desk", ready: "main form", role: "operators" },
+    { name: "scan", file: "scan.html", path: "/scan", ready: "main h1", role: "operators" },
+  ];
+}
+
+/** Shows a scene to somebody, whose session and place are put into the browser first. */
+export async function show(person, scene, { kept }) {
+  await person.go("/signed-in");
+  await person.browser.executeScript((key, value) => localStorage.setItem(key, value), `onsale.place.${kept.sale}`, JSON.stringify(kept));
+  if (scene.role) await person.haveSession(scene.role);
+  await person.go(scene.path);
+  const there = (css) => person.wait(() => person.browser.executeScript((selector) => document.querySelector(selector), css), `${scene.name}: there is no ${css}`);
+  if (scene.press) await (await there(scene.press)).click();
+  await there(scene.ready);
+}
+
+/** Whose session and orders the scenes show. */
+export { BUYER };

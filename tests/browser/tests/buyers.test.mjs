@@ -1,0 +1,141 @@
+/** Buyers from the storefront to the ticket, and what may happen on the way. */
+import assert from "node:assert/strict";
+import { fixture } from "../lib/fixture.mjs";
+import { texts } from "../lib/person.mjs";
+import { hall, roomHall, SCRIPT } from "../lib/sales.mjs";
+import { chooseOnMap, findSale, hold, joinRoom, like, openTickets, payAtProvider, saying, waitForTurn } from "../lib/steps.mjs";
+
+const { it, test } = fixture();
+
+for (const [language, window] of [["en", {}], ["zh", { width: 360, height: 740, dark: true }]]) {
+  test(`joins before the opening, waits, is served, chooses, pays, sees the ticket (${language})`, async (t) => {
+    const buyer = await it.person(t, { language, name: `journey-${language}`, ...window });
+    const file = roomHall(`journey-${language}`, 20);
+    await it.engine.publish(file);
+    await findSale(buyer, file);
+    await buyer.accessible("sale, not signed in");
+    await joinRoom(buyer, file.sale);
+    await waitForTurn(buyer, file.sale);
+    await chooseOnMap(buyer, 2);
+    await buyer.accessible("seats chosen on the map");
+    await buyer.fits();
+    const order = await hold(buyer);
+    await buyer.see(texts("checkout", language)("how-to-pay"));
+    await buyer.accessible("checkout");
+    await buyer.fits();
+    await payAtProvider(buyer);
+    await openTickets(buyer, order);
+    await buyer.see(saying("tickets", language, "ticket-of", { number: "2", count: "2" }));
+    await buyer.accessible("tickets");
+    await buyer.fits();
+    const { state, lines } = await it.engine.do(`/orders/${order}`, { as: buyer.name });
+    assert.equal(state, "paid");
+    assert.equal(lines.flatMap((line) => line.tickets).length, 2);
+    assert.deepEqual(await buyer.complaints(), []);
+  });
+}
+
+test("a second buyer loses a seat, is told which, and gets the nearest", async (t) => {
+  const words = texts("seats", "en");
+  const file = hall("lost");
+  await it.engine.publish(file);
+  const buyer = await it.person(t, { name: "second" });
+  await buyer.go(`/s/${file.sale}/seats`);
+  await buyer.haveSession();
+  await buyer.go(`/s/${file.sale}/seats`);
+  await chooseOnMap(buyer, 2);
+  const kept = await buyer.text("main");
+  const seat = /[AB]-\d-\d+/.exec(kept) ?? [];
+  const taken = await it.engine.until(`/sales/${file.sale}/availability`, () => true);
+  assert.ok(taken.tiers.length > 0);
+  const names = await buyer.browser.executeScript((pattern) => [...document.querySelectorAll("button")].map((button) => new RegExp(pattern, "u").exec(button.getAttribute("aria-label") ?? "")?.[0]).filter(Boolean), like("seats", "en", "remove-seat").source);
+  const [, section, row, number] = /Section (\w+), row (\w+), seat ([\w-]+)/.exec(names[0]) ?? assert.fail(`${names} ${seat}`);
+  const name = number.includes("-") ? number : `${section}-${row}-${number}`;
+  await it.engine.order(file.sale, "first", { tier: section === "C" ? "balcony" : "stalls", seats: [name] });
+  await buyer.see(words("lost-title.one"));
+  await buyer.accessible("a seat is lost");
+  await buyer.press(like("seats", "en", "take-instead"));
+  await buyer.notSee(words("lost-title.one"));
+  const order = await hold(buyer);
+  const { lines } = await it.engine.do(`/orders/${order}`, { as: "second" });
+  assert.equal(lines.flatMap((line) => line.tickets).length, 2);
+});
+
+test("a payment that is refused or left is said in words, and another is made", async (t) => {
+  const words = texts("checkout", "en");
+  const file = hall("refused");
+  await it.engine.publish(file);
+  const buyer = await it.person(t, { name: "refused" });
+  const { order } = await it.engine.order(file.sale, "refused", { tier: "stalls", best: { count: 1 } });
+  await buyer.haveSession();
+  await buyer.go(`/checkout/${order}?paid=1&state=paid`);
+  await payAtProvider(buyer, "leave");
+  await buyer.see(words("came-back"));
+  await buyer.accessible("back without having paid");
+  await payAtProvider(buyer, "refuse").catch(() => {});
+  await buyer.go(`/checkout/${order}`);
+  await payAtProvider(buyer, "pay", "alipay");
+  await buyer.see(words("done.paid"));
+  await buyer.browser.navigate().back();
+  await buyer.wait(async () => (await buyer.path()) !== "/nowhere", "");
+  await buyer.go(`/checkout/${order}`);
+  await buyer.see(words("done.paid"));
+  assert.equal(await buyer.has(like("checkout", "en", "pay"), "button"), false);
+});
+
+test("a paid order is given back, and its ticket is void", async (t) => {
+  const words = texts("orders", "en");
+  const file = hall("refund", { refunds: { until: "2099-01-01T00:00:00.000Z", fee_percent: 10 } });
+  await it.engine.publish(file);
+  const buyer = await it.person(t, { name: "refund" });
+  const { order } = await it.engine.paidOrder(file.sale, "refund", { tier: "stalls", best: { count: 2 } });
+  await buyer.haveSession();
+  await buyer.go("/my/orders");
+  await buyer.press(words("details-give-back"));
+  await buyer.accessible("an order, open");
+  await buyer.press(/^Seat|seat|A-1/, "input[type=checkbox]", 0);
+  await buyer.press(words("give-back.start.one", { count: 1 }));
+  await buyer.see(words("give-back.sure.one", { count: 1 }));
+  await buyer.accessible("sure?");
+  await buyer.press(words("give-back.start.one", { count: 1 }), "[role=dialog] button, dialog button, .confirm button, button.danger");
+  await buyer.see(saying("orders", "en", "give-back.done"));
+  await it.engine.until(`/orders/${order}`, (document) => document.refunds?.made === 1, { as: "refund" });
+  await buyer.go(`/my/tickets/${order}`);
+  await buyer.see(texts("tickets", "en")("void-text"));
+  await buyer.accessible("a void ticket");
+});
+
+test("an order of somebody else, and one that there is not, are the same", async (t) => {
+  const file = hall("others");
+  await it.engine.publish(file);
+  const { order } = await it.engine.order(file.sale, "owner", { tier: "stalls", best: { count: 1 } });
+  const buyer = await it.person(t, { name: "other" });
+  await buyer.haveSession();
+  for (const path of [`/checkout/${order}`, "/checkout/1234567890123"]) {
+    await buyer.go(path);
+    await buyer.see(texts("checkout", "en")("not-yours"));
+  }
+  await buyer.go(`/my/tickets/${order}`);
+  await buyer.see(texts("shared", "en")("problem.not-found"));
+});
+
+test("script in titles, names of tiers and of seats is text", async (t) => {
+  const tag = "<b>x</b>";
+  const file = hall("script", { title: SCRIPT, tiers: [{ tier: "stalls", name: SCRIPT.slice(0, 60), price_minor: 100, sections: [{ section: tag, rows: [{ row: tag, seats: ["<i>1", "<i>2", "<i>3"] }] }] }] });
+  await it.engine.publish(file);
+  const buyer = await it.person(t, { name: "script" });
+  await buyer.haveSession();
+  for (const path of ["/", `/s/${file.sale}`, `/s/${file.sale}/seats`]) {
+    await buyer.go(path);
+    await buyer.see("<img src=x");
+  }
+  await chooseOnMap(buyer, 1);
+  const order = await hold(buyer);
+  await buyer.see("<i>");
+  await payAtProvider(buyer);
+  await openTickets(buyer, order);
+  await buyer.go("/my/orders");
+  await buyer.see("<i>");
+  assert.equal(await buyer.browser.executeScript("return window.hacked"), null);
+  assert.deepEqual(await buyer.complaints(), []);
+});

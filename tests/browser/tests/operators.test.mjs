@@ -1,0 +1,116 @@
+/** Operators: a sale live, its controls, publishing, the order desk; and buyers who try the same. */
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fixture } from "../lib/fixture.mjs";
+import { texts } from "../lib/person.mjs";
+import { hall, roomHall, SCRIPT } from "../lib/sales.mjs";
+import { like, saying } from "../lib/steps.mjs";
+
+const { it, test } = fixture();
+
+/** Somebody who is signed in as an operator, at a path. */
+async function operatorAt(t, path, options) {
+  const operator = await it.person(t, { name: "olga", ...options });
+  await operator.haveSession("operators");
+  await operator.go(path);
+  return operator;
+}
+
+for (const [language, window] of [["en", {}], ["zh", { width: 390, height: 780, dark: true }]]) {
+  test(`an operator watches a sale, pauses it and writes to everybody (${language})`, async (t) => {
+    const [words, room] = [texts("operator", language), texts("room", language)];
+    const file = roomHall(`run-${language}`, 4);
+    await it.engine.publish(file);
+    const operator = await operatorAt(t, "/operator", { language, ...window });
+    await operator.see(file.title);
+    await operator.accessible("the list of sales");
+    await operator.press(file.title, "main a");
+    await operator.see(words("figure.waiting"));
+    await it.engine.until(`/sales/${file.sale}/room`, ({ state }) => state === "serving");
+    await operator.see(words("room.serving"));
+    await operator.press(words("pause"));
+    const pausedMs = Date.now();
+    await it.engine.until(`/sales/${file.sale}/room`, ({ state }) => state === "paused");
+    assert.ok(Date.now() < pausedMs + 4000, "the pause is shown late");
+    await operator.see(words("done.pause"));
+    await operator.accessible("paused");
+    await operator.fits();
+    await operator.type(words("notice"), `Soon ${SCRIPT}`);
+    await operator.press(words("notice-set"));
+    await operator.see(words("done.notice"));
+    const buyer = await it.person(t, { language, name: "reader" });
+    await buyer.go(`/s/${file.sale}/room`);
+    await buyer.see(room("paused"));
+    await buyer.see("Soon <img");
+    await operator.press(words("resume"));
+    await operator.see(words("done.resume"));
+    await operator.press(new RegExp(`^${words("close-room")}`));
+    await operator.see(words("close-sure"));
+    await operator.accessible("close for good?");
+    await operator.press(words("close-room"), "dialog button");
+    await operator.see(words("done.close"));
+    await buyer.see(room("closed"));
+    assert.equal(await buyer.browser.executeScript("return window.hacked"), null);
+    assert.deepEqual(await operator.complaints(), []);
+  }, { needs: "/operator/actions" });
+}
+
+test("an operator publishes a sale file after having seen it", async (t) => {
+  const words = texts("operator", "en");
+  const file = hall("published", { title: "Published in a browser" });
+  const folder = mkdtempSync(join(tmpdir(), "onsale-sale-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  writeFileSync(join(folder, "sale.json"), JSON.stringify(file));
+  const operator = await operatorAt(t, "/operator?publish");
+  await operator.wait(async () => {
+    await operator.browser.findElement({ css: "input[type=file]" }).sendKeys(join(folder, "sale.json"));
+    return true;
+  }, "there is no field for the file");
+  await operator.see(words("publish-new"));
+  await operator.accessible("a file, seen before it is published");
+  await operator.press(words("publish-send", { sale: file.sale }));
+  await operator.press(words("publish-send", { sale: file.sale }), "dialog button");
+  await operator.see(words("publish-done", { sale: file.sale, version: "1" }));
+  assert.equal((await it.engine.do(`/sales/${file.sale}`)).title, file.title);
+}, { needs: "/operator/actions" });
+
+test("the order desk finds an order by its seat, shows its history, and refunds it", async (t) => {
+  const words = texts("desk", "en");
+  const file = hall("desk");
+  await it.engine.publish(file);
+  const { order } = await it.engine.paidOrder(file.sale, "desk-buyer", { tier: "stalls", seats: ["A-1-1", "A-1-2"] });
+  const operator = await operatorAt(t, "/operator/desk");
+  await operator.press(words("by.seat"), "input[type=radio]");
+  await operator.type(words("field.sale"), file.sale);
+  await operator.type(words("field.tier"), "stalls");
+  await operator.type(words("field.seat"), "A-1-2");
+  await operator.press(words("search"), "button");
+  await operator.press(new RegExp(order), "main a");
+  await operator.see(words("history"));
+  await operator.see(words("step.paid"));
+  await operator.accessible("an order at the desk");
+  await operator.press(words("refund-all"), "input[type=radio]");
+  await operator.press(like("desk", "en", "refund-start"), "main button");
+  await operator.press(like("desk", "en", "refund-start"), "dialog button");
+  await operator.see(saying("desk", "en", "refund-done"));
+  await it.engine.until(`/orders/${order}`, ({ state }) => state === "refund_due" || state === "refunded", { as: "desk-buyer" });
+  await operator.go("/operator");
+  await operator.see(texts("operator", "en")("actions"));
+}, { needs: "/operator/actions" });
+
+test("a buyer sees nothing of the operators' pages, and may do nothing on their routes", async (t) => {
+  const buyer = await it.person(t, { name: "mallory" });
+  await buyer.go("/signed-in");
+  const token = await it.engine.token("mallory");
+  await buyer.browser.executeScript((value) => sessionStorage.setItem("onsale.session.operators", value), JSON.stringify({ token, expiresAtMs: Date.now() + 3_600_000, name: "mallory", scope: "openid onsale/watch onsale/operate onsale/refund" }));
+  for (const path of ["/operator", "/operator?sale=nothing", "/operator/desk"]) {
+    await buyer.go(path);
+    await buyer.accessible(`${path}, as a buyer`);
+  }
+  for (const [path, method] of [["/operator/actions", "GET"], ["/operator/orders?order=1", "GET"], ["/operator/stuck", "GET"], ["/operator/sales/x/board", "GET"], ["/operator/sales/x", "PUT"]]) {
+    const { status } = await it.engine.ask(path, { method, as: "mallory", body: method === "PUT" ? {} : undefined });
+    assert.ok([401, 403].includes(status), `${method} ${path}: ${status}`);
+  }
+}, { needs: "/operator/actions" });

@@ -1,0 +1,125 @@
+/** The waiting room: its states, what it survives, and what the operator makes it say. */
+import assert from "node:assert/strict";
+import { fixture } from "../lib/fixture.mjs";
+import { texts } from "../lib/person.mjs";
+import { roomHall, SCRIPT } from "../lib/sales.mjs";
+
+const { it, test } = fixture();
+
+/** Joins by the API, and keeps the place as the sale's page does. */
+async function join(person, sale) {
+  const place = await it.engine.do(`/sales/${sale}/places`, { body: {}, as: person.name });
+  const kept = { sale, token: place.place_token, group: place.group, index: place.index, window: place.window, nonce: place.nonce, place: null, joinedAtMs: Date.now() };
+  await person.go(`/s/${sale}/room`);
+  await person.browser.executeScript((key, value) => localStorage.setItem(key, value), `onsale.place.${sale}`, JSON.stringify(kept));
+  await person.haveSession();
+  await person.go(`/s/${sale}/room`);
+}
+
+/** When it is due the room goes on by itself, once: back in the room, it waits to be told. */
+async function comeBackWhenDue(person, sale) {
+  await person.at(`/s/${sale}/seats`);
+  await person.browser.navigate().back();
+  await person.at(`/s/${sale}/room`);
+  await person.see(texts("room", person.language)("due"));
+}
+
+/** Waits until the room is in a state, by the API: then a page that asks is told of it. */
+const state = (sale, ...states) => it.engine.until(`/sales/${sale}/room`, (room) => states.includes(room.state));
+
+for (const [language, options] of [["en", {}], ["zh", { width: 320, height: 640, dark: true }]]) {
+  test(`a place goes from joined to due, and can be checked (${language})`, async (t) => {
+    const t_ = texts("room", language);
+    const buyer = await it.person(t, { language, name: `room-${language}`, ...options });
+    const later = roomHall("later", 1800);
+    await it.engine.publish(later);
+    await join(buyer, later.sale);
+    await buyer.see(t_("joined"));
+    await buyer.accessible("joined");
+    const file = roomHall("room", 4);
+    await it.engine.publish(file);
+    await join(buyer, file.sale);
+    await comeBackWhenDue(buyer, file.sale);
+    await buyer.accessible("due");
+    await buyer.press(t_("check"));
+    await buyer.press(t_("check.go"));
+    await buyer.see(t_("check.right", { place: "1" }));
+    await buyer.accessible("checked");
+    await buyer.browser.navigate().refresh();
+    await buyer.see(t_("due"));
+    assert.deepEqual(await buyer.complaints(), []);
+    await buyer.fits();
+  });
+}
+
+test("the gates refuse within two seconds of a pause, and the room says so with its next poll", async (t) => {
+  const t_ = texts("room", "en");
+  const buyer = await it.person(t, { name: "paused" });
+  const file = roomHall("paused", 3);
+  await it.engine.publish(file);
+  await join(buyer, file.sale);
+  await comeBackWhenDue(buyer, file.sale);
+  const kept = JSON.parse(await buyer.browser.executeScript((key) => localStorage.getItem(key), `onsale.place.${file.sale}`));
+  await it.engine.command(file.sale, { command: "notice", notice: `Back soon ${SCRIPT}` });
+  await it.engine.command(file.sale, { command: "pause" });
+  const pausedMs = Date.now();
+  const body = { tickets: 1, place: { group: kept.group, place: kept.place, token: kept.token } };
+  let refused;
+  do {
+    refused = await it.engine.ask(`/sales/${file.sale}/admissions`, { body, as: "paused" });
+  } while (!String(refused.document.type).endsWith("room-paused") && Date.now() < pausedMs + 2000);
+  assert.match(refused.document.type, /room-paused$/);
+  await buyer.see(t_("paused"));
+  await buyer.see("Back soon <img");
+  assert.equal(await buyer.browser.executeScript("return window.hacked"), null);
+  await buyer.accessible("paused");
+  await it.engine.command(file.sale, { command: "resume" });
+  await buyer.notSee(t_("paused"));
+  await it.engine.command(file.sale, { command: "close" });
+  await buyer.see(t_("closed"));
+});
+
+test("without a network the place is kept, and the page goes on when it is back", async (t) => {
+  const t_ = texts("room", "en");
+  const buyer = await it.person(t, { name: "offline" });
+  const file = roomHall("offline", 15);
+  await it.engine.publish(file);
+  await join(buyer, file.sale);
+  await buyer.see(t_("joined"));
+  await buyer.offline(true);
+  await buyer.see(t_("offline"));
+  await buyer.accessible("offline");
+  await state(file.sale, "serving");
+  await buyer.offline(false);
+  await comeBackWhenDue(buyer, file.sale);
+});
+
+test("a clock that is an hour wrong counts down to the same moment", async (t) => {
+  const t_ = texts("room", "en");
+  const file = roomHall("clock", 1800);
+  await it.engine.publish(file);
+  for (const by of [3_600_000, -3_600_000]) {
+    const buyer = await it.person(t, { name: "clock" });
+    await buyer.wrongClock(by);
+    await join(buyer, file.sale);
+    await buyer.see(t_("joined"));
+    await buyer.see(/ 2\d:\d\d /);
+    await buyer.finish();
+  }
+});
+
+test("where storage is forbidden the room says so, and where there is no place it leads to the sale", async (t) => {
+  const t_ = texts("room", "en");
+  const file = roomHall("stores", 600, { title: SCRIPT });
+  await it.engine.publish(file);
+  const buyer = await it.person(t, { name: "stores" });
+  await buyer.go(`/s/${file.sale}/room`);
+  await buyer.see(t_("none"));
+  await buyer.accessible("no place");
+  await buyer.withoutStorage();
+  await buyer.go(`/s/${file.sale}/room`);
+  await buyer.see(t_("forgetful"));
+  assert.equal(await buyer.browser.executeScript("return window.hacked"), null);
+  await buyer.go("/s/there-is-none/room");
+  await buyer.see(new RegExp([t_("gone"), t_("none")].join("|")));
+});
