@@ -16,7 +16,7 @@ use engine::domain::capacity::CacheKind;
 use engine::domain::ids::{InvalidId, ProviderId};
 use engine::domain::time::Timestamp;
 use engine::flows::reconcile::Report;
-use engine::ports::StoreError;
+use engine::ports::{Ports as _, StoreError};
 use shared::beacon::{Chain, Chains};
 use shared::dynamodb::{Tables, create_tables};
 use shared::http::origin::Origin;
@@ -35,9 +35,10 @@ use crate::concurrency::Concurrency;
 use crate::data_dir::{self, DataDir, Secrets};
 use crate::endpoints::{Endpoints, EndpointsError};
 use crate::event_sources::{Source, invoke};
-use crate::gateway::{Gateway, Place, Routes};
+use crate::gateway::{EdgeOptions, Gateway, Place, Routes};
 use crate::merchants::{self, MerchantProviders};
 use crate::open_files::{self, Verdict};
+use crate::pages_config::{PagesConfig, PaymentWay};
 use crate::payment;
 use crate::queues::{self, Queues, Redelivery};
 use crate::servers::{self, External, FakeBeacon, Pace, PaymentProvider, Stack};
@@ -74,6 +75,8 @@ pub struct Options {
     pub ephemeral: bool,
     /// The port of the gateway on 127.0.0.1; 0 for a free one.
     pub port: u16,
+    /// Whether a free port is taken if that one is in use.
+    pub or_free_port: bool,
     /// Period of reconcile in seconds.
     pub reconcile_seconds: u32,
     /// Redelivery of messages that fail.
@@ -92,6 +95,8 @@ pub struct Options {
     pub accept_lost_orders: bool,
     /// The limits that its servers, its gateway and its functions enforce.
     pub limits: Limits,
+    /// The directory of the built pages; without it the gateway says how to build them.
+    pub pages: Option<PathBuf>,
 }
 
 impl Options {
@@ -102,6 +107,7 @@ impl Options {
             data_dir: None,
             ephemeral: true,
             port: 0,
+            or_free_port: false,
             reconcile_seconds: RECONCILE_SECONDS,
             redelivery: Redelivery::default(),
             search_lag_seconds: payment::SEARCH_LAG_SECONDS,
@@ -110,6 +116,7 @@ impl Options {
             routes: Routes::Api,
             accept_lost_orders: false,
             limits: Limits::None,
+            pages: None,
         }
     }
 
@@ -227,8 +234,7 @@ impl Engine {
         let mut config = config(stack.engine_topology(), &endpoints, &queues, &secrets)?;
         config.redis.kind = cache_kind(options.limits);
         config.providers.call_rate = call_rate(options.limits);
-        let port = options.port;
-        let place = Place::take(port).await.map_err(|source| Error::Port { port, source })?;
+        let place = take_place(options.port, options.or_free_port).await?;
         merchants.write(data_dir.path(), &place.url(), &secrets).map_err(servers::Error::from)?;
         config.providers.merchants = merchants::source(data_dir.path());
         let webhook = format!("{}{}", place.url(), payment::entry_path(&secrets));
@@ -241,8 +247,9 @@ impl Engine {
         let identity = || Identity::new(secrets.identity.as_bytes());
         let account = Concurrency::new(limits.as_ref());
         let (routes, app_of, limited) = (options.routes, Arc::clone(&app), limits.as_ref());
+        let edge = EdgeOptions { pages: options.pages, config: pages_config(&app) };
         let gateway =
-            Gateway::start_at(place, app_of, identity(), routes, limited, account.clone());
+            Gateway::start_at(place, app_of, identity(), routes, limited, account.clone(), &edge);
         let (seconds, of) = (options.reconcile_seconds, options.limits);
         let sources = start_sources(&app, &sqs, &queues, seconds, &account, of);
         let recorder = recorder(&data_dir, kept_in.is_some(), of, throttles, &stack)?;
@@ -416,6 +423,22 @@ impl Engine {
         self.stack.stop().await?;
         Ok(removed?)
     }
+}
+
+/// Takes the port of the gateway.
+async fn take_place(port: u16, or_free_port: bool) -> Result<Place, Error> {
+    match Place::take(port).await {
+        Err(error) if or_free_port && error.kind() == io::ErrorKind::AddrInUse => {
+            Place::take(0).await.map_err(|source| Error::Port { port: 0, source })
+        }
+        taken => taken.map_err(|source| Error::Port { port, source }),
+    }
+}
+
+/// What the pages are told of an engine.
+fn pages_config(app: &App) -> PagesConfig {
+    let payments = PaymentWay::from_offers(&app.ports.offers());
+    PagesConfig { insecure_issuers: true, payments, ..PagesConfig::default() }
 }
 
 /// Starts the fakes of Stripe, and of WeChat Pay and Alipay.

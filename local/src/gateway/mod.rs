@@ -5,12 +5,14 @@
 //! hangs up, as it does in Lambda.
 
 mod connections;
+mod edge;
 pub mod event;
 mod limits;
 mod refusal;
 mod routes;
 
-pub use routes::{EMPTY_ROUTES, Route, Routes, Target};
+pub use edge::{API, EdgeOptions};
+pub use routes::{EMPTY_ROUTES, Matched, Route, Routes, Target};
 
 use std::collections::HashMap;
 use std::io;
@@ -46,12 +48,12 @@ use crate::event_sources::{Failure, invoke};
 use crate::handlers::answer;
 use crate::open_files;
 use connections::{Deadlines, Progress};
+use edge::Edge;
 use event::ACCOUNT;
 use fake_identity::{Identity, Role};
 use fake_limits::Enforced;
 use limits::Metered;
 use refusal::Refusal;
-use routes::Matched;
 
 /// The largest request that a function can be invoked with.
 /// Source: <https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>
@@ -140,10 +142,11 @@ impl Gateway {
         concurrency: Concurrency,
     ) -> io::Result<Self> {
         let place = Place::take(port).await?;
-        Ok(Self::start_at(place, app, identity, routes, limits, concurrency))
+        let edge = EdgeOptions::default();
+        Ok(Self::start_at(place, app, identity, routes, limits, concurrency, &edge))
     }
 
-    /// [`Gateway::start_within`], on a port that was taken before.
+    /// [`Gateway::start_within`], on a port that was taken before, with an edge as it is told.
     #[must_use]
     pub fn start_at(
         place: Place,
@@ -152,6 +155,7 @@ impl Gateway {
         routes: Routes,
         limits: Option<&Enforced>,
         concurrency: Concurrency,
+        edge: &EdgeOptions,
     ) -> Self {
         let Place { listener, address } = place;
         let state = Arc::new(GatewayState {
@@ -165,6 +169,7 @@ impl Gateway {
             entry_places: Arc::new(Semaphore::new(ENTRY_CONCURRENCY.into())),
             metered: limits.map(Metered::new),
             concurrency,
+            edge: Edge::new(edge),
         });
         let (stop, stopped) = oneshot::channel::<()>();
         let service = Router::new()
@@ -231,6 +236,7 @@ struct GatewayState {
     entry_places: Arc<Semaphore>,
     metered: Option<Metered>,
     concurrency: Concurrency,
+    edge: Edge,
 }
 
 /// Where a request comes from.
@@ -260,17 +266,22 @@ async fn serve(
     request: Request,
 ) -> Response {
     peer.progress.reads_body();
-    let timeout = state.metered.as_ref().map_or(TIMEOUT, |_| Metered::timeout());
-    let response = match tokio::time::timeout(timeout, state.serve(&peer, request)).await {
-        Ok(Ok(response)) => response,
-        Ok(Err(refusal)) => state.refuse(refusal),
-        Err(_elapsed) => state.refuse(Refusal::TooSlow),
-    };
+    let response = edge::serve(&state, &peer, request).await;
     peer.progress.answered();
     response
 }
 
 impl GatewayState {
+    /// The answer of the API to a request, in time.
+    async fn respond(&self, peer: &Peer, request: Request) -> Response {
+        let timeout = self.metered.as_ref().map_or(TIMEOUT, |_| Metered::timeout());
+        match tokio::time::timeout(timeout, self.serve(peer, request)).await {
+            Ok(Ok(response)) => response,
+            Ok(Err(refusal)) => self.refuse(refusal),
+            Err(_elapsed) => self.refuse(Refusal::TooSlow),
+        }
+    }
+
     async fn serve(&self, peer: &Peer, request: Request) -> Result<Response, Refusal> {
         let (parts, body) = request.into_parts();
         if let Some(metered) = &self.metered {

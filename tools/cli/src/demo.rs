@@ -1,5 +1,6 @@
 //! `onsale demo`: the whole engine at work, in one command.
 
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -8,7 +9,7 @@ use fake_payments::Notified;
 
 use super::crowd::{CrowdArgs, Otherwise};
 use super::limits::LimitsArgs;
-use super::pages::PagesArgs;
+use super::pages::{BuiltPagesArgs, PagesArgs};
 use super::{DECLINED, Failure, out};
 use loadtest::demo::{self, Outcome};
 
@@ -18,7 +19,8 @@ const OTHERWISE: Otherwise = Otherwise::closed(20_000, 170);
 /// Sell out a stadium and a train to a crowd, and prove by audit that nothing went wrong.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-It starts an engine of its own on free ports, with servers in memory, and leaves nothing behind.
+It starts an engine of its own with servers in memory, on port 8080 or else a free one, and leaves nothing
+behind. Its pages can be looked at while it runs.
 Exit code 1 if a seat was left, an invariant is broken, or the crowd met what must never happen.")]
 pub struct DemoCommand {
     /// Sell the real stadium and train of this folder instead of the repository's own.
@@ -30,6 +32,8 @@ pub struct DemoCommand {
     limits: LimitsArgs,
     #[command(flatten)]
     pages: PagesArgs,
+    #[command(flatten)]
+    built: BuiltPagesArgs,
 }
 
 impl DemoCommand {
@@ -50,6 +54,8 @@ impl DemoCommand {
             progress: !json,
             limits: self.limits.limits(),
             pages: self.pages.shares(),
+            built_pages: self.built.directory(),
+            on_start: if json { |_url| () } else { announce },
         };
         let outcome = demo::run(&sales, &options).await?;
         let good = outcome.is_good();
@@ -60,6 +66,12 @@ impl DemoCommand {
         }
         Ok(if good { ExitCode::SUCCESS } else { ExitCode::from(DECLINED) })
     }
+}
+
+/// Says where the pages are, as soon as they are there.
+fn announce(url: &str) {
+    // Whoever started us may not listen; the demo goes on all the same.
+    let _unheard = writeln!(std::io::stderr(), "{url}/ shows it while it runs");
 }
 
 fn text(outcome: &Outcome) -> String {

@@ -1,7 +1,25 @@
-//! Which share of a crowd pays on the page of which provider.
+//! The pages: where the built ones are, and which share of a crowd pays on the page of which provider.
+
+use std::path::PathBuf;
 
 use clap::Args;
 use loadtest::Shares;
+
+/// The pages that the engine's gateway serves.
+#[derive(Debug, Clone, Args)]
+pub struct BuiltPagesArgs {
+    /// The folder of the built pages, as npm run build makes it. Without it, / says how to build them.
+    #[arg(long = "pages", value_name = "DIR", env = "ONSALE_PAGES")]
+    built_pages: Option<PathBuf>,
+}
+
+impl BuiltPagesArgs {
+    /// The folder.
+    #[must_use]
+    pub fn directory(&self) -> Option<PathBuf> {
+        self.built_pages.clone().filter(|folder| !folder.as_os_str().is_empty())
+    }
+}
 
 /// Whether people pay on the pages of the engine's own providers.
 #[derive(Debug, Clone, Copy, Args)]

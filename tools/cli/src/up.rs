@@ -10,6 +10,7 @@ use shared::redis::Topology;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::limits::LimitsArgs;
+use super::pages::BuiltPagesArgs;
 use super::{Failure, on_heap};
 use local::data_dir;
 use local::payment::{MAX_SEARCH_LAG_SECONDS, SEARCH_LAG_SECONDS};
@@ -75,6 +76,8 @@ pub struct UpCommand {
     accept_lost_orders: bool,
     #[command(flatten)]
     limits: LimitsArgs,
+    #[command(flatten)]
+    built: BuiltPagesArgs,
 }
 
 /// The address of a server: `http://host:port`, and nothing behind it.
@@ -122,6 +125,8 @@ impl UpCommand {
         let usual = Redelivery::default();
         let visibility = self.redelivery_seconds.map_or(usual.visibility, Duration::from_secs);
         let state = State { ephemeral: self.ephemeral, external: external.clone() };
+        let pages = self.built.directory();
+        let has_pages = pages.is_some();
         let options = Options {
             ephemeral: self.ephemeral,
             port: self.port,
@@ -132,6 +137,7 @@ impl UpCommand {
             prefix: self.prefix,
             accept_lost_orders: self.accept_lost_orders,
             limits: self.limits.limits(),
+            pages,
             ..Options::persistent(data_dir)
         };
         let engine = tokio::select! {
@@ -141,7 +147,7 @@ impl UpCommand {
         let said = if json {
             serde_json::to_string(engine.endpoints())?
         } else {
-            banner(&engine, &state, data_dir)
+            banner(&engine, &state, data_dir, has_pages)
         };
         // Whoever started us may not listen; the engine runs all the same.
         let _unheard = writeln!(std::io::stdout(), "{said}");
@@ -219,7 +225,7 @@ impl State {
 }
 
 /// Where everything is, and what to do next.
-fn banner(engine: &Engine, state: &State, path: &Path) -> String {
+fn banner(engine: &Engine, state: &State, path: &Path, has_pages: bool) -> String {
     let endpoints = engine.endpoints();
     let url = engine.url();
     let state = state.text(engine.data_dir());
@@ -229,10 +235,13 @@ fn banner(engine: &Engine, state: &State, path: &Path) -> String {
     } else {
         format!(" --data-dir {}", path.display())
     };
+    let pages =
+        if has_pages { format!("{url}/") } else { "not built; make demo builds them".to_owned() };
     format!(
         "\
 Onsale is up at {url}
 
+  Pages      {pages}
   Redis      {redis}
   DynamoDB   {dynamodb}
   SQS        {sqs}

@@ -2,7 +2,7 @@
 //! until everything has settled, and audits.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use engine::domain::ids::SaleId;
@@ -63,6 +63,10 @@ pub struct Options {
     pub limits: Limits,
     /// Which share of the buyers pays on the page of which provider, if people pay there.
     pub pages: Option<crate::Shares>,
+    /// The directory of the built pages.
+    pub built_pages: Option<PathBuf>,
+    /// Called with the address of the engine once it is up.
+    pub on_start: fn(&str),
 }
 
 /// Result of a demo.
@@ -182,8 +186,15 @@ pub fn real_sales(data: &Path) -> Result<Vec<SaleFile>, Error> {
 /// Fails if it cannot be carried out; what went wrong in it is in the outcome.
 pub async fn run(sales: &[SaleFile], options: &Options) -> Result<Outcome, Error> {
     let started = Instant::now();
-    let engine =
-        Engine::start(up::Options { limits: options.limits, ..up::Options::ephemeral() }).await?;
+    let engine = Engine::start(up::Options {
+        limits: options.limits,
+        port: up::PORT,
+        or_free_port: true,
+        pages: options.built_pages.clone(),
+        ..up::Options::ephemeral()
+    })
+    .await?;
+    (options.on_start)(engine.url());
     publish(&engine, sales).await?;
     let ledger = engine.data_dir().join("ledger.jsonl");
     let crowd = crate::Options {
