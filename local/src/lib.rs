@@ -10,6 +10,7 @@ pub mod gateway;
 pub mod handlers;
 pub mod merchants;
 pub mod open_files;
+pub mod pages_config;
 pub mod payment;
 pub mod queues;
 pub mod servers;
