@@ -36,6 +36,9 @@ pub struct Endpoints {
     /// The beacon, `http://127.0.0.1:PORT`.
     #[serde(default)]
     pub beacon: String,
+    /// The issuers of buyers and operators, `http://127.0.0.1:PORT`; empty if there are none.
+    #[serde(default)]
+    pub issuers: String,
     /// Prefix of the tables' names; may be empty.
     pub table_prefix: String,
     /// How long an unpaid order waits past its deadline, in seconds.
@@ -95,6 +98,7 @@ impl Endpoints {
             wechat: String::new(),
             alipay: String::new(),
             beacon: beacon.url(),
+            issuers: String::new(),
             table_prefix,
             grace_seconds,
             list_lag_seconds,
@@ -176,6 +180,7 @@ mod tests {
             wechat: "http://127.0.0.1:7".to_owned(),
             alipay: "http://127.0.0.1:8".to_owned(),
             beacon: "http://127.0.0.1:6".to_owned(),
+            issuers: "http://127.0.0.1:9".to_owned(),
             table_prefix: "onsale-".to_owned(),
             grace_seconds: 5,
             list_lag_seconds: 2,

@@ -1,6 +1,7 @@
 //! `/config.json`: what the pages have to know of the engine that they belong to.
 
 use engine::domain::attempt::Offer;
+use fake_identity::Realm;
 use serde::Serialize;
 
 /// The settings of the pages.
@@ -29,6 +30,18 @@ pub struct Issuer {
     pub scope: String,
 }
 
+impl Issuer {
+    /// The issuer of a realm on one machine, whose issuers are at `issuers`, `http://127.0.0.1:PORT`.
+    #[must_use]
+    pub fn local(issuers: &str, realm: Realm) -> Self {
+        Self {
+            issuer: format!("{issuers}/{}", realm.as_str()),
+            client_id: realm.client_id().to_owned(),
+            scope: realm.scope(),
+        }
+    }
+}
+
 /// A way to pay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PaymentWay {
@@ -51,6 +64,18 @@ impl PaymentWay {
 }
 
 impl PagesConfig {
+    /// The settings of an engine on one machine, whose issuers are at `issuers`.
+    #[must_use]
+    pub fn local(issuers: &str, offers: &[Offer]) -> Self {
+        Self {
+            buyers: Some(Issuer::local(issuers, Realm::Buyers)),
+            operators: Some(Issuer::local(issuers, Realm::Operators)),
+            // The issuers speak HTTP without TLS.
+            insecure_issuers: true,
+            payments: PaymentWay::from_offers(offers),
+        }
+    }
+
     /// The origins of the issuers, each once: the pages ask them for tokens.
     #[must_use]
     pub fn origins(&self) -> Vec<String> {
@@ -82,5 +107,20 @@ mod tests {
         assert_eq!(two.origins(), ["https://a.example:8443", "https://b.example"]);
         assert!(PagesConfig::default().origins().is_empty());
         assert!(config(issuer("no address"), None).origins().is_empty());
+    }
+
+    #[test]
+    fn each_issuer_is_named_with_its_client_and_scopes() {
+        let config = PagesConfig::local("http://127.0.0.1:4100", &[]);
+        let config = serde_json::to_value(config).unwrap();
+        let buyers = serde_json::json!({
+            "issuer": "http://127.0.0.1:4100/buyers", "client_id": "onsale-pages", "scope": "openid",
+        });
+        assert_eq!(config["buyers"], buyers);
+        let operators = serde_json::json!({
+            "issuer": "http://127.0.0.1:4100/operators", "client_id": "onsale-operators",
+            "scope": "openid onsale/watch onsale/operate onsale/refund onsale/scan",
+        });
+        assert_eq!(config["operators"], operators);
     }
 }

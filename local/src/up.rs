@@ -38,13 +38,13 @@ use crate::event_sources::{Source, invoke};
 use crate::gateway::{EdgeOptions, Gateway, Place, Routes};
 use crate::merchants::{self, MerchantProviders};
 use crate::open_files::{self, Verdict};
-use crate::pages_config::{PagesConfig, PaymentWay};
+use crate::pages_config::PagesConfig;
 use crate::payment;
 use crate::queues::{self, Queues, Redelivery};
-use crate::servers::{self, External, FakeBeacon, Pace, PaymentProvider, Stack};
+use crate::servers::{self, External, FakeBeacon, FakeIssuers, Pace, PaymentProvider, Stack};
 use crate::stores;
 use crate::throttled::{self, Recorder};
-use fake_identity::{Identity, Refused, Role};
+use fake_identity::{Identity, Realm, Refused, Role, realm};
 use fake_limits::{Cache, Enforced, Limits, Throttled, Throttles};
 use fake_payments::{Form, Lags};
 use sources::{RECONCILE_TIMEOUT, reconcile, report, start_sources};
@@ -189,6 +189,7 @@ pub struct Engine {
     provider: PaymentProvider,
     merchants: MerchantProviders,
     beacon: FakeBeacon,
+    issuers: FakeIssuers,
     stack: Stack,
     recorder: Recorder,
     // Last, so that the directory is given up when nothing uses it any more.
@@ -235,6 +236,7 @@ impl Engine {
         config.redis.kind = cache_kind(options.limits);
         config.providers.call_rate = call_rate(options.limits);
         let place = take_place(options.port, options.or_free_port).await?;
+        let issuers = issuers(data_dir.path(), &place)?;
         merchants.write(data_dir.path(), &place.url(), &secrets).map_err(servers::Error::from)?;
         config.providers.merchants = merchants::source(data_dir.path());
         let webhook = format!("{}{}", place.url(), payment::entry_path(&secrets));
@@ -244,17 +246,21 @@ impl Engine {
         // A crash loses at most a second of Redis; DynamoDB has it all. Repair before the first request.
         report(invoke(RECONCILE_TIMEOUT, reconcile(Arc::clone(&app))).await);
 
-        let identity = || Identity::new(secrets.identity.as_bytes());
+        let identity = || {
+            let identity = Identity::new(secrets.identity.as_bytes());
+            identity.with_issuers(Arc::clone(issuers.issuers()))
+        };
         let account = Concurrency::new(limits.as_ref());
         let (routes, app_of, limited) = (options.routes, Arc::clone(&app), limits.as_ref());
-        let edge = EdgeOptions { pages: options.pages, config: pages_config(&app) };
+        let config = PagesConfig::local(&issuers.url(), &app.ports.offers());
+        let edge = EdgeOptions { pages: options.pages, config };
         let gateway =
             Gateway::start_at(place, app_of, identity(), routes, limited, account.clone(), &edge);
         let (seconds, of) = (options.reconcile_seconds, options.limits);
         let sources = start_sources(&app, &sqs, &queues, seconds, &account, of);
         let recorder = recorder(&data_dir, kept_in.is_some(), of, throttles, &stack)?;
         let gateway_url = format!("http://{}", gateway.address());
-        let endpoints = Endpoints { gateway: gateway_url, ..endpoints };
+        let endpoints = Endpoints { gateway: gateway_url, issuers: issuers.url(), ..endpoints };
         endpoints.write(data_dir.path())?;
         let identity = identity();
         Ok(Self {
@@ -269,6 +275,7 @@ impl Engine {
             provider,
             merchants,
             beacon,
+            issuers,
             stack,
             recorder,
             data_dir,
@@ -323,6 +330,12 @@ impl Engine {
         &self.beacon
     }
 
+    /// The issuers of buyers and operators.
+    #[must_use]
+    pub fn issuers(&self) -> &FakeIssuers {
+        &self.issuers
+    }
+
     /// What its servers have refused for their limits.
     #[must_use]
     pub fn throttled(&self) -> Throttled {
@@ -365,6 +378,25 @@ impl Engine {
         self.identity.token("operator", Role::Operator, Timestamp::now(), TOKEN_SECONDS)
     }
 
+    /// An access token of the buyers' issuer, as somebody gets it who signs in.
+    ///
+    /// # Errors
+    /// [`Refused`] when it cannot be signed.
+    pub fn buyer_access_token(&self, name: &str) -> Result<String, Refused> {
+        let issuers = self.issuers.issuers();
+        issuers.access_token(Realm::Buyers, name, realm::OPENID, Timestamp::now())
+    }
+
+    /// An access token of the operators' issuer with these scopes, such as
+    /// [`WATCH`](fake_identity::realm::WATCH).
+    ///
+    /// # Errors
+    /// [`Refused`] when it cannot be signed.
+    pub fn operator_access_token(&self, name: &str, scopes: &[&str]) -> Result<String, Refused> {
+        let issuers = self.issuers.issuers();
+        issuers.access_token(Realm::Operators, name, &scopes.join(" "), Timestamp::now())
+    }
+
     /// The `Stripe-Signature` header of a payment callback with this body.
     #[must_use]
     pub fn sign_payment(&self, body: &[u8]) -> String {
@@ -392,6 +424,9 @@ impl Engine {
                 }
                 if self.provider.has_ended() || self.merchants.has_ended() {
                     return Error::Ended("the payment provider");
+                }
+                if self.issuers.has_ended() {
+                    return Error::Ended("the issuers");
                 }
                 if self.beacon.has_ended() {
                     return Error::Ended("the beacon");
@@ -435,12 +470,6 @@ async fn take_place(port: u16, or_free_port: bool) -> Result<Place, Error> {
     }
 }
 
-/// What the pages are told of an engine.
-fn pages_config(app: &App) -> PagesConfig {
-    let payments = PaymentWay::from_offers(&app.ports.offers());
-    PagesConfig { insecure_issuers: true, payments, ..PagesConfig::default() }
-}
-
 /// Starts the fakes of Stripe, and of WeChat Pay and Alipay.
 fn providers(
     kept_in: Option<&Path>,
@@ -451,6 +480,13 @@ fn providers(
     let lags = Lags::from_search_seconds(search_lag_seconds);
     let stripe = PaymentProvider::start_within(ledger.as_deref(), lags, limits.cloned())?;
     Ok((stripe, MerchantProviders::start(kept_in, search_lag_seconds, limits)?))
+}
+
+/// Starts the issuers, whose pages come back to the gateway at this place, by either name of it.
+fn issuers(data_dir: &Path, place: &Place) -> Result<FakeIssuers, servers::Error> {
+    let url = place.url();
+    let origins = vec![url.replace("127.0.0.1", "localhost"), url];
+    Ok(FakeIssuers::start(data_dir, origins)?)
 }
 
 /// Records what is refused, in the data directory; an engine whose state is kept goes on counting.

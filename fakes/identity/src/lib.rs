@@ -2,13 +2,39 @@
 //!
 //! A token is a JWT signed with a secret of the data directory (HS256). The local gateway checks
 //! it as API Gateway's JWT authorizer checks a real one: signature, issuer, audience, expiry, `nbf`.
+//!
+//! Beside them are two issuers of OpenID Connect on a port of 127.0.0.1 ([`FakeIssuers`]), one of buyers and
+//! one of operators, where people sign in with a page:
+//!
+//! | request | answer |
+//! |---|---|
+//! | `GET /{realm}/.well-known/openid-configuration` | what there is (OpenID Connect Discovery) |
+//! | `GET /{realm}/jwks` | the public key (RFC 7517) |
+//! | `GET /{realm}/authorize`, and `POST` of its form | a form, then a code (RFC 6749 with RFC 7636, S256 only) |
+//! | `POST /{realm}/token` | an access token (RFC 9068) and an id token for a code, RS256 |
+
+mod authorize;
+mod codes;
+mod edge;
+mod keys;
+mod page;
+pub mod realm;
+mod server;
+mod tokens;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use engine::domain::time::Timestamp;
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+pub use crate::codes::challenge;
+pub use crate::keys::NoKey;
+pub use crate::realm::Realm;
+pub use crate::server::{Error, FakeIssuers};
+pub use crate::tokens::{ACCESS_SECONDS, Issuers};
 
 /// Issuer (`iss`) of development tokens.
 pub const ISSUER: &str = "onsale-local";
@@ -82,11 +108,12 @@ struct SignedClaims<'text> {
     exp: i64,
 }
 
-/// Issues and verifies development tokens.
+/// Issues and verifies development tokens, and verifies those of the two issuers if it knows them.
 pub struct Identity {
     sign: EncodingKey,
     verify: DecodingKey,
     rules: Validation,
+    issuers: Option<Arc<Issuers>>,
 }
 
 impl std::fmt::Debug for Identity {
@@ -109,7 +136,39 @@ impl Identity {
             sign: EncodingKey::from_secret(secret),
             verify: DecodingKey::from_secret(secret),
             rules,
+            issuers: None,
         }
+    }
+
+    /// The same, that accepts the tokens of these issuers as well.
+    #[must_use]
+    pub fn with_issuers(self, issuers: Arc<Issuers>) -> Self {
+        Self { issuers: Some(issuers), ..self }
+    }
+
+    /// The claims of a buyer's token that is good at `now`: a development token, or one of the buyers' issuer.
+    /// The algorithm says which of them it must be, and each has a key of its own kind.
+    ///
+    /// # Errors
+    /// A [`Refused`] says why it is not.
+    pub fn verify_buyer(&self, token: &str, now: Timestamp) -> Result<Claims, Refused> {
+        match jsonwebtoken::decode_header(token).map(|header| header.alg) {
+            Ok(Algorithm::RS256) => self.verify_issued(Realm::Buyers, token, now),
+            Ok(_) | Err(_) => self.verify(token, now),
+        }
+    }
+
+    /// The claims of an operator's token that is good at `now`: one of the operators' issuer alone.
+    ///
+    /// # Errors
+    /// A [`Refused`] says why it is not.
+    pub fn verify_operator(&self, token: &str, now: Timestamp) -> Result<Claims, Refused> {
+        self.verify_issued(Realm::Operators, token, now)
+    }
+
+    fn verify_issued(&self, realm: Realm, token: &str, now: Timestamp) -> Result<Claims, Refused> {
+        let unknown = || Refused::Invalid("there are no issuers".to_owned());
+        self.issuers.as_ref().ok_or_else(unknown)?.verify(realm, token, now)
     }
 
     /// A token for `user` that ends `ttl_seconds` after `now`.
@@ -139,24 +198,34 @@ impl Identity {
     /// # Errors
     /// A [`Refused`] says why it is not.
     pub fn verify(&self, token: &str, now: Timestamp) -> Result<Claims, Refused> {
-        let claims = jsonwebtoken::decode::<Map<String, Value>>(token, &self.verify, &self.rules)
-            .map_err(|error| Refused::Invalid(error.to_string()))?
-            .claims;
-        let no_number = |name: &str| Refused::Invalid(format!("{name} is no whole number"));
-        let expires = claims.get("exp").and_then(Value::as_i64).ok_or_else(|| no_number("exp"))?;
-        let now = now.ms().div_euclid(1000);
-        if expires <= now {
-            return Err(Refused::Expired);
-        }
-        // Source: <https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-jwt-authorizer.html>
-        if let Some(from) = claims.get("nbf") {
-            let from = from.as_i64().ok_or_else(|| no_number("nbf"))?;
-            if from > now {
-                return Err(Refused::NotYet);
-            }
-        }
-        Ok(Claims(claims.into_iter().map(|(name, value)| (name, as_text(&value))).collect()))
+        checked(token, &self.verify, &self.rules, now)
     }
+}
+
+/// The claims of a token that keeps the rules and is good at `now`.
+fn checked(
+    token: &str,
+    key: &DecodingKey,
+    rules: &Validation,
+    now: Timestamp,
+) -> Result<Claims, Refused> {
+    let claims = jsonwebtoken::decode::<Map<String, Value>>(token, key, rules)
+        .map_err(|error| Refused::Invalid(error.to_string()))?
+        .claims;
+    let no_number = |name: &str| Refused::Invalid(format!("{name} is no whole number"));
+    let expires = claims.get("exp").and_then(Value::as_i64).ok_or_else(|| no_number("exp"))?;
+    let now = now.ms().div_euclid(1000);
+    if expires <= now {
+        return Err(Refused::Expired);
+    }
+    // Source: <https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-jwt-authorizer.html>
+    if let Some(from) = claims.get("nbf") {
+        let from = from.as_i64().ok_or_else(|| no_number("nbf"))?;
+        if from > now {
+            return Err(Refused::NotYet);
+        }
+    }
+    Ok(Claims(claims.into_iter().map(|(name, value)| (name, as_text(&value))).collect()))
 }
 
 /// A claim as API Gateway writes it into the request context.

@@ -363,7 +363,14 @@ impl GatewayState {
         if !scheme.eq_ignore_ascii_case("bearer") {
             return Err(Refusal::NoToken);
         }
-        let claims = self.identity.verify(token.trim(), Timestamp::now()).map_err(|refused| {
+        let (token, now) = (token.trim(), Timestamp::now());
+        let claims = match access {
+            Access::Operator => self.identity.verify(token, now),
+            Access::Buyer | Access::Anyone | Access::Provider | Access::ProviderWithKey => {
+                self.identity.verify_buyer(token, now)
+            }
+        };
+        let claims = claims.map_err(|refused| {
             tracing::debug!(%refused, "a token was refused");
             Refusal::NoToken
         })?;

@@ -5,7 +5,8 @@
 //! ([`FakeSqs`]) in this process. Each listens on a free port of 127.0.0.1 only, so that any
 //! number of them run side by side, and each stops when its handle is dropped. In place of each,
 //! a server that runs already can be used ([`External`]). The payment provider
-//! ([`PaymentProvider`]) and the beacon ([`FakeBeacon`]) stand beside them.
+//! ([`PaymentProvider`]) the beacon ([`FakeBeacon`]) and the issuers
+//! ([`FakeIssuers`]) stand beside them.
 
 mod binary;
 mod cluster;
@@ -20,6 +21,7 @@ pub use binary::Flavour;
 pub use cluster::RedisCluster;
 pub use dynamodb::{DYNAMODB_THREADS, DynamoDb};
 pub use fake_beacon::{FakeBeacon, Pace};
+pub use fake_identity::FakeIssuers;
 pub use fake_payments::PaymentProvider;
 pub use fake_sqs::{FakeSqs, THREADS as SQS_THREADS};
 pub use kept::{Kept, Signal, signal};
@@ -121,6 +123,9 @@ pub enum Error {
     /// The beacon did not start.
     #[error(transparent)]
     Beacon(#[from] fake_beacon::Error),
+    /// The issuers did not start.
+    #[error(transparent)]
+    Issuers(#[from] fake_identity::Error),
     /// The fake SQS did not start.
     #[error("sqs: {0}")]
     Sqs(#[from] fake_sqs::StartError),
