@@ -18,6 +18,8 @@ pub enum Service {
     Lambda,
     /// Amazon API Gateway, HTTP APIs.
     ApiGateway,
+    /// Amazon CloudFront.
+    CloudFront,
     /// Stripe.
     Stripe,
     /// WeChat Pay, merchants in China.
@@ -28,12 +30,13 @@ pub enum Service {
 
 impl Service {
     /// Every service, in the order of the document.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::ElastiCache,
         Self::DynamoDb,
         Self::Sqs,
         Self::Lambda,
         Self::ApiGateway,
+        Self::CloudFront,
         Self::Stripe,
         Self::WechatPay,
         Self::Alipay,
@@ -48,6 +51,7 @@ impl Service {
             Self::Sqs => "SQS",
             Self::Lambda => "Lambda",
             Self::ApiGateway => "API Gateway",
+            Self::CloudFront => "CloudFront",
             Self::Stripe => "Stripe",
             Self::WechatPay => "WeChat Pay",
             Self::Alipay => "Alipay",
@@ -358,6 +362,23 @@ limits! {
         "Lambda with API Gateway; for HTTP APIs not confirmed", "2026", OneCopy;
     GATEWAY_TOO_LARGE: ApiGateway, "body of 413", Text(r#"{"message":"Request Entity Too Large"}"#), "", false,
         "not read again", "2026", Known;
+
+    EDGE_RATE: CloudFront, "requests of a distribution", Count(250_000), "requests/s", true,
+        "Quotas; older copies 100,000", "2026", Agreed;
+    EDGE_ERROR_SECONDS: CloudFront, "time for which 404, 414 and 500 to 504 are kept, unless a distribution says another", Count(10), "s", true,
+        "HTTP status codes; 429 is never kept", "2026", OneCopy;
+    EDGE_HEAD_BYTES: CloudFront, "headers of a request, then 494", Count(32_768), "bytes", false,
+        "Custom origins", "2026", OneCopy;
+    EDGE_URL_BYTES: CloudFront, "URL, then 414", Count(8192), "bytes", false,
+        "Custom origins", "2026", OneCopy;
+    EDGE_KEY_QUERIES: CloudFront, "parameters of the query in a key", Count(10), "parameters", true,
+        "Quotas", "2026", OneCopy;
+    EDGE_BEHAVIOURS: CloudFront, "behaviours of a distribution", Count(75), "behaviours", true,
+        "Quotas", "2026", OneCopy;
+    EDGE_CACHE_POLICIES: CloudFront, "cache policies of an account", Count(20), "policies", true,
+        "Quotas", "2026", Known;
+    EDGE_FUNCTION_BYTES: CloudFront, "code of a function", Count(10_240), "bytes", false,
+        "Function restrictions", "2026", OneCopy;
 
     STRIPE_ALL: Stripe, "requests of an account", Count(100), "requests/s", true,
         "Rate limits: copies since April 2026; older ones 100 reads and 100 writes", "since 2026-04", Differ;

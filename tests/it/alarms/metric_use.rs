@@ -7,10 +7,13 @@ use shared::runtime::metrics::{Function, Metric, NAMESPACE};
 use super::template::text;
 
 /// What AWS publishes of what we deploy: namespace, metric, dimensions.
-const OF_AWS: [(&str, &str, &[&str]); 15] = [
+const OF_AWS: [(&str, &str, &[&str]); 18] = [
     ("AWS/SQS", "ApproximateAgeOfOldestMessage", &["QueueName"]),
     ("AWS/SQS", "ApproximateNumberOfMessagesVisible", &["QueueName"]),
     ("AWS/ApiGateway", "5xx", &["ApiId"]),
+    ("AWS/CloudFront", "Requests", &["DistributionId", "Region"]),
+    ("AWS/CloudFront", "4xxErrorRate", &["DistributionId", "Region"]),
+    ("AWS/CloudFront", "5xxErrorRate", &["DistributionId", "Region"]),
     ("AWS/Lambda", "Errors", &["FunctionName"]),
     ("AWS/Lambda", "Throttles", &["FunctionName"]),
     ("AWS/Lambda", "ConcurrentExecutions", &["FunctionName"]),
@@ -65,6 +68,7 @@ impl MetricUse {
             ("FunctionName", "AWS::Serverless::Function"),
             ("TableName", "AWS::DynamoDB::Table"),
             ("ApiId", "AWS::Serverless::HttpApi"),
+            ("DistributionId", "AWS::CloudFront::Distribution"),
         ];
         for (dimension, value) in &self.dimensions {
             let is_known = match dimension.as_str() {
@@ -72,6 +76,7 @@ impl MetricUse {
                 "Function" => Function::ALL.iter().any(|function| value == function.as_str()),
                 "Reason" => Kind::ALL.iter().any(|kind| value == kind.slug()),
                 "Sale" => value == "-",
+                "Region" => value == "Global",
                 other => match types.iter().find(|(name, _)| *name == other) {
                     Some((_, kind)) => of_type(resources, kind, value),
                     None => true,

@@ -4,7 +4,9 @@
 mod checks;
 mod deployed;
 mod docs;
+mod edge_functions;
 mod linters;
+mod pages_deployment;
 mod permissions;
 mod recorder;
 mod stack;

@@ -61,7 +61,8 @@ impl Variant {
     }
 }
 
-/// Every stage with either cache, and one in a network that was there already.
+/// Every stage with either cache, one in a network that was there already, one with secrets of one's own, and one
+/// under a name of its own that sends the other secret.
 pub fn variants() -> Vec<Variant> {
     let caches = ["serverless", "nodes"];
     let of = |stage| caches.map(|cache| Variant::from_stage(stage).with("CacheKind", cache));
@@ -77,6 +78,10 @@ pub fn variants() -> Vec<Variant> {
     let secrets = secrets.with("PaymentSecretsSecretArn", arn);
     let secrets = secrets.with("ProviderKeysSecretArn", arn);
     all.push(secrets.with("MerchantsSecretArn", arn));
+    let edge = Variant::from_stage("prod").with("DomainName", "tickets.example");
+    let certificate = "arn:aws:acm:us-east-1:000000000000:certificate/1";
+    let edge = edge.with("CertificateArn", certificate).with("EdgeSecretInUse", "B");
+    all.push(edge.with("OriginShieldRegion", "eu-central-1"));
     all
 }
 

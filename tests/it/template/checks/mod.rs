@@ -2,6 +2,7 @@
 
 mod api;
 mod cache;
+mod edge;
 mod environment;
 mod functions;
 mod logs;
@@ -40,12 +41,13 @@ fn is_without_redis(binary: &str) -> bool {
 }
 
 /// The rules, by their subjects.
-const CHECKS: [&[Check]; 9] = [
+const CHECKS: [&[Check]; 10] = [
     queues::CHECKS,
     tables::CHECKS,
     cache::CHECKS,
     network::CHECKS,
     api::CHECKS,
+    edge::CHECKS,
     logs::CHECKS,
     functions::CHECKS,
     rights::CHECKS,

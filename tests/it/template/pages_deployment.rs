@@ -1,0 +1,170 @@
+//! `scripts/deploy-pages`, with a program in place of the AWS CLI that writes down how it is called.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+
+use crate::repository::root;
+
+/// Answers `describe-stacks`, and writes down every call, its arguments apart by tabs; keeps what is put as
+/// `config.json`.
+const AWS: &str = r#"#!/bin/sh
+for argument in "$@"; do printf '%s\t' "$argument"; done >> "$ROOM/calls"
+echo >> "$ROOM/calls"
+case "$1 $2" in
+  "cloudformation describe-stacks") cat "$ROOM/outputs.json" ;;
+  "s3api put-object") [ "$6" != config.json ] || cp "$8" "$ROOM/config.json" ;;
+esac
+"#;
+
+/// The output of a stack, as the AWS CLI prints it.
+fn outputs(config: &Value) -> Value {
+    let all = [
+        ("PagesBucketName", "bucket".to_owned()),
+        ("DistributionId", "EDFDVBD6EXAMPLE".to_owned()),
+        ("SiteUrl", "https://tickets.example".to_owned()),
+        ("PagesConfig", config.to_string()),
+    ];
+    all.map(|(name, value)| json!({ "OutputKey": name, "OutputValue": value })).into()
+}
+
+/// Built pages.
+fn build(dist: &Path) {
+    fs::create_dir_all(dist.join("assets")).unwrap();
+    for name in ["index.html", "room.html", "404.html", "sw.js", "assets/a-1.js"] {
+        fs::write(dist.join(name), name).unwrap();
+    }
+    let policy = "default-src 'self'; script-src 'self' 'sha256-a='; connect-src 'self'{connect}";
+    fs::write(dist.join("csp.json"), json!({ "policy": policy }).to_string()).unwrap();
+    fs::copy(root().join("pages/routes.json"), dist.join("routes.json")).unwrap();
+}
+
+/// Runs the script in a folder; what it said, and the calls.
+fn deploy(room: &Path, config: &Value) -> (Output, Vec<Vec<String>>) {
+    let bin = room.join("bin");
+    fs::create_dir_all(&bin).unwrap();
+    fs::write(bin.join("aws"), AWS).unwrap();
+    fs::set_permissions(bin.join("aws"), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(room.join("outputs.json"), outputs(config).to_string()).unwrap();
+    let output = Command::new(root().join("scripts/deploy-pages"))
+        .args(["onsale-prod", "--dist"])
+        .arg(room.join("dist"))
+        // By its path, so that no other can be meant.
+        .arg("--aws")
+        .arg(bin.join("aws"))
+        .env("ROOM", room)
+        .output()
+        .unwrap();
+    let calls = fs::read_to_string(room.join("calls")).unwrap_or_default();
+    let call = |line: &str| line.trim_end_matches('\t').split('\t').map(str::to_owned).collect();
+    (output, calls.lines().map(call).collect())
+}
+
+/// The value behind an option.
+fn after<'c>(call: &'c [String], option: &str) -> &'c str {
+    let at = call.iter().position(|argument| argument == option).unwrap();
+    &call[at + 1]
+}
+
+fn told(connect: &str) -> Value {
+    json!({
+        "buyers": { "issuer": "https://issuer.example/pool", "client_id": "pages" },
+        "operators": { "issuer": "https://staff.example/", "client_id": "desk" },
+        "payments": "stripe:page,wechat:code", "connect": connect,
+    })
+}
+
+#[test]
+fn pages_go_last_each_with_its_policy_and_are_forgotten_at_the_edge() {
+    let room = tempfile::tempdir().unwrap();
+    build(&room.path().join("dist"));
+    let told = told("https://login.example,https://issuer.example");
+    let (output, calls) = deploy(room.path(), &told);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+
+    let sync = calls.iter().position(|call| call[1] == "sync").unwrap();
+    assert_eq!(after(&calls[sync], "--cache-control"), "public, max-age=31536000, immutable");
+    let puts: BTreeMap<&str, usize> = calls
+        .iter()
+        .enumerate()
+        .filter(|(_, call)| call[1] == "put-object")
+        .map(|(at, call)| (after(call, "--key"), at))
+        .collect();
+    let names = ["404.html", "config.json", "index.html", "room.html", "sw.js"];
+    assert!(puts.keys().copied().eq(names) && puts.values().all(|at| *at > sync));
+    assert!(puts["config.json"] < puts["index.html"], "the settings are there before the pages");
+    let policy = "default-src 'self'; script-src 'self' 'sha256-a='; connect-src 'self' \
+                  https://issuer.example https://staff.example https://login.example";
+    for (name, at) in &puts {
+        let call = &calls[*at];
+        let mut expected = json!({ "policy": policy });
+        if *name == "404.html" {
+            expected["status"] = json!("404");
+        }
+        let metadata: Value = serde_json::from_str(after(call, "--metadata")).unwrap();
+        assert_eq!(metadata, expected, "{name}");
+        let caching = "public, max-age=0, s-maxage=300, stale-if-error=86400";
+        assert_eq!(after(call, "--cache-control"), caching, "{name}");
+    }
+    let kind = |name: &str| after(&calls[puts[name]], "--content-type");
+    assert_eq!(
+        (kind("room.html"), kind("sw.js")),
+        ("text/html; charset=utf-8", "text/javascript; charset=utf-8")
+    );
+
+    let [.., last] = calls.as_slice() else { panic!("no calls") };
+    assert_eq!(
+        last[..4],
+        ["cloudfront", "create-invalidation", "--distribution-id", "EDFDVBD6EXAMPLE"]
+    );
+    for path in [
+        "/",
+        "/index.html",
+        "/s/*",
+        "/room.html",
+        "/checkout/*",
+        "/my/tickets/*",
+        "/config.json",
+        "/404.html",
+    ] {
+        assert!(last[5..].contains(&path.to_owned()), "{path}: {last:?}");
+    }
+    assert!(!last.iter().any(|path| path == "/*" || path.starts_with("/assets")));
+}
+
+#[test]
+fn the_settings_are_those_of_the_stack() {
+    let room = tempfile::tempdir().unwrap();
+    build(&room.path().join("dist"));
+    deploy(room.path(), &told(""));
+    let config = fs::read_to_string(room.path().join("config.json")).unwrap();
+    let scopes = "openid onsale/watch onsale/operate onsale/refund onsale/scan";
+    let expected = json!({
+        "buyers": { "issuer": "https://issuer.example/pool", "client_id": "pages", "scope": "openid" },
+        "operators": { "issuer": "https://staff.example/", "client_id": "desk", "scope": scopes },
+        "insecure_issuers": false,
+        "payments": [
+            { "provider": "stripe", "method": "page" }, { "provider": "wechat", "method": "code" },
+        ],
+    });
+    assert_eq!(serde_json::from_str::<Value>(&config).unwrap(), expected);
+}
+
+#[test]
+fn nothing_is_put_without_pages_or_with_a_policy_that_is_too_long() {
+    let room = tempfile::tempdir().unwrap();
+    let (output, calls) = deploy(room.path(), &told(""));
+    assert!(!output.status.success() && calls.is_empty());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("npm run build"));
+
+    build(&room.path().join("dist"));
+    let origins: Vec<String> =
+        (0..100).map(|index| format!("https://login-{index}.example")).collect();
+    let (output, calls) = deploy(room.path(), &told(&origins.join(",")));
+    assert!(!output.status.success());
+    assert!(!calls.iter().any(|call| call[1] == "put-object"), "{calls:?}");
+}
