@@ -13,7 +13,7 @@ import { BUYER, prepare, scenes, show } from "./lib/scenes.mjs";
 
 const { values: options, positionals: names } = parseArgs({ allowPositionals: true, options: { out: { type: "string", default: join(REPOSITORY, "docs/pictures") } } });
 const WINDOWS = [
-  { suffix: "en-wide", language: "en", width: 1120, height: 760 },
+  { suffix: "en-wide", language: "en", width: 1120, height: 800 },
   { suffix: "zh-narrow-dark", language: "zh", width: 390, height: 780, dark: true },
 ];
 const QUALITY = 72;

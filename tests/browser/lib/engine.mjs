@@ -108,6 +108,11 @@ export class Engine {
     }
   }
 
+  /** A crowd that buys a sale out, by `onsale rush`; ends when nothing is left. */
+  rush(sale, arrivals, withinSeconds) {
+    return run(this.program, ["rush", "--sale", sale, "--arrivals", String(arrivals), "--within", String(withinSeconds), "--mix", "paying", "--json", "--data-dir", this.data], { maxBuffer: 1 << 26 });
+  }
+
   /** An order of a buyer, held by the API, in a sale without a waiting room. */
   async order(sale, buyer, line, tickets = line.seats?.length ?? line.best.count) {
     const { token } = await this.until(`/sales/${sale}/admissions`, ({ token: given }) => given !== undefined, { body: { tickets }, as: buyer });

@@ -49,17 +49,17 @@ function findByName(selector, name, isPattern, nth) {
 
 /** Somebody at a browser of their own. */
 export class Person {
-  constructor(browser, engine, { language, name }) {
-    Object.assign(this, { browser, engine, language, name });
+  constructor(browser, engine, { language, name, width }) {
+    Object.assign(this, { browser, engine, language, name, width });
   }
 
   /**
    * @param {import("./engine.mjs").Engine} engine
    * @param {{language?: "en" | "zh", name?: string, width?: number, height?: number, dark?: boolean, reducedMotion?: boolean}} options
    */
-  static async open(engine, { language = "en", name = "alice", ...window } = {}) {
-    const browser = await openChromium({ ...window, languages: language === "zh" ? "zh-CN,zh" : "en" });
-    return new Person(browser, engine, { language, name });
+  static async open(engine, { language = "en", name = "alice", width = 1280, ...window } = {}) {
+    const browser = await openChromium({ ...window, width, languages: language === "zh" ? "zh-CN,zh" : "en" });
+    return new Person(browser, engine, { language, name, width });
   }
 
   /** Goes to a path of the site, in this person's language. */
@@ -234,8 +234,12 @@ export class Person {
 
   /** Fails if the page is wider than the window: nothing is to be read by scrolling sideways. */
   async fits() {
-    const [page, window] = await this.browser.executeScript(() => [document.documentElement.scrollWidth, innerWidth]);
-    if (page > window) throw new Error(`the page is ${page} wide in a window of ${window}`);
+    // Not innerWidth: a phone zooms out until everything fits.
+    const width = await this.browser.executeScript(() => document.documentElement.scrollWidth);
+    if (width > this.width) {
+      const widest = await this.browser.executeScript((most) => [...document.querySelectorAll("body *")].filter((one) => one.getBoundingClientRect().right > most).slice(0, 5).map((one) => one.outerHTML.slice(0, 120)), this.width);
+      throw new Error(`the page is ${width} wide in a window of ${this.width}: ${widest.join("\n")}`);
+    }
   }
 
   /** Takes the network away, or gives it back. */

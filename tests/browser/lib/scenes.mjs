@@ -23,7 +23,7 @@ export async function prepare(engine, { isLarge = false } = {}) {
   delete theatre.room;
   const train = { ...file("demo-train"), pay_window_seconds: 600 };
   const stadium = isLarge ? await stadium60000() : { ...file("demo-stadium"), pay_window_seconds: 600 };
-  const waiting = { ...file("demo-club"), sale: "club-draw", title: "Club Undertow: The Draw", opens_at: inMinutes(26), room: {} };
+  const waiting = { ...file("demo-club"), sale: "club-draw", title: "Club Undertow: The Draw", pay_window_seconds: 600, opens_at: inMinutes(26), room: {} };
   theatre.gate = { ...theatre.gate, user_lock_ms: 100 };
   for (const sale of [theatre, train, stadium, waiting]) await engine.publish(sale);
   const tier = theatre.tiers[0].tier;
@@ -64,6 +64,7 @@ export async function show(person, scene, { kept }) {
   const there = (css) => person.wait(() => person.browser.executeScript((selector) => document.querySelector(selector), css), `${scene.name}: there is no ${css}`);
   if (scene.press) await (await there(scene.press)).click();
   await there(scene.ready);
+  if (scene.press) await person.browser.executeScript(() => document.querySelector(".map-frame")?.scrollIntoView({ block: "center", behavior: "instant" }));
 }
 
 /** Whose session and orders the scenes show. */

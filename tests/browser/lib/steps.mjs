@@ -58,7 +58,7 @@ export async function chooseBest(person, tier, count) {
   for (;;) {
     const now = Number(await person.wait(async () => /^\d+$/m.exec(await person.text("main output, main .counter"))?.[0], "there is no count"));
     if (now === count) return;
-    await person.press(t(now < count ? "more" : "fewer"));
+    await person.press(new RegExp(`: ${t(now < count ? "more" : "fewer")}$`), "button");
   }
 }
 

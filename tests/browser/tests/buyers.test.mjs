@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { fixture } from "../lib/fixture.mjs";
 import { texts } from "../lib/person.mjs";
 import { hall, roomHall, SCRIPT } from "../lib/sales.mjs";
-import { chooseOnMap, findSale, hold, joinRoom, like, openTickets, payAtProvider, saying, waitForTurn } from "../lib/steps.mjs";
+import { chooseBest, chooseOnMap, findSale, hold, joinRoom, like, openTickets, payAtProvider, saying, waitForTurn } from "../lib/steps.mjs";
 
 const { it, test } = fixture();
 
@@ -34,6 +34,26 @@ for (const [language, window] of [["en", {}], ["zh", { width: 360, height: 740, 
     assert.deepEqual(await buyer.complaints(), []);
   });
 }
+
+test("with 200 others buying beside, a buyer on a phone chooses, pays and sees the ticket", async (t) => {
+  const [file, theirs] = [hall("beside"), hall("crowd", { limit_per_buyer: 4, tiers: [{ tier: "floor", name: "Floor", price_minor: 5000, general_admission: 400 }] })];
+  await it.engine.publish(file);
+  await it.engine.publish(theirs);
+  const buyer = await it.person(t, { name: "beside", width: 360, height: 740 });
+  await buyer.haveSession();
+  const crowd = it.engine.rush(theirs.sale, 200, 10);
+  await findSale(buyer, file);
+  await buyer.press(texts("sale", "en")("step.choose"));
+  await chooseBest(buyer, "Balcony", 3);
+  const order = await hold(buyer);
+  await payAtProvider(buyer);
+  await openTickets(buyer, order);
+  await crowd;
+  const { lines } = await it.engine.do(`/orders/${order}`, { as: "beside" });
+  assert.equal(lines.flatMap((line) => line.tickets).length, 3);
+  const { tiers } = await it.engine.do(`/sales/${theirs.sale}/availability`);
+  assert.equal(tiers[0].available, 0);
+});
 
 test("a second buyer loses a seat, is told which, and gets the nearest", async (t) => {
   const words = texts("seats", "en");
