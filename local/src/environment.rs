@@ -65,6 +65,7 @@ pub fn variables(config: &Config) -> Variables {
     let others = [
         ("ONSALE_CALLBACK_KEYS", entry_keys.join(",")),
         ("ONSALE_CALLBACK_SOURCES", sources.join(",")),
+        ("ONSALE_EDGE_SECRETS", config.edge.text()),
         ("ONSALE_REDIS_URL", redis),
         ("ONSALE_REDIS_CLUSTER", is_cluster.to_string()),
         ("ONSALE_TABLE_PREFIX", prefix(&config.dynamodb.tables)),
@@ -159,6 +160,7 @@ mod tests {
         AttendeeConfig, BeaconConfig, ChallengeConfig, DynamoDbConfig, ProvidersConfig,
         RedisConfig, SalesConfig, SiteverifyApi, SqsConfig,
     };
+    use shared::runtime::edge::EdgeSecrets;
     use shared::sqs::QueueUrls;
 
     use super::*;
@@ -194,6 +196,7 @@ mod tests {
                 keys: vec![Secret(vec![b'k'; 32])],
                 sources: vec!["203.0.113.0/24".parse().unwrap()],
             },
+            edge: EdgeSecrets::new(vec!["e".repeat(32), "f".repeat(32)]).unwrap(),
             providers: ProvidersConfig {
                 apis: vec![ProviderApi {
                     provider: stripe(),

@@ -28,6 +28,7 @@ use shared::runtime::config::{
     DEFAULT_TOLERANCE_SECONDS, DynamoDbConfig, MetricsConfig, PaymentConfig, ProviderApi,
     ProvidersConfig, RedisConfig, SalesConfig, Secret, SqsConfig,
 };
+use shared::runtime::edge::EdgeSecrets;
 use shared::runtime::functions::{Function, Trigger};
 use shared::runtime::merchants::MerchantsSource;
 
@@ -35,7 +36,7 @@ use crate::concurrency::Concurrency;
 use crate::data_dir::{self, DataDir, Secrets};
 use crate::endpoints::{Endpoints, EndpointsError};
 use crate::event_sources::{Source, invoke};
-use crate::gateway::{EdgeOptions, Gateway, Place, Routes};
+use crate::gateway::{EdgeOptions, Gateway, Place, Routes, edge_secret};
 use crate::merchants::{self, MerchantProviders};
 use crate::open_files::{self, Verdict};
 use crate::pages_config::PagesConfig;
@@ -97,6 +98,8 @@ pub struct Options {
     pub limits: Limits,
     /// The directory of the built pages; without it the gateway says how to build them.
     pub pages: Option<PathBuf>,
+    /// Whether buyers and everybody else must come through the edge, below `/api`, as in a deployment.
+    pub edge_only: bool,
 }
 
 impl Options {
@@ -117,6 +120,7 @@ impl Options {
             accept_lost_orders: false,
             limits: Limits::None,
             pages: None,
+            edge_only: false,
         }
     }
 
@@ -233,12 +237,15 @@ impl Engine {
         }
         create_tables(dynamo.client(), &dynamo.config().tables).await?;
         let mut config = config(stack.engine_topology(), &endpoints, &queues, &secrets)?;
-        config.redis.kind = cache_kind(options.limits);
-        config.providers.call_rate = call_rate(options.limits);
         let place = take_place(options.port, options.or_free_port).await?;
         let issuers = issuers(data_dir.path(), &place)?;
         merchants.write(data_dir.path(), &place.url(), &secrets).map_err(servers::Error::from)?;
         config.providers.merchants = merchants::source(data_dir.path());
+        limit(&mut config, options.limits);
+        allow_return(&mut config, &place);
+        if options.edge_only {
+            config.edge = EdgeSecrets::new(vec![edge_secret(&secrets)]).unwrap_or_default();
+        }
         let webhook = format!("{}{}", place.url(), payment::entry_path(&secrets));
         provider.notify(&webhook, &secrets.stripe).map_err(servers::Error::from)?;
         let app = Arc::new(App::from_config(&config).await?);
@@ -253,7 +260,8 @@ impl Engine {
         let account = Concurrency::new(limits.as_ref());
         let (routes, app_of, limited) = (options.routes, Arc::clone(&app), limits.as_ref());
         let config = PagesConfig::local(&issuers.url(), &app.ports.offers());
-        let edge = EdgeOptions { pages: options.pages, config };
+        let secret = Some(edge_secret(&secrets));
+        let edge = EdgeOptions { pages: options.pages, config, secret };
         let gateway =
             Gateway::start_at(place, app_of, identity(), routes, limited, account.clone(), &edge);
         let (seconds, of) = (options.reconcile_seconds, options.limits);
@@ -470,6 +478,24 @@ async fn take_place(port: u16, or_free_port: bool) -> Result<Place, Error> {
     }
 }
 
+/// Tells the functions of the limits that their servers enforce.
+fn limit(config: &mut Config, limits: Limits) {
+    config.redis.kind = cache_kind(limits);
+    config.providers.call_rate = call_rate(limits);
+}
+
+/// Lets buyers come back from a provider's page to the pages of the gateway, by either name of this machine.
+fn allow_return(config: &mut Config, place: &Place) {
+    let origins = &mut config.providers.return_origins;
+    let url = place.url();
+    let own = [url.clone(), url.replace("127.0.0.1", "localhost")];
+    for origin in own.iter().filter_map(|text| Origin::new(text)) {
+        if !origins.contains(&origin) {
+            origins.push(origin);
+        }
+    }
+}
+
 /// Starts the fakes of Stripe, and of WeChat Pay and Alipay.
 fn providers(
     kept_in: Option<&Path>,
@@ -596,6 +622,7 @@ pub fn config(
             keys: vec![secret(&payment::entry_key(secrets))],
             sources: Vec::new(),
         },
+        edge: EdgeSecrets::default(),
         providers: ProvidersConfig {
             apis: vec![ProviderApi {
                 provider,

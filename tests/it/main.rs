@@ -21,6 +21,7 @@ mod contributing;
 mod cost;
 mod deadlines;
 mod described;
+mod edge;
 mod event_sources;
 mod flows;
 mod gtfs;

@@ -5,6 +5,7 @@ use engine::flows;
 use lambda_http::http::Response;
 use lambda_http::{Body, Request};
 use shared::http::Problem;
+use shared::http::edge;
 use shared::http::identity::Buyer;
 use shared::http::order_reply::OrderReply;
 use shared::http::respond::{Answer, respond};
@@ -15,7 +16,7 @@ use shared::runtime::functions::Function;
 /// Answers one request at the time of the system clock.
 pub async fn handle(app: &App, request: Request) -> Response<Body> {
     let work = cancel(app, &request, Timestamp::now());
-    app.metrics.of(Function::Cancel, respond(work)).await
+    edge::answer(app, Function::Cancel, &request, respond(work)).await
 }
 
 /// Ends the buyer's own pending order and gives its seats back.

@@ -15,7 +15,7 @@ use shared::http::order_refund::OrderRefundsReply;
 use shared::http::order_reply::{AllowanceReply, OrderReply, PageReply};
 use shared::http::respond::{Answer, refuse, respond};
 use shared::http::routes::{NoRoute, Route};
-use shared::http::{Problem, checks, problem};
+use shared::http::{Problem, checks, edge, problem};
 use shared::runtime::app::App;
 use shared::runtime::functions::Function;
 
@@ -26,7 +26,7 @@ pub const MAX: u16 = 100;
 
 /// Answers one request.
 pub async fn handle(app: &App, request: Request) -> Response<Body> {
-    app.metrics.of(Function::Orders, answer(app, &request)).await
+    edge::answer(app, Function::Orders, &request, answer(app, &request)).await
 }
 
 async fn answer(app: &App, request: &Request) -> Response<Body> {

@@ -9,6 +9,7 @@ use engine::flows::give_back::{GivenBack, give_back};
 use lambda_http::http::Response;
 use lambda_http::{Body, Request};
 use shared::http::Problem;
+use shared::http::edge;
 use shared::http::identity::{Buyer, Operator};
 use shared::http::order_refund::{BuyerRefundBody, OperatorRefundBody, OrderRefundReply};
 use shared::http::respond::{Answer, refuse, respond};
@@ -23,7 +24,7 @@ pub async fn handle(app: &App, request: Request) -> Response<Body> {
 
 /// Answers one request at a time.
 pub async fn handle_at(app: &App, request: Request, now: Timestamp) -> Response<Body> {
-    app.metrics.of(Function::RefundOrder, answer(app, &request, now)).await
+    edge::answer(app, Function::RefundOrder, &request, answer(app, &request, now)).await
 }
 
 async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> {

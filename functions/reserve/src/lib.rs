@@ -16,7 +16,7 @@ use shared::http::reservation::ReservationBody;
 use shared::http::respond::{Created, respond};
 use shared::http::routes::{NoRoute, Route};
 use shared::http::tokens::{self, Admission};
-use shared::http::{Problem, checks};
+use shared::http::{Problem, checks, edge};
 use shared::runtime::app::App;
 use shared::runtime::functions::Function;
 use shared::runtime::metrics;
@@ -24,7 +24,7 @@ use shared::runtime::metrics;
 /// Answers one request at the time of the system clock.
 pub async fn handle(app: &App, request: Request) -> Response<Body> {
     let work = reserve(app, &request, Timestamp::now());
-    app.metrics.of(Function::Reserve, respond(work)).await
+    edge::answer(app, Function::Reserve, &request, respond(work)).await
 }
 
 /// Makes the order that the buyer's admission is for, or finds the one that it has made.

@@ -19,7 +19,7 @@ use shared::http::respond::{
 use shared::http::routes::{NoRoute, Route};
 use shared::http::sale_reply::{AvailabilityReply, SaleReply, SaleSummary, tiers_on};
 use shared::http::sales_page::{MAX_SALES, SALES, SalesCursor, SalesReply};
-use shared::http::{Problem, checks, problem, sale_body};
+use shared::http::{Problem, checks, edge, problem, sale_body};
 use shared::runtime::app::{App, new_epoch, new_secret};
 use shared::runtime::functions::Function;
 
@@ -32,7 +32,7 @@ const OPENAPI: Document =
 
 /// Answers one request at the time of the system clock.
 pub async fn handle(app: &App, request: Request) -> Response<Body> {
-    app.metrics.of(Function::Sales, answer(app, &request, Timestamp::now())).await
+    edge::answer(app, Function::Sales, &request, answer(app, &request, Timestamp::now())).await
 }
 
 async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> {

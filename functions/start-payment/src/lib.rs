@@ -7,6 +7,7 @@ use lambda_http::http::Response;
 use lambda_http::{Body, Request};
 use shared::http::Problem;
 use shared::http::checks::{MAX_BODY_BYTES, json_body};
+use shared::http::edge;
 use shared::http::identity::Buyer;
 use shared::http::payment_start::{PaymentBody, StartedReply};
 use shared::http::respond::{Answer, respond};
@@ -17,7 +18,7 @@ use shared::runtime::functions::Function;
 /// Answers one request at the time of the system clock.
 pub async fn handle(app: &App, request: Request) -> Response<Body> {
     let work = start(app, &request, Timestamp::now());
-    app.metrics.of(Function::StartPayment, respond(work)).await
+    edge::answer(app, Function::StartPayment, &request, respond(work)).await
 }
 
 /// Starts a payment of the buyer's own pending order, or finds the one that was started.

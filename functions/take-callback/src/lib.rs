@@ -7,14 +7,14 @@ use lambda_http::{Body, Request};
 use shared::http::callback::CallbackAnswer;
 use shared::http::respond::respond;
 use shared::http::routes::{NoRoute, Route};
-use shared::http::{Problem, callback};
+use shared::http::{Problem, callback, edge};
 use shared::runtime::app::App;
 use shared::runtime::functions::Function;
 
 /// Answers one request at the time of the system clock.
 pub async fn handle(app: &App, request: Request) -> Response<Body> {
     let work = take_callback(app, &request, Timestamp::now());
-    app.metrics.of(Function::TakeCallback, respond(work)).await
+    edge::answer(app, Function::TakeCallback, &request, respond(work)).await
 }
 
 /// Accepts the callback if its path has the key and its sender is one that may call: to others there is

@@ -16,7 +16,7 @@ use shared::http::identity::Buyer;
 use shared::http::respond::{Created, respond};
 use shared::http::routes::{NoRoute, Route};
 use shared::http::tokens::Grant;
-use shared::http::{Problem, checks, limits};
+use shared::http::{Problem, checks, edge, limits};
 use shared::runtime::app::App;
 use shared::runtime::functions::Function;
 
@@ -25,7 +25,7 @@ use place::CheckedPlace;
 /// Answers one request at the time of the system clock.
 pub async fn handle(app: &App, request: Request) -> Response<Body> {
     let work = token_gate(app, &request, Timestamp::now());
-    app.metrics.of(Function::TokenGate, respond(work)).await
+    edge::answer(app, Function::TokenGate, &request, respond(work)).await
 }
 
 /// Admits the buyer if the gate does, with the number of the order to be.

@@ -30,7 +30,7 @@ use shared::http::respond::{Answer, Created, Immutable, JsonLines, JsonText, ref
 use shared::http::room::{BroughtReply, CommandBody, RoundBody, WindowReply};
 use shared::http::room_address::GroupAddress;
 use shared::http::routes::{NoRoute, Route};
-use shared::http::{Problem, checks, limits, problem};
+use shared::http::{Problem, checks, edge, limits, problem};
 use shared::runtime::app::{App, new_nonce};
 use shared::runtime::functions::Function;
 
@@ -41,7 +41,8 @@ const MAX_AGE_SECONDS: u32 = 1;
 
 /// Answers one request at the time of the system clock.
 pub async fn handle(app: &App, request: Request) -> Response<Body> {
-    app.metrics.of(Function::WaitingRoom, answer(app, &request, Timestamp::now())).await
+    edge::answer(app, Function::WaitingRoom, &request, answer(app, &request, Timestamp::now()))
+        .await
 }
 
 async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> {

@@ -110,6 +110,17 @@ impl Progress {
         Self { state: Arc::new(Mutex::new(state)), places }
     }
 
+    /// That of a connection outside of any listener.
+    #[cfg(test)]
+    pub(super) fn unlimited() -> Self {
+        let places = Places {
+            free: Arc::new(Semaphore::new(1)),
+            open: Mutex::default(),
+            changed: Notify::new(),
+        };
+        Self::new(Arc::new(places))
+    }
+
     /// The headers of a request have come; its body may be on its way.
     pub(super) fn reads_body(&self) {
         self.enter(Phase::Body);

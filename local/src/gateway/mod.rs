@@ -11,7 +11,7 @@ mod limits;
 mod refusal;
 mod routes;
 
-pub use edge::{API, EdgeOptions};
+pub use edge::{API, EdgeOptions, edge_secret};
 pub use routes::{EMPTY_ROUTES, Matched, Route, Routes, Target};
 
 use std::collections::HashMap;
@@ -48,7 +48,7 @@ use crate::event_sources::{Failure, invoke};
 use crate::handlers::answer;
 use crate::open_files;
 use connections::{Deadlines, Progress};
-use edge::Edge;
+use edge::{Edge, ThroughEdge};
 use event::ACCOUNT;
 use fake_identity::{Identity, Role};
 use fake_limits::Enforced;
@@ -252,6 +252,14 @@ impl Connected<IncomingStream<'_, connections::Limited>> for Peer {
     }
 }
 
+#[cfg(test)]
+impl Peer {
+    /// A client at this address.
+    fn at(address: SocketAddr) -> Self {
+        Self { address, progress: Progress::unlimited() }
+    }
+}
+
 /// The most connections open at once, where so many files may be open.
 fn max_connections(open_files: Option<u64>) -> usize {
     let lacking = open_files.map_or(0, |limit| open_files::NEEDED.saturating_sub(limit));
@@ -293,6 +301,9 @@ impl GatewayState {
             metered.admit(found.as_ref().ok().and_then(|(route, _)| route.throttle))?;
         }
         let (route, path_parameters) = found?;
+        if route.access == Access::Operator && parts.extensions.get::<ThroughEdge>().is_some() {
+            return Err(Refusal::NotSigned);
+        }
         let authorizer = self.authorize(route.access, &parts)?;
         let body = read(&parts, body).await?;
         peer.progress.answers();

@@ -26,6 +26,8 @@ pub(super) enum Refusal {
     NoToken,
     /// A buyer calls a route for operators.
     NotOperator,
+    /// A route for signed requests is called through the edge, which no signature survives.
+    NotSigned,
     /// The body is larger than this many bytes.
     TooLarge(usize),
     /// The request cannot be read.
@@ -67,6 +69,11 @@ impl Refusal {
             Self::NotOperator => {
                 let detail =
                     "Only an operator may do this; onsale token --operator prints a token.";
+                problem(Problem::new(Kind::NotPermitted, detail))
+            }
+            Self::NotSigned => {
+                let detail = "A signature does not survive the edge: programs of operators call the API at its \
+                              own address, without /api.";
                 problem(Problem::new(Kind::NotPermitted, detail))
             }
             Self::TooLarge(most) => {

@@ -28,6 +28,8 @@ pub struct Route {
     /// Its share of the requests, where limits enforce it: that of callbacks, which whoever calls may use up.
     /// Those of the others are for the operator to size.
     pub throttle: Option<Throttle>,
+    /// The parameters of its query by which its answers differ, if anyone may ask.
+    pub queries: &'static [&'static str],
 }
 
 impl From<&Row> for Route {
@@ -36,16 +38,19 @@ impl From<&Row> for Route {
             Access::Provider | Access::ProviderWithKey => Some(row.throttle),
             Access::Anyone | Access::Buyer | Access::Operator => None,
         };
-        Self { key: row.key, access: row.access, target: Target::Function(row.function), throttle }
+        let (target, queries) = (Target::Function(row.function), row.queries);
+        Self { key: row.key, access: row.access, target, throttle, queries }
     }
 }
 
 /// The routes of the function that does nothing, one for each way in. They are not in the API: only
 /// a gateway that is measured has them.
-pub const EMPTY_ROUTES: [Route; 2] = [
-    Route { key: "GET /empty", access: Access::Anyone, target: Target::Empty, throttle: None },
-    Route { key: "POST /empty", access: Access::Buyer, target: Target::Empty, throttle: None },
-];
+pub const EMPTY_ROUTES: [Route; 2] =
+    [empty("GET /empty", Access::Anyone), empty("POST /empty", Access::Buyer)];
+
+const fn empty(key: &'static str, access: Access) -> Route {
+    Route { key, access, target: Target::Empty, throttle: None, queries: &[] }
+}
 
 /// The routes that a gateway has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

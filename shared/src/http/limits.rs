@@ -2,7 +2,7 @@
 
 use lambda_http::Request;
 
-use crate::http::callback::source;
+use crate::http::edge;
 use crate::http::identity::Buyer;
 use crate::runtime::app::App;
 use crate::runtime::metrics::{Metric, count};
@@ -27,11 +27,11 @@ pub enum Refused {
 }
 
 /// Who sent a request. A hint that is none is left out: nobody is refused for it.
-fn client(request: &Request, buyer: &Buyer) -> Client {
+fn client(app: &App, request: &Request, buyer: &Buyer) -> Client {
     let hint = request.headers().get(DEVICE_HINT).and_then(|value| value.to_str().ok());
     Client {
         buyer: buyer.user().clone(),
-        address: source(request),
+        address: edge::viewer(&app.edge, request),
         device: hint.and_then(|hint| DeviceHint::new(hint).ok()),
     }
 }
@@ -48,7 +48,7 @@ pub async fn check(
     buyer: &Buyer,
     now: Timestamp,
 ) -> Result<u8, Refused> {
-    let client = client(request, buyer);
+    let client = client(app, request, buyer);
     let counters = app.ports.counters();
     let book = app.ports.rules().book(sale.id()).await?;
     let verdict = match book.plan(&sale.file().limits, &client, now) {

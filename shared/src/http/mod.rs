@@ -9,6 +9,7 @@ pub mod admission;
 pub mod attendees;
 pub mod callback;
 pub mod checks;
+pub mod edge;
 pub mod identity;
 pub mod journey_query;
 pub mod limits;

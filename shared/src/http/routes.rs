@@ -74,12 +74,15 @@ pub struct Row {
     pub access: Access,
     /// Its share of the requests.
     pub throttle: Throttle,
+    /// The parameters that it reads of its query, if anyone may ask: each value may have another answer.
+    pub queries: &'static [&'static str],
 }
 
 /// Writes [`RouteName`], [`Route`] with its parser, and [`ROUTES`] from one table.
 macro_rules! routes {
     ($($route:ident $(($parameter:ty))?:
-        $method:literal $path:literal, $function:ident, $access:ident, $throttle:ident;)*) => {
+        $method:literal $path:literal, $function:ident, $access:ident, $throttle:ident
+        $(, queries $queries:tt)?;)*) => {
         /// The name of a route.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum RouteName {
@@ -119,19 +122,24 @@ macro_rules! routes {
             function: Function::$function,
             access: Access::$access,
             throttle: $throttle,
+            queries: routes!(@queries $($queries)?),
         }),*];
     };
+    (@queries) => { &[] };
+    (@queries $queries:tt) => { &$queries };
 }
 
 routes! {
     ShowOpenApi: "GET" "/openapi.json", Sales, Anyone, RARE;
-    ListSales: "GET" "/sales", Sales, Anyone, OTHERS;
+    ListSales: "GET" "/sales", Sales, Anyone, OTHERS, queries ["cursor", "limit"];
     PublishSale(SaleId): "PUT" "/sales/{sale}", Sales, Operator, RARE;
     ShowSale(SaleId): "GET" "/sales/{sale}", Sales, Anyone, OTHERS;
-    ShowAvailability(SaleId): "GET" "/sales/{sale}/availability", Sales, Anyone, READS;
+    ShowAvailability(SaleId):
+        "GET" "/sales/{sale}/availability", Sales, Anyone, READS, queries ["from", "to"];
     JoinRoom(SaleId): "POST" "/sales/{sale}/places", WaitingRoom, Buyer, PLACES;
     ShowRoom(SaleId): "GET" "/sales/{sale}/room", WaitingRoom, Anyone, READS;
-    ShowRoomLog(SaleId): "GET" "/sales/{sale}/room/log", WaitingRoom, Anyone, RARE;
+    ShowRoomLog(SaleId):
+        "GET" "/sales/{sale}/room/log", WaitingRoom, Anyone, RARE, queries ["from"];
     ShowRoomLeaves(GroupAddress):
         "GET" "/sales/{sale}/room/leaves/{group}/{chunk}", WaitingRoom, Anyone, RARE;
     ShowRoomWindow(GroupAddress):
@@ -189,6 +197,23 @@ pub fn matched<'p>(pattern: &str, path: &'p str) -> Option<Cow<'p, str>> {
 #[error("there is no such resource")]
 pub struct NoRoute;
 
+impl Row {
+    /// The row of a request's method and path; `None` if there is none.
+    #[must_use]
+    pub fn of(request: &Request) -> Option<&'static Self> {
+        static TABLE: [Row; RouteName::ALL.len()] = ROUTES;
+        let (method, path) = (request.method().as_str(), path_of(request));
+        TABLE.iter().find(|row| row.method == method && matched(row.path, path).is_some())
+    }
+}
+
+/// The path of a request, without a stage.
+fn path_of(request: &Request) -> &str {
+    let raw = request.raw_http_path();
+    let path = if raw.is_empty() { request.uri().path() } else { raw };
+    without_stage(request, path)
+}
+
 impl Route {
     /// The route of a request.
     ///
@@ -196,9 +221,7 @@ impl Route {
     /// Returns [`NoRoute`] if the API has no such path, or not with this method, or if an
     /// identifier in it could not be one.
     pub fn from_request(request: &Request) -> Result<Self, NoRoute> {
-        let raw = request.raw_http_path();
-        let path = if raw.is_empty() { request.uri().path() } else { raw };
-        Self::parse(request.method(), without_stage(request, path))
+        Self::parse(request.method(), path_of(request))
     }
 }
 

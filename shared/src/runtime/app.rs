@@ -33,6 +33,7 @@ use crate::runtime::config::{
     AdmissionConfig, AttendeeConfig, CA_FILE, ChallengeConfig, Config, Defect,
 };
 use crate::runtime::connections::{Https, Trust};
+use crate::runtime::edge::EdgeSecrets;
 use crate::runtime::functions::Function;
 use crate::runtime::given_up::Reported;
 use crate::runtime::merchants::MerchantsDefect;
@@ -346,6 +347,8 @@ pub struct App {
     pub challenges: Challenges,
     /// The entry of callbacks.
     pub callbacks: CallbackEntry,
+    /// The secrets of the edge.
+    pub edge: EdgeSecrets,
     /// The origins that buyers may come back to from a provider's page.
     pub return_origins: Vec<Origin>,
     /// Counts what comes of each request.
@@ -411,6 +414,7 @@ impl App {
             room_memory: Mutex::default(),
             attendees: attendee_keys(&config.attendees),
             callbacks: config.callbacks.clone(),
+            edge: config.edge.clone(),
             return_origins: config.providers.return_origins.clone(),
             metrics: Metrics::new(&config.metrics),
             archive_after_days: config.sales.archive_after_days,

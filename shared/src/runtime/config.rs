@@ -13,6 +13,7 @@ use crate::dynamodb::{DEFAULT_CATALOGUE_BYTES, Tables};
 use crate::http::origin::Origin;
 use crate::redis::Topology;
 use crate::runtime::callbacks::{CallbackEntry, is_key};
+use crate::runtime::edge::{EDGE_SECRETS, EdgeSecrets};
 use crate::runtime::merchants::{self, MERCHANTS_FILE, MerchantsSource};
 use crate::sqs::QueueUrls;
 use engine::domain::attendee::MAX_ATTENDEE_KEYS;
@@ -72,6 +73,8 @@ pub struct Config {
     pub payments: PaymentConfig,
     /// The entry of callbacks; without keys in functions that are not it.
     pub callbacks: CallbackEntry,
+    /// The secrets of the edge; none if requests may come past it.
+    pub edge: EdgeSecrets,
     /// The payment providers that can be asked; empty in functions that ask none.
     pub providers: ProvidersConfig,
     /// The beacon of draws.
@@ -348,6 +351,7 @@ impl Config {
             challenges: ChallengeConfig::read(&variables)?,
             payments: PaymentConfig::read(&variables)?,
             callbacks: callback_entry(&variables)?,
+            edge: EdgeSecrets::read(variables.optional(EDGE_SECRETS).as_deref())?,
             providers: ProvidersConfig::read(&variables)?,
             beacon: BeaconConfig::read(&variables)?,
             metrics: MetricsConfig::read(&variables)?,
@@ -662,6 +666,7 @@ mod tests {
         assert_eq!(config.providers.call_rate.per_second(), 20);
         assert_eq!(config.providers.list_lag.seconds(), 60);
         assert_eq!(config.metrics, MetricsConfig::Off);
+        assert!(config.edge.is_empty());
         assert_eq!(config.beacon.urls, DEFAULT_BEACON_URLS);
         assert_eq!(config.beacon.chains, Chains::default());
     }
@@ -808,6 +813,9 @@ mod tests {
             ("ONSALE_PAYMENT_SECRETS", "Stripe:hunter2"),
             ("ONSALE_PAYMENT_TOLERANCE_SECONDS", "hunter2"),
             ("ONSALE_CALLBACK_KEYS", "hunter2"),
+            ("ONSALE_EDGE_SECRETS", "hunter2"),
+            ("ONSALE_EDGE_SECRETS", "[]"),
+            ("ONSALE_EDGE_SECRETS", "[\"hunter2\"]"),
             ("ONSALE_CALLBACK_SOURCES", "hunter2"),
             ("ONSALE_PROVIDER_KEYS", "Stripe:hunter2"),
             ("ONSALE_PROVIDER_KEYS", "stripe:hunter2,stripe:hunter2"),
@@ -861,6 +869,7 @@ mod tests {
             ("ONSALE_PROVIDER_KEYS", "stripe:hunter2"),
             ("ONSALE_MERCHANTS", "hunter2"),
             ("ONSALE_CALLBACK_KEYS", "hunter2hunter2hunter2hunter2hunter2"),
+            ("ONSALE_EDGE_SECRETS", "[\"hunter2hunter2hunter2hunter2hunter2\"]"),
         ];
         let shown = format!("{:?}", read(&changes).unwrap());
         assert!(!shown.contains("hunter2") && !shown.contains("49, 50"), "{shown}");

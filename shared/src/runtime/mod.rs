@@ -5,6 +5,7 @@ pub mod app;
 pub mod callbacks;
 pub mod config;
 pub mod connections;
+pub mod edge;
 pub mod functions;
 pub mod given_up;
 pub mod merchants;

@@ -28,6 +28,7 @@ use shared::runtime::config::{
     AdmissionConfig, AttendeeConfig, ChallengeConfig, Config, DynamoDbConfig, MetricsConfig,
     PaymentConfig, ProvidersConfig, RedisConfig, SalesConfig, SqsConfig,
 };
+use shared::runtime::edge::EdgeSecrets;
 
 use crate::backends::{self, Servers};
 
@@ -101,6 +102,7 @@ impl Fixture {
             challenges: ChallengeConfig::default(),
             payments: PaymentConfig { secrets: vec![], tolerance_seconds: 0 },
             callbacks: CallbackEntry::default(),
+            edge: EdgeSecrets::default(),
             providers: ProvidersConfig { grace, ..backends::providers(&provider) },
             beacon: up::beacon_config(&beacon.url()),
             metrics: MetricsConfig::Off,

@@ -10,6 +10,9 @@ use engine::domain::time::Timestamp;
 use engine::ports::{StoreError, Stored};
 use serde_json::{Value, json};
 use shared::dynamodb::{AddReply, RemoveReply};
+use shared::http::edge::{SECRET_HEADER, VIEWER_HEADER};
+use shared::runtime::app::App;
+use shared::runtime::edge::EdgeSecrets;
 
 use super::{Fixture, Got, Sender, best, hall, request, send};
 use crate::backends;
@@ -55,6 +58,48 @@ async fn ask(fixture: &Fixture, sale: &str, user: &str, from: &str, device: &str
         }
     });
     send(&fixture.app, lambda_http::request::from_str(&event.to_string()).unwrap()).await
+}
+
+/// Asks as a buyer from an address, with headers that say what the edge says.
+async fn ask_by(app: &App, user: &str, from: &str, secret: &str, viewer: &str) -> Got {
+    let path = "/sales/hall/admissions";
+    let event = json!({
+        "version": "2.0", "routeKey": "$default", "rawPath": path, "rawQueryString": "",
+        "headers": {
+            "content-type": "application/json", SECRET_HEADER: secret, VIEWER_HEADER: viewer,
+        },
+        "body": json!({ "tickets": 1 }).to_string(), "isBase64Encoded": false,
+        "requestContext": {
+            "accountId": "000000000000", "apiId": "api", "stage": "$default", "timeEpoch": 0,
+            "requestId": "r", "authorizer": { "jwt": { "claims": { "sub": user }, "scopes": null } },
+            "http": { "method": "POST", "path": path, "protocol": "HTTP/1.1", "sourceIp": from }
+        }
+    });
+    send(app, lambda_http::request::from_str(&event.to_string()).unwrap()).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn behind_the_edge_an_address_is_the_viewers_and_past_it_no_header_counts() {
+    const SECRET: &str = "0123456789abcdefghijklmnopqrstuv";
+    let fixture = Fixture::start().await;
+    fixture.publish(&hall()).await.ok(200);
+    let network = Subject::Address("203.0.113.0/24".parse().unwrap());
+    let farm = rule("farm-7", network, Action::Deny);
+    assert_eq!(fixture.app.ports.rules().add(&id("hall"), &farm).await, Ok(AddReply::Added));
+    a_second_passes(&fixture).await;
+    let edge = EdgeSecrets::new(vec![SECRET.to_owned()]).unwrap();
+    let behind = fixture.behind_the_edge(edge).await;
+    let (edge, denied, other) = ("198.51.100.1", "203.0.113.9", "192.0.2.1");
+    ask_by(&behind, "a", edge, SECRET, denied).await.problem(403, "refused-by-rule");
+    ask_by(&behind, "b", edge, SECRET, other).await.ok(201);
+    // Past the edge nobody is answered, whatever else is said.
+    for secret in ["", "0123456789abcdefghijklmnopqrstuX"] {
+        let past = ask_by(&behind, "c", "203.0.113.9", secret, other).await;
+        past.problem(403, "not-through-the-edge");
+    }
+    // Where there is no edge, no header says where a request came from.
+    ask_by(&fixture.app, "d", "203.0.113.9", SECRET, other).await.problem(403, "refused-by-rule");
+    ask_by(&fixture.app, "e", "192.0.2.1", SECRET, denied).await.ok(201);
 }
 
 /// Waits until whatever was written before is in force, by asking: no answer of that time is looked at.

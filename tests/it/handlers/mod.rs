@@ -43,6 +43,7 @@ use shared::runtime::config::{
     AdmissionConfig, AttendeeConfig, ChallengeConfig, Config, DynamoDbConfig, MetricsConfig,
     PaymentConfig, RedisConfig, SalesConfig, Secret, SqsConfig,
 };
+use shared::runtime::edge::EdgeSecrets;
 
 use crate::backends::{self, Servers};
 
@@ -241,6 +242,7 @@ impl Fixture {
                 keys: vec![Secret(ENTRY_KEY.as_bytes().to_vec())],
                 sources: vec!["203.0.113.0/24".parse().unwrap()],
             },
+            edge: EdgeSecrets::default(),
             providers: backends::providers(&provider),
             beacon: up::beacon_config(&beacon.url()),
             metrics: MetricsConfig::Off,
@@ -311,6 +313,12 @@ impl Fixture {
     /// Another instance of a function, on the same servers.
     pub async fn another_process(&self) -> App {
         Box::pin(App::from_config(&self.config)).await.unwrap()
+    }
+
+    /// Another instance of a function, with these secrets of the edge.
+    pub async fn behind_the_edge(&self, edge: EdgeSecrets) -> App {
+        let config = Config { edge, ..self.config.clone() };
+        Box::pin(App::from_config(&config)).await.unwrap()
     }
 
     /// How often Redis has run a command.

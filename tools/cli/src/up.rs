@@ -78,6 +78,10 @@ pub struct UpCommand {
     limits: LimitsArgs,
     #[command(flatten)]
     built: BuiltPagesArgs,
+    /// Refuse requests of buyers and of anyone that do not come through the edge, which is below /api, as a
+    /// deployment does.
+    #[arg(long)]
+    edge_only: bool,
 }
 
 /// The address of a server: `http://host:port`, and nothing behind it.
@@ -138,6 +142,7 @@ impl UpCommand {
             accept_lost_orders: self.accept_lost_orders,
             limits: self.limits.limits(),
             pages,
+            edge_only: self.edge_only,
             ..Options::persistent(data_dir)
         };
         let engine = tokio::select! {

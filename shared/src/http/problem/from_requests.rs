@@ -1,7 +1,7 @@
 //! The refusals of requests, callers, admissions and payment callbacks as problems.
 
 use super::{Kind, Problem};
-use crate::http::{checks, identity, routes, tokens};
+use crate::http::{checks, edge, identity, routes, tokens};
 use crate::providers::{EventDefect, SignatureDefect};
 use engine::ports::StoreError;
 
@@ -27,6 +27,12 @@ impl From<checks::Refusal> for Problem {
 impl From<routes::NoRoute> for Problem {
     fn from(refusal: routes::NoRoute) -> Self {
         Self::new(Kind::NotFound, refusal)
+    }
+}
+
+impl From<edge::PastTheEdge> for Problem {
+    fn from(refusal: edge::PastTheEdge) -> Self {
+        Self::new(Kind::NotThroughTheEdge, refusal)
     }
 }
 
@@ -116,6 +122,7 @@ mod tests {
             ),
             (shown(checks::Refusal::NoSuchSale), (404, "not-found", None, none())),
             (shown(routes::NoRoute), (404, "not-found", None, none())),
+            (shown(edge::PastTheEdge), (403, "not-through-the-edge", None, none())),
             (shown(identity::Unknown::Buyer), (401, "not-authenticated", None, none())),
             (shown(identity::Unknown::Operator), (401, "not-authenticated", None, none())),
             (shown(tokens::Defect::Missing), (403, "not-admitted", None, none())),

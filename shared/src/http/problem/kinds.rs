@@ -168,6 +168,9 @@ problems! {
     /// The caller is no operator.
     NotPermitted: FORBIDDEN, "not-permitted", "Only an operator may do this", final,
         by [PublishSale, CommandRoom, RefundOrder];
+    /// The request had to come through the edge.
+    NotThroughTheEdge:
+        FORBIDDEN, "not-through-the-edge", "The request did not come through the edge", final, by any;
     /// A rule of the operator's, or a limit of the sale, refuses the caller.
     RefusedByRule: FORBIDDEN, "refused-by-rule", "A rule of the sale refuses this", final,
         by [JoinRoom, Admit],

@@ -17,6 +17,7 @@ use shared::runtime::config::{
     DEFAULT_TOLERANCE_SECONDS, DynamoDbConfig, MetricsConfig, PaymentConfig, ProvidersConfig,
     RedisConfig, SalesConfig, Secret, SqsConfig,
 };
+use shared::runtime::edge::EdgeSecrets;
 
 /// What the names of tables and queues begin with.
 const PREFIX: &str = "costs-";
@@ -101,6 +102,7 @@ impl Environment {
                 tolerance_seconds: DEFAULT_TOLERANCE_SECONDS,
             },
             callbacks: CallbackEntry::default(),
+            edge: EdgeSecrets::default(),
             providers: ProvidersConfig { grace: Grace::NONE, ..ProvidersConfig::default() },
             beacon: BeaconConfig::default(),
             metrics: MetricsConfig::Off,
