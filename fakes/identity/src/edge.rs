@@ -245,7 +245,8 @@ fn exchanged(
     let parameters = parameters.ok_or(NoToken::Refused("invalid_request"))?;
     let grant = redeemed(shared, realm, &parameters, now).map_err(NoToken::Refused)?;
     let (issuers, subject) = (&shared.issuers, grant.subject.as_str());
-    let access = issuers.access_token(realm, subject, &grant.scope, now).map_err(NoToken::Failed)?;
+    let access =
+        issuers.access_token(realm, subject, &grant.scope, now).map_err(NoToken::Failed)?;
     let id = issuers.id_token(realm, subject, &grant.nonce, now).map_err(NoToken::Failed)?;
     Ok(json!({
         "access_token": access, "token_type": "Bearer", "expires_in": ACCESS_SECONDS,
@@ -268,6 +269,7 @@ fn redeemed(
         return Err("invalid_client");
     }
     let grant = shared.codes.redeem(given("code"), given("code_verifier"), now);
-    let is_same = |grant: &Grant| grant.realm == realm && grant.redirect_uri == given("redirect_uri");
+    let is_same =
+        |grant: &Grant| grant.realm == realm && grant.redirect_uri == given("redirect_uri");
     grant.filter(is_same).ok_or("invalid_grant")
 }

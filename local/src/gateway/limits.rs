@@ -84,6 +84,7 @@ impl Metered {
             | Refusal::OtherMethods(_)
             | Refusal::NoToken
             | Refusal::NotOperator
+            | Refusal::NoScope(_)
             | Refusal::BadRequest(_)) => return other.into_response(),
         };
         self.throttles.one(Service::ApiGateway.name(), reason);

@@ -7,6 +7,7 @@
 use axum::response::Response;
 use http::HeaderValue;
 use http::header::{ALLOW, WWW_AUTHENTICATE};
+use shared::http::identity::Scope;
 use shared::http::problem::{Kind, Problem};
 use shared::http::respond::refuse;
 
@@ -26,6 +27,8 @@ pub(super) enum Refusal {
     NoToken,
     /// A buyer calls a route for operators.
     NotOperator,
+    /// The operator's token does not have the scope of the route.
+    NoScope(Scope),
     /// The body is larger than this many bytes.
     TooLarge(usize),
     /// The request cannot be read.
@@ -67,6 +70,10 @@ impl Refusal {
             Self::NotOperator => {
                 let detail =
                     "Only an operator may do this; onsale token --operator prints a token.";
+                problem(Problem::new(Kind::NotPermitted, detail))
+            }
+            Self::NoScope(scope) => {
+                let detail = format!("The token must have the scope {}.", scope.as_str());
                 problem(Problem::new(Kind::NotPermitted, detail))
             }
             Self::TooLarge(most) => {

@@ -34,7 +34,13 @@ impl From<&Row> for Route {
     fn from(row: &Row) -> Self {
         let throttle = match row.access {
             Access::Provider | Access::ProviderWithKey => Some(row.throttle),
-            Access::Anyone | Access::Buyer | Access::Operator => None,
+            Access::Anyone
+            | Access::Buyer
+            | Access::Operator
+            | Access::Watch
+            | Access::Operate
+            | Access::Refund
+            | Access::Scan => None,
         };
         Self { key: row.key, access: row.access, target: Target::Function(row.function), throttle }
     }

@@ -33,9 +33,10 @@ impl From<routes::NoRoute> for Problem {
 impl From<identity::Unknown> for Problem {
     fn from(refusal: identity::Unknown) -> Self {
         match refusal {
-            identity::Unknown::Buyer | identity::Unknown::Operator => {
-                Self::new(Kind::NotAuthenticated, refusal)
-            }
+            identity::Unknown::Buyer
+            | identity::Unknown::Operator
+            | identity::Unknown::OtherIssuer => Self::new(Kind::NotAuthenticated, refusal),
+            identity::Unknown::Scope(_) => Self::new(Kind::NotPermitted, refusal),
         }
     }
 }
@@ -90,6 +91,7 @@ mod tests {
 
     use super::super::tests::shown;
     use super::*;
+    use crate::http::identity::Scope;
     use engine::domain::sale::Defect;
 
     #[test]
@@ -118,6 +120,8 @@ mod tests {
             (shown(routes::NoRoute), (404, "not-found", None, none())),
             (shown(identity::Unknown::Buyer), (401, "not-authenticated", None, none())),
             (shown(identity::Unknown::Operator), (401, "not-authenticated", None, none())),
+            (shown(identity::Unknown::OtherIssuer), (401, "not-authenticated", None, none())),
+            (shown(identity::Unknown::Scope(Scope::Watch)), (403, "not-permitted", None, none())),
             (shown(tokens::Defect::Missing), (403, "not-admitted", None, none())),
             (shown(tokens::Defect::Malformed), (403, "not-admitted", None, none())),
             (shown(tokens::Defect::NotOurs), (403, "not-admitted", None, none())),
