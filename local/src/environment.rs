@@ -94,6 +94,7 @@ pub fn variables(config: &Config) -> Variables {
         ("ONSALE_ARCHIVE_AFTER_DAYS", archive_after),
         ("ONSALE_METRICS", metrics),
         ("ONSALE_STAGE", stage),
+        ("ONSALE_OPERATOR_ISSUER", config.operators.issuer.clone().unwrap_or_default()),
         ("ONSALE_CA_FILE", config.ca_file.clone().unwrap_or_default()),
     ];
     queues.into_iter().chain(others).collect()
@@ -157,8 +158,8 @@ mod tests {
     use shared::http::origin::Origin;
     use shared::runtime::callbacks::CallbackEntry;
     use shared::runtime::config::{
-        AttendeeConfig, BeaconConfig, ChallengeConfig, DynamoDbConfig, ProvidersConfig,
-        RedisConfig, SalesConfig, SiteverifyApi, SqsConfig,
+        AttendeeConfig, BeaconConfig, ChallengeConfig, DynamoDbConfig, OperatorsConfig,
+        ProvidersConfig, RedisConfig, SalesConfig, SiteverifyApi, SqsConfig,
     };
     use shared::runtime::edge::EdgeSecrets;
     use shared::sqs::QueueUrls;
@@ -217,6 +218,7 @@ mod tests {
                     key: fake_beacon::key(),
                 }]),
             },
+            operators: OperatorsConfig { issuer: Some("http://127.0.0.1:8/operators".to_owned()) },
             metrics,
             ca_file: None,
         }

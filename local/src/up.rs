@@ -25,8 +25,8 @@ use shared::runtime::app::App;
 use shared::runtime::callbacks::CallbackEntry;
 use shared::runtime::config::{
     AdmissionConfig, AttendeeConfig, BeaconConfig, ChallengeConfig, Config,
-    DEFAULT_TOLERANCE_SECONDS, DynamoDbConfig, MetricsConfig, PaymentConfig, ProviderApi,
-    ProvidersConfig, RedisConfig, SalesConfig, Secret, SqsConfig,
+    DEFAULT_TOLERANCE_SECONDS, DynamoDbConfig, MetricsConfig, OperatorsConfig, PaymentConfig,
+    ProviderApi, ProvidersConfig, RedisConfig, SalesConfig, Secret, SqsConfig,
 };
 use shared::runtime::edge::EdgeSecrets;
 use shared::runtime::functions::{Function, Trigger};
@@ -246,6 +246,7 @@ impl Engine {
         if options.edge_only {
             config.edge = EdgeSecrets::new(vec![edge_secret(&secrets)]).unwrap_or_default();
         }
+        config.operators = OperatorsConfig { issuer: Some(issuers.issuer(Realm::Operators)) };
         let webhook = format!("{}{}", place.url(), payment::entry_path(&secrets));
         provider.notify(&webhook, &secrets.stripe).map_err(servers::Error::from)?;
         let app = Arc::new(App::from_config(&config).await?);
@@ -637,6 +638,7 @@ pub fn config(
             return_origins: RETURN_ORIGINS.iter().filter_map(|text| Origin::new(text)).collect(),
         },
         beacon: beacon_config(&endpoints.beacon),
+        operators: OperatorsConfig::default(),
         metrics: MetricsConfig::Off,
         ca_file: None,
     })

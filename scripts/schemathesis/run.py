@@ -117,7 +117,7 @@ def prepare(url: str, tokens: dict[str, str], command: Callable[..., str]) -> di
     document = json.loads(text.replace(parameter["example"], ordered()))
 
     # A refund is asked for of an order that is paid: of each path another, so that each is granted one.
-    for path in ("/orders/{order}/refunds", "/operator/orders/{order}/refunds"):
+    for path in ("/orders/{order}/refunds", "/orders/{order}/refunds/operator"):
         order = ordered()
         command("pay", "--order", order)
         item = document["paths"][path]

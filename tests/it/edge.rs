@@ -5,7 +5,7 @@ use std::fs;
 use std::sync::Arc;
 
 use engine::domain::time::Timestamp;
-use fake_identity::{Identity, Role};
+use fake_identity::{Identity, Issuers, Realm, Role};
 use futures_util::future::join_all;
 use local::concurrency::Concurrency;
 use local::data_dir::DataDir;
@@ -18,12 +18,15 @@ use serde_json::{Value, json};
 use shared::http::edge::{SECRET_HEADER, VIEWER_HEADER};
 use shared::http::routes::{Access, ROUTES, Row};
 use shared::runtime::app::App;
+use shared::runtime::config::OperatorsConfig;
 use shared::runtime::edge::EdgeSecrets;
 
 use crate::backends::{self, Servers};
 
 const NEW: &str = "0123456789abcdefghijklmnopqrstuv";
 const OLD: &str = "the-secret-that-is-being-replaced";
+/// Where the issuers would be, if they had to be asked for their keys.
+const ISSUERS: &str = "http://127.0.0.1:4100";
 const INVENTED: &str = "a-secret-that-somebody-has-made-up";
 
 /// A way in.
@@ -57,13 +60,23 @@ const WAYS: [Way; 5] = [
 fn expected(row: &Row, way: Way, is_checked: bool) -> Outcome {
     match (row.access, way) {
         (Access::Operator, Way::Edge) => Outcome::NotSigned,
-        (Access::Anyone | Access::Buyer, Way::Past(None | Some(INVENTED))) if is_checked => {
-            Outcome::PastTheEdge
-        }
+        (
+            Access::Anyone
+            | Access::Buyer
+            | Access::Watch
+            | Access::Operate
+            | Access::Refund
+            | Access::Scan,
+            Way::Past(None | Some(INVENTED)),
+        ) if is_checked => Outcome::PastTheEdge,
         (
             Access::Anyone
             | Access::Buyer
             | Access::Operator
+            | Access::Watch
+            | Access::Operate
+            | Access::Refund
+            | Access::Scan
             | Access::Provider
             | Access::ProviderWithKey,
             Way::Edge | Way::Past(_),
@@ -75,13 +88,16 @@ fn expected(row: &Row, way: Way, is_checked: bool) -> Outcome {
 struct Fixture {
     servers: Servers,
     data_dir: DataDir,
+    issuers: Arc<Issuers>,
     http: Client,
 }
 
 impl Fixture {
     async fn start() -> Self {
         let servers = Box::pin(backends::servers()).await;
-        Self { servers, data_dir: DataDir::temporary().unwrap(), http: Client::new() }
+        let data_dir = DataDir::temporary().unwrap();
+        let issuers = Arc::new(Issuers::new(ISSUERS.to_owned(), data_dir.path()));
+        Self { servers, data_dir, issuers, http: Client::new() }
     }
 
     async fn gateway(&self, secrets: EdgeSecrets) -> Gateway {
@@ -89,8 +105,12 @@ impl Fixture {
         let own = self.data_dir.secrets().unwrap();
         let mut config = up::config(stack.topology(), endpoints, queues, &own).unwrap();
         config.edge = secrets;
+        let issuer = Some(format!("{ISSUERS}/{}", Realm::Operators.as_str()));
+        config.operators = OperatorsConfig { issuer };
         let app = Arc::new(Box::pin(App::from_config(&config)).await.unwrap());
-        let (identity, account) = (Identity::new(own.identity.as_bytes()), Concurrency::default());
+        let identity = Identity::new(own.identity.as_bytes());
+        let identity = identity.with_issuers(Arc::clone(&self.issuers));
+        let account = Concurrency::default();
         let edge = EdgeOptions { secret: Some(OLD.to_owned()), ..EdgeOptions::default() };
         let place = Place::take(0).await.unwrap();
         Gateway::start_at(place, app, identity, Routes::Api, None, account, &edge)
@@ -115,7 +135,14 @@ impl Fixture {
         };
         let identity = Identity::new(own.identity.as_bytes());
         let role = if row.access == Access::Operator { Role::Operator } else { Role::Buyer };
-        request = request.bearer_auth(identity.token("alice", role, Timestamp::now(), 60).unwrap());
+        let now = Timestamp::now();
+        let token = match row.access.scope() {
+            Some(scope) => {
+                self.issuers.access_token(Realm::Operators, "zhang", scope.as_str(), now)
+            }
+            None => identity.token("alice", role, now, 60),
+        };
+        request = request.bearer_auth(token.unwrap());
         if row.method != "GET" {
             request = request.json(&json!({}));
         }

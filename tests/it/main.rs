@@ -48,6 +48,7 @@ mod room_commands;
 mod samples;
 mod scripts;
 mod servers;
+mod sign_in;
 mod store;
 mod store_model;
 mod stripe_signature;

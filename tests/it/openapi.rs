@@ -97,6 +97,11 @@ impl Client {
             request = request.bearer_auth(self.engine.token(buyer).unwrap());
         } else if needs("operator") {
             request = request.bearer_auth(self.engine.operator_token().unwrap());
+        } else if needs("operator_token") {
+            let scopes = security[0]["operator_token"].as_array().unwrap();
+            let scopes: Vec<&str> = scopes.iter().map(|scope| scope.as_str().unwrap()).collect();
+            request =
+                request.bearer_auth(self.engine.operator_access_token("zhang", &scopes).unwrap());
         } else if needs("stripe_signature") {
             let signature = self.engine.sign_payment(body.as_bytes());
             request = request.header("Stripe-Signature", signature);
@@ -156,6 +161,46 @@ impl Client {
         let with = With { order: Some(&carols["order"]), ..With::default() };
         let again = self.send("refundOrder", "amount", with).await;
         assert_eq!(again.status, 200, "{:#}", again.json());
+        // By a token it is the same refund.
+        for example in ["ticket", "amount", "whole"] {
+            let change = (example == "ticket").then_some(&carols_seat as &dyn Fn(&mut Value));
+            let with = With { order: Some(&carols["order"]), change, ..With::default() };
+            self.ok(200, "operatorRefund", example, with).await;
+        }
+    }
+
+    /// What operators see and do with a token: an order that is paid, and one that is not.
+    async fn operators(&mut self, paid: &Value, pending: &Value) {
+        self.ok(200, "operatorPublish", "train", With::default()).await;
+        let order = Some(&paid["order"]);
+        let shown = self.ok(200, "operatorOrder", "", With { order, ..With::default() }).await;
+        assert_eq!(
+            (&shown["buyer"], &shown["history"][0]["kind"]),
+            (&json!("alice"), &json!("made"))
+        );
+        let ticket = &paid["lines"][0]["tickets"][1];
+        let sale = paid["sale"].as_str().unwrap();
+        let (number, seat) = (paid["order"].as_str().unwrap(), ticket["seat"].as_str().unwrap());
+        for query in [
+            format!("?order={number}"),
+            "?buyer=alice".to_owned(),
+            format!("?sale={sale}&tier=second&seat={seat}"),
+        ] {
+            let with = With { query: &query, ..With::default() };
+            let found = self.ok(200, "operatorOrders", "", with).await;
+            assert_eq!(found["orders"][0]["order"], paid["order"], "{query}");
+        }
+        let order = Some(&pending["order"]);
+        let ended = self.ok(200, "operatorCancel", "", With { order, ..With::default() }).await;
+        assert_eq!(ended["state"], "cancelled");
+        let board = self.ok(200, "operatorBoard", "", With::default()).await;
+        assert_eq!((&board["state"], &board["room"]), (&json!("open"), &Value::Null));
+        let stuck = self.ok(200, "operatorStuck", "", With::default()).await;
+        assert_eq!(stuck["dead_letters"]["expiry"], 0);
+        let actions = self.ok(200, "operatorActions", "", With::default()).await;
+        let last = &actions["actions"][0];
+        assert_eq!((&last["action"], &last["who"]), (&json!("cancel"), &json!("zhang")));
+        assert_eq!((&last["outcome"], &last["order"]), (&json!("done"), &pending["order"]));
     }
 
     /// Sends a reservation of the document with a token of this buyer's own.
@@ -193,7 +238,7 @@ async fn every_example_can_be_sent_and_every_answer_is_as_described() {
     let best = client.reserve("best", "alice").await;
     let seats = client.reserve("seats", "bob").await;
     let pattern = client.reserve("pattern", "carol").await;
-    client.reserve("standing", "dave").await;
+    let standing = client.reserve("standing", "dave").await;
     assert_eq!(seats["lines"][0]["tickets"][0]["seat"], "01-2A");
 
     let order = Some(&best["order"]);
@@ -229,9 +274,11 @@ async fn every_example_can_be_sent_and_every_answer_is_as_described() {
     assert_eq!(client.send("startPayment", "page", begins()).await.status, 409);
 
     client.refunds(&best, &pattern).await;
+    client.operators(&best, &standing).await;
 
     let lanterns = || With { sale: Some("lanterns-2026-11-21"), ..none() };
     client.ok(200, "publishSale", "room", lanterns()).await;
+    client.ok(200, "operatorPublish", "room", lanterns()).await;
     let place = client.ok(201, "joinRoom", "join", lanterns()).await;
     assert_eq!((&place["index"], &place["standing"]), (&json!(0), &json!("certain")));
     let bobs = With { buyer: Some("bob"), ..lanterns() };
@@ -252,6 +299,11 @@ async fn every_example_can_be_sent_and_every_answer_is_as_described() {
         assert_eq!(shown["state"], "paused");
     }
     assert_eq!(client.ok(200, "showRoom", "", lanterns()).await["notice"], "Doors open at seven.");
+    for command in ["pause", "rate", "notice"] {
+        client.ok(200, "operatorCommand", command, lanterns()).await;
+    }
+    let board = client.ok(200, "operatorBoard", "", lanterns()).await;
+    assert_eq!(board["room"]["notice"], "Doors open at seven.");
     let log = client.send("showRoomLog", "", lanterns()).await;
     assert_eq!(log.status, 200);
     assert!(log.body.starts_with(b"{\"number\":0,") && log.body.ends_with(b"\n"));
@@ -266,6 +318,8 @@ async fn every_example_can_be_sent_and_every_answer_is_as_described() {
     assert_eq!(client.send("giveBack", "ticket", none()).await.status, 404);
     assert_eq!(client.send("listRefunds", "", none()).await.status, 404);
     assert_eq!(client.send("refundOrder", "whole", none()).await.status, 404);
+    assert_eq!(client.send("operatorOrder", "", none()).await.status, 404);
+    assert_eq!(client.send("operatorOrders", "", none()).await.status, 422);
     let unknown_order = client.ok(200, "paymentCallback", "captured", none()).await;
     assert_eq!(unknown_order["outcome"], "refund");
     // Its rate is one a second, by a clock that does not wait for a busy machine.

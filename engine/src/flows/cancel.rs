@@ -1,4 +1,4 @@
-//! Cancel: a buyer gives up a pending order.
+//! Cancel: a buyer gives up a pending order, or an operator cancels it.
 //!
 //! It frees at once: the buyer says that they do not want it. What was started to pay it is closed afterwards
 //! ([`crate::flows::close`]). If they paid all the same, the money goes back: nothing is rescued that its
@@ -43,6 +43,18 @@ pub async fn cancel(
     now: Timestamp,
 ) -> Result<Order, Refusal> {
     end(ports, Some(user), number, Cause::BUYER, now).await
+}
+
+/// Cancels anybody's pending order, by an operator's wish; otherwise as [`cancel`].
+///
+/// # Errors
+/// Returns a [`Refusal`].
+pub async fn by_operator(
+    ports: &impl Ports,
+    number: OrderNumber,
+    now: Timestamp,
+) -> Result<Order, Refusal> {
+    end(ports, None, number, Cause::OPERATOR, now).await
 }
 
 /// Cancels a pending order because of somebody's wish: `user` is who must own it, `None` if that is not asked.

@@ -87,6 +87,12 @@ impl Claims {
         }
     }
 
+    /// True if the claim `scope` names a scope.
+    #[must_use]
+    pub fn has_scope(&self, scope: &str) -> bool {
+        self.0.get("scope").is_some_and(|scopes| scopes.split(' ').any(|one| one == scope))
+    }
+
     /// The claims by name.
     #[must_use]
     pub fn into_inner(self) -> HashMap<String, String> {

@@ -53,6 +53,15 @@ async fn answer(app: &App, request: &Request) -> Response<Body> {
             | Route::StartPayment(_)
             | Route::GiveBack(_)
             | Route::RefundOrder(_)
+            | Route::OperatorPublish(_)
+            | Route::OperatorCommand(_)
+            | Route::OperatorRefund(_)
+            | Route::OperatorCancel(_)
+            | Route::OperatorOrder(_)
+            | Route::OperatorOrders
+            | Route::OperatorBoard(_)
+            | Route::OperatorActions
+            | Route::OperatorStuck
             | Route::PaymentCallback(_)
             | Route::TakeCallback(_),
         )

@@ -1,5 +1,5 @@
 //! `POST /orders/{order}/refunds`: a buyer gives tickets of a paid order back, under the terms of its sale.
-//! `POST /operator/orders/{order}/refunds`: an operator refunds tickets of a paid order, or some of its money.
+//! `POST /orders/{order}/refunds/operator` and `POST /operator/orders/{order}/refunds`: an operator refunds tickets of a paid order, or some of its money.
 
 use engine::domain::ids::UserId;
 use engine::domain::number::OrderNumber;
@@ -10,7 +10,8 @@ use lambda_http::http::Response;
 use lambda_http::{Body, Request};
 use shared::http::Problem;
 use shared::http::edge;
-use shared::http::identity::{Buyer, Operator};
+use shared::http::identity::{Buyer, Operator, Scope, Unknown};
+use shared::http::operators::{self, Action, ActionKind};
 use shared::http::order_refund::{BuyerRefundBody, OperatorRefundBody, OrderRefundReply};
 use shared::http::respond::{Answer, refuse, respond};
 use shared::http::routes::{NoRoute, Route};
@@ -32,7 +33,11 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
     if let Ok(Route::GiveBack(order)) = route {
         respond(by_buyer(app, request, order, now)).await
     } else if let Ok(Route::RefundOrder(order)) = route {
-        respond(by_operator(app, request, order, now)).await
+        let operator = Operator::from_request(request);
+        respond(by_operator(app, request, operator, order, now)).await
+    } else if let Ok(Route::OperatorRefund(order)) = route {
+        let operator = Operator::with_scope(request, app.operator_issuer(), Scope::Refund);
+        respond(by_operator(app, request, operator, order, now)).await
     } else {
         refuse(NoRoute)
     }
@@ -50,18 +55,21 @@ async fn by_buyer(
     made(app, Some(buyer.user()), number, &asked, now).await
 }
 
-/// Makes an operator's refund, and logs who asked for it.
+/// Makes an operator's refund, and records who asked for it.
 async fn by_operator(
     app: &App,
     request: &Request,
+    operator: Result<Operator, Unknown>,
     number: OrderNumber,
     now: Timestamp,
 ) -> Result<Answer<OrderRefundReply>, Problem> {
-    let operator = Operator::from_request(request)?;
+    let operator = operator?;
     let asked = OperatorRefundBody::read(request)?;
-    let reply = made(app, None, number, &asked, now).await?;
     let refund = asked.number;
-    tracing::info!(operator = operator.arn(), order = %number, %refund, "an order was refunded");
+    let action = Action::new(ActionKind::Refund).of_order(number).with(format!("refund {refund}"));
+    let work = made(app, None, number, &asked, now);
+    let reply = operators::recorded(app, &operator, action, now, work).await?;
+    tracing::info!(operator = operator.who(), order = %number, %refund, "an order was refunded");
     Ok(reply)
 }
 

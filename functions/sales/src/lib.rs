@@ -1,4 +1,4 @@
-//! `PUT /sales/{sale}`, `GET /sales`, `GET /sales/{sale}` and `GET /sales/{sale}/availability`: an
+//! `PUT /sales/{sale}` and `PUT /operator/sales/{sale}`, `GET /sales`, `GET /sales/{sale}` and `GET /sales/{sale}/availability`: an
 //! operator puts a sale on sale, and everyone sees what is sold and what is left. `GET /openapi.json`
 //! says how to ask for all of it.
 
@@ -11,7 +11,8 @@ use engine::ports::{
 };
 use lambda_http::http::Response;
 use lambda_http::{Body, Request};
-use shared::http::identity::Operator;
+use shared::http::identity::{Operator, Scope, Unknown};
+use shared::http::operators::{self, Action, ActionKind};
 use shared::http::reservation::journey;
 use shared::http::respond::{
     Answer, Cacheable, Document, MAX_PUBLISH, Reply as _, refuse, respond, respond_within,
@@ -40,7 +41,12 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
         Ok(Route::ShowOpenApi) => OPENAPI.into_response(),
         Ok(Route::ListSales) => respond(list(app, request, now)).await,
         Ok(Route::PublishSale(sale)) => {
-            respond_within(MAX_PUBLISH, publish(app, request, &sale, now)).await
+            let operator = Operator::from_request(request);
+            respond_within(MAX_PUBLISH, publish(app, request, operator, &sale, now)).await
+        }
+        Ok(Route::OperatorPublish(sale)) => {
+            let operator = Operator::with_scope(request, app.operator_issuer(), Scope::Operate);
+            respond_within(MAX_PUBLISH, publish(app, request, operator, &sale, now)).await
         }
         Ok(Route::ShowSale(sale)) => respond(show(app, &sale, now)).await,
         Ok(Route::ShowAvailability(sale)) => respond(availability(app, request, &sale, now)).await,
@@ -61,6 +67,14 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
             | Route::GiveBack(_)
             | Route::ListRefunds(_)
             | Route::RefundOrder(_)
+            | Route::OperatorCommand(_)
+            | Route::OperatorRefund(_)
+            | Route::OperatorCancel(_)
+            | Route::OperatorOrder(_)
+            | Route::OperatorOrders
+            | Route::OperatorBoard(_)
+            | Route::OperatorActions
+            | Route::OperatorStuck
             | Route::PaymentCallback(_)
             | Route::TakeCallback(_),
         )
@@ -73,15 +87,18 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
 async fn publish(
     app: &App,
     request: &Request,
+    operator: Result<Operator, Unknown>,
     id: &SaleId,
     now: Timestamp,
 ) -> Result<Answer<SaleReply>, Problem> {
-    let operator = Operator::from_request(request)?;
+    let operator = operator?;
     let sale = sale_body::read(request, id)?;
     sale_body::check_beacon(&sale, app.ports.beacon().chains())?;
     let (epoch, secret) = (new_epoch(now)?, new_secret()?);
-    let published = publish_with_room(&app.ports, &sale, &epoch, &secret, now).await?;
-    tracing::info!(sale = %id, operator = operator.arn(), version = published.version, "published");
+    let action = Action::new(ActionKind::Publish).of_sale(id);
+    let work = async { Ok(publish_with_room(&app.ports, &sale, &epoch, &secret, now).await?) };
+    let published = operators::recorded(app, &operator, action, now, work).await?;
+    tracing::info!(sale = %id, operator = operator.who(), version = published.version, "published");
     let reply = SaleReply::new(&published, now);
     Ok(Answer(reply.warned(&published, app.cache, app.starts_per_second)))
 }

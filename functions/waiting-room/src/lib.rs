@@ -1,5 +1,5 @@
 //! `POST /sales/{sale}/places`, `GET /sales/{sale}/room` and what is below it, and
-//! `POST /sales/{sale}/room/commands`: a buyer joins a waiting room, everyone sees what it does and what it has
+//! `POST /sales/{sale}/room/commands`, also below `/operator`: a buyer joins a waiting room, everyone sees what it does and what it has
 //! published, and an operator runs it. Whoever asks for the room makes its turns.
 
 use std::sync::Arc;
@@ -24,7 +24,8 @@ use engine::ports::{Ports as _, Queue as _, RoomPorts as _, Rooms as _, StoreErr
 use lambda_http::http::Response;
 use lambda_http::{Body, Request};
 use shared::challenges;
-use shared::http::identity::{Buyer, Operator};
+use shared::http::identity::{Buyer, Operator, Scope, Unknown};
+use shared::http::operators::{self, Action, ActionKind};
 use shared::http::place::{PlaceBody, PlaceReply};
 use shared::http::respond::{Answer, Created, Immutable, JsonLines, JsonText, refuse, respond};
 use shared::http::room::{BroughtReply, CommandBody, RoundBody, WindowReply};
@@ -53,7 +54,14 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
         Ok(Route::ShowRoomLeaves(address)) => respond(leaves(app, &address)).await,
         Ok(Route::ShowRoomWindow(address)) => respond(window(app, &address)).await,
         Ok(Route::BringRound(sale)) => respond(bring_round(app, request, &sale, now)).await,
-        Ok(Route::CommandRoom(sale)) => respond(run_command(app, request, &sale, now)).await,
+        Ok(Route::CommandRoom(sale)) => {
+            let operator = Operator::from_request(request);
+            respond(run_command(app, request, operator, &sale, now)).await
+        }
+        Ok(Route::OperatorCommand(sale)) => {
+            let operator = Operator::with_scope(request, app.operator_issuer(), Scope::Operate);
+            respond(run_command(app, request, operator, &sale, now)).await
+        }
         Ok(
             Route::ShowOpenApi
             | Route::ListSales
@@ -69,6 +77,14 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
             | Route::GiveBack(_)
             | Route::ListRefunds(_)
             | Route::RefundOrder(_)
+            | Route::OperatorPublish(_)
+            | Route::OperatorRefund(_)
+            | Route::OperatorCancel(_)
+            | Route::OperatorOrder(_)
+            | Route::OperatorOrders
+            | Route::OperatorBoard(_)
+            | Route::OperatorActions
+            | Route::OperatorStuck
             | Route::PaymentCallback(_)
             | Route::TakeCallback(_),
         )
@@ -222,15 +238,18 @@ async fn bring_round(
 async fn run_command(
     app: &App,
     request: &Request,
+    operator: Result<Operator, Unknown>,
     id: &SaleId,
     now: Timestamp,
 ) -> Result<JsonText, Problem> {
-    let operator = Operator::from_request(request)?;
+    let operator = operator?;
     let requested = CommandBody::read(request)?;
     let sale = checks::sale(&app.ports, id).await?;
     let room = room_of(app, id).await?;
     let left = left_of(app, &sale.sale);
-    let shown = command(&app.ports, &room, &requested, left, now).await??;
-    tracing::info!(sale = %id, operator = operator.arn(), command = ?requested, "commanded");
+    let action = Action::new(ActionKind::CommandRoom).of_sale(id).with(format!("{requested:?}"));
+    let work = async { Ok(command(&app.ports, &room, &requested, left, now).await??) };
+    let shown = operators::recorded(app, &operator, action, now, work).await?;
+    tracing::info!(sale = %id, operator = operator.who(), command = ?requested, "commanded");
     Ok(JsonText { json: shown.document, max_age_seconds: None })
 }

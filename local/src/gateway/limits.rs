@@ -85,6 +85,7 @@ impl Metered {
             | Refusal::NoToken
             | Refusal::NotOperator
             | Refusal::NotSigned
+            | Refusal::NoScope(_)
             | Refusal::BadRequest(_)) => return other.into_response(),
         };
         self.throttles.one(Service::ApiGateway.name(), reason);

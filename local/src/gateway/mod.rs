@@ -35,6 +35,7 @@ use chrono::Utc;
 use engine::domain::time::Timestamp;
 use futures_util::StreamExt as _;
 use http::header::{AUTHORIZATION, CONTENT_LENGTH, HOST};
+use shared::http::identity::Scope;
 use shared::http::respond::{Answer, Reply as _};
 use shared::http::routes::Access;
 use shared::runtime::app::App;
@@ -50,7 +51,7 @@ use crate::open_files;
 use connections::{Deadlines, Progress};
 use edge::{Edge, ThroughEdge};
 use event::ACCOUNT;
-use fake_identity::{Identity, Role};
+use fake_identity::{Claims, Identity, Refused, Role};
 use fake_limits::Enforced;
 use limits::Metered;
 use refusal::Refusal;
@@ -375,27 +376,26 @@ impl GatewayState {
             return Err(Refusal::NoToken);
         }
         let (token, now) = (token.trim(), Timestamp::now());
-        let claims = match access {
-            Access::Operator => self.identity.verify(token, now),
-            Access::Buyer | Access::Anyone | Access::Provider | Access::ProviderWithKey => {
-                self.identity.verify_buyer(token, now)
-            }
-        };
-        let claims = claims.map_err(|refused| {
+        let refuse = |refused: Refused| {
             tracing::debug!(%refused, "a token was refused");
             Refusal::NoToken
-        })?;
+        };
         let mut authorizer = ApiGatewayRequestAuthorizer::default();
-        match (access, claims.role()) {
-            (Access::Operator, Role::Operator) => {
-                authorizer.iam = Some(operator(claims.subject()));
+        if access == Access::Operator {
+            let claims = self.identity.verify(token, now).map_err(refuse)?;
+            match claims.role() {
+                Role::Operator => authorizer.iam = Some(operator(claims.subject())),
+                Role::Buyer => return Err(Refusal::NotOperator),
             }
-            (Access::Operator, Role::Buyer) => return Err(Refusal::NotOperator),
-            (Access::Buyer | Access::Anyone | Access::Provider | Access::ProviderWithKey, _) => {
-                let mut jwt = ApiGatewayRequestAuthorizerJwtDescription::default();
-                jwt.claims = claims.into_inner();
-                authorizer.jwt = Some(jwt);
+        } else if let Some(scope) = access.scope() {
+            let claims = self.identity.verify_operator(token, now).map_err(refuse)?;
+            if !claims.has_scope(scope.as_str()) {
+                return Err(Refusal::NoScope(scope));
             }
+            authorizer.jwt = Some(jwt(claims, Some(scope)));
+        } else {
+            let claims = self.identity.verify_buyer(token, now).map_err(refuse)?;
+            authorizer.jwt = Some(jwt(claims, None));
         }
         Ok(Some(authorizer))
     }
@@ -453,6 +453,14 @@ impl GatewayState {
     fn request_id(&self) -> String {
         format!("{:x}-{:x}", self.started_ms, self.requests.fetch_add(1, Ordering::Relaxed))
     }
+}
+
+/// The bearer of a token as the JWT authorizer describes them.
+fn jwt(claims: Claims, scope: Option<Scope>) -> ApiGatewayRequestAuthorizerJwtDescription {
+    let mut jwt = ApiGatewayRequestAuthorizerJwtDescription::default();
+    jwt.claims = claims.into_inner();
+    jwt.scopes = scope.map(|scope| vec![scope.as_str().to_owned()]);
+    jwt
 }
 
 /// The operator as the IAM authorizer describes it.

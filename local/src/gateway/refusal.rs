@@ -7,6 +7,7 @@
 use axum::response::Response;
 use http::HeaderValue;
 use http::header::{ALLOW, WWW_AUTHENTICATE};
+use shared::http::identity::Scope;
 use shared::http::problem::{Kind, Problem};
 use shared::http::respond::refuse;
 
@@ -28,6 +29,8 @@ pub(super) enum Refusal {
     NotOperator,
     /// A route for signed requests is called through the edge, which no signature survives.
     NotSigned,
+    /// The operator's token does not have the scope of the route.
+    NoScope(Scope),
     /// The body is larger than this many bytes.
     TooLarge(usize),
     /// The request cannot be read.
@@ -74,6 +77,10 @@ impl Refusal {
             Self::NotSigned => {
                 let detail = "A signature does not survive the edge: programs of operators call the API at its \
                               own address, without /api.";
+                problem(Problem::new(Kind::NotPermitted, detail))
+            }
+            Self::NoScope(scope) => {
+                let detail = format!("The token must have the scope {}.", scope.as_str());
                 problem(Problem::new(Kind::NotPermitted, detail))
             }
             Self::TooLarge(most) => {

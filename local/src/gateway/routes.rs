@@ -36,7 +36,13 @@ impl From<&Row> for Route {
     fn from(row: &Row) -> Self {
         let throttle = match row.access {
             Access::Provider | Access::ProviderWithKey => Some(row.throttle),
-            Access::Anyone | Access::Buyer | Access::Operator => None,
+            Access::Anyone
+            | Access::Buyer
+            | Access::Operator
+            | Access::Watch
+            | Access::Operate
+            | Access::Refund
+            | Access::Scan => None,
         };
         let (target, queries) = (Target::Function(row.function), row.queries);
         Self { key: row.key, access: row.access, target, throttle, queries }

@@ -317,6 +317,16 @@ pub fn calls_key(operation: &str) -> String {
     format!("calls#{operation}")
 }
 
+/// The partition of what operators did; no sale id has a `#`. Their routes let so few requests through that one
+/// partition suffices.
+pub const ACTIONS: &str = "#actions";
+
+/// The sort key of an action: text order is the order in time.
+#[must_use]
+pub fn action_key(at: Timestamp, nonce: &str) -> String {
+    format!("{:015}-{nonce}", at.ms().max(0))
+}
+
 /// The sort key of an item that is alone in its partition.
 pub const ONLY: &str = "only";
 /// The sort key of a bucket's marker.

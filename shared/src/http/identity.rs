@@ -2,6 +2,8 @@
 
 use lambda_http::request::RequestContext;
 use lambda_http::{Request, RequestExt as _};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use engine::domain::ids::UserId;
 
@@ -14,6 +16,41 @@ pub enum Unknown {
     /// The request was not signed with an IAM identity.
     #[error("a request signed by an operator is needed")]
     Operator,
+    /// No bearer token of the operators' issuer was verified, or its `sub` cannot be a user id.
+    #[error("a bearer token of the operators' issuer with a usable sub claim is needed")]
+    OtherIssuer,
+    /// The operator's token does not have the scope of the route.
+    #[error("the token must have the scope {}", .0.as_str())]
+    Scope(Scope),
+}
+
+/// What an operator may do, as a scope of the operators' issuer says it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scope {
+    /// Look at sales and orders.
+    Watch,
+    /// Publish sales, run rooms, cancel orders.
+    Operate,
+    /// Refund paid orders.
+    Refund,
+    /// Check tickets at a door.
+    Scan,
+}
+
+impl Scope {
+    /// Every scope.
+    pub const ALL: [Self; 4] = [Self::Watch, Self::Operate, Self::Refund, Self::Scan];
+
+    /// The scope as a token has it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Watch => "onsale/watch",
+            Self::Operate => "onsale/operate",
+            Self::Refund => "onsale/refund",
+            Self::Scan => "onsale/scan",
+        }
+    }
 }
 
 /// A buyer: the `sub` claim of the JWT that the authorizer verified. Nothing else makes one.
@@ -41,12 +78,37 @@ impl Buyer {
     }
 }
 
-/// An operator: the IAM identity that signed the request. Nothing else makes one.
+/// How an operator was known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Way {
+    /// By an IAM identity that signed the request.
+    Iam,
+    /// By a token of the operators' issuer.
+    Issuer,
+}
+
+impl Way {
+    /// The way as it is written.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Iam => "iam",
+            Self::Issuer => "issuer",
+        }
+    }
+}
+
+/// An operator: the IAM identity that signed the request, or the `sub` of a token of the operators' issuer.
+/// Nothing else makes one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Operator(String);
+pub struct Operator {
+    who: String,
+    way: Way,
+}
 
 impl Operator {
-    /// The operator who sent a request.
+    /// The operator who signed a request.
     ///
     /// # Errors
     /// Returns [`Unknown::Operator`] if the IAM authorizer verified no signature.
@@ -56,13 +118,50 @@ impl Operator {
         };
         let iam = context.authorizer.as_ref().and_then(|authorizer| authorizer.iam.as_ref());
         let arn = iam.and_then(|iam| iam.user_arn.as_ref()).filter(|arn| !arn.is_empty());
-        arn.cloned().map(Self).ok_or(Unknown::Operator)
+        arn.cloned().map(|who| Self { who, way: Way::Iam }).ok_or(Unknown::Operator)
     }
 
-    /// The operator's ARN, for the log.
+    /// The operator whose token has a scope. The gateway has verified the token; that it is one of the
+    /// operators' `issuer`, and not of the buyers', is looked at once more, and so is the scope. Without an
+    /// issuer there is no such operator.
+    ///
+    /// # Errors
+    /// Returns [`Unknown::OtherIssuer`] if it is nobody's or somebody else's token, [`Unknown::Scope`] if the
+    /// scope is missing.
+    pub fn with_scope(
+        request: &Request,
+        issuer: Option<&str>,
+        scope: Scope,
+    ) -> Result<Self, Unknown> {
+        let Some(RequestContext::ApiGatewayV2(context)) = request.request_context_ref() else {
+            return Err(Unknown::OtherIssuer);
+        };
+        let jwt = context.authorizer.as_ref().and_then(|authorizer| authorizer.jwt.as_ref());
+        let claims = jwt.map(|jwt| &jwt.claims).ok_or(Unknown::OtherIssuer)?;
+        let claim = |name: &str| claims.get(name).map(String::as_str);
+        if issuer.is_none() || claim("iss") != issuer {
+            return Err(Unknown::OtherIssuer);
+        }
+        let sub = claim("sub").unwrap_or_default();
+        let who = UserId::new(sub).map_err(|_| Unknown::OtherIssuer)?.to_string();
+        let granted = [claim("scope"), claim("scp")].into_iter().flatten();
+        // A claim that is a list comes as text in brackets.
+        let granted = granted.map(|list| list.strip_prefix('[').unwrap_or(list));
+        let granted = granted.map(|list| list.strip_suffix(']').unwrap_or(list));
+        let has_scope = granted.flat_map(|list| list.split(' ')).any(|one| one == scope.as_str());
+        if has_scope { Ok(Self { who, way: Way::Issuer }) } else { Err(Unknown::Scope(scope)) }
+    }
+
+    /// Who it is: an ARN, or the `sub` of the operators' issuer.
     #[must_use]
-    pub fn arn(&self) -> &str {
-        &self.0
+    pub fn who(&self) -> &str {
+        &self.who
+    }
+
+    /// How the operator was known.
+    #[must_use]
+    pub fn way(&self) -> Way {
+        self.way
     }
 }
 
@@ -97,9 +196,43 @@ mod tests {
     #[test]
     fn an_operator_is_the_iam_identity() {
         let signed = request(json!({ "iam": { "userArn": "arn:aws:iam::1:role/operator" } }));
-        assert_eq!(Operator::from_request(&signed).unwrap().arn(), "arn:aws:iam::1:role/operator");
+        assert_eq!(Operator::from_request(&signed).unwrap().who(), "arn:aws:iam::1:role/operator");
         assert_eq!(Buyer::from_request(&signed), Err(Unknown::Buyer));
         let empty = request(json!({ "iam": { "userArn": "" } }));
         assert_eq!(Operator::from_request(&empty), Err(Unknown::Operator));
+    }
+    #[test]
+    fn an_operator_with_a_token_is_the_issuers_and_has_the_scope() {
+        const ISSUER: &str = "https://operators.example";
+        let jwt = |claims: Value| request(json!({ "jwt": { "claims": claims, "scopes": null } }));
+        let operator = |claims: Value, issuer: Option<&str>| {
+            Operator::with_scope(&jwt(claims), issuer, Scope::Refund)
+        };
+        let claims = |iss: &str, scope: &str| json!({ "iss": iss, "sub": "zhang", "scope": scope });
+        let granted = operator(claims(ISSUER, "openid onsale/refund"), Some(ISSUER)).unwrap();
+        assert_eq!((granted.who(), granted.way()), ("zhang", Way::Issuer));
+        // As API Gateway writes a list.
+        let listed =
+            json!({ "iss": ISSUER, "sub": "zhang", "scp": "[onsale/watch onsale/refund]" });
+        assert!(operator(listed, Some(ISSUER)).is_ok());
+
+        let lacks = Err(Unknown::Scope(Scope::Refund));
+        for scope in ["openid onsale/watch", "onsale/refunds", "onsale/refund,openid", ""] {
+            assert_eq!(operator(claims(ISSUER, scope), Some(ISSUER)), lacks, "{scope}");
+        }
+        let scope = "onsale/refund";
+        for iss in ["https://buyers.example", "https://operators.example/", ""] {
+            let found = operator(claims(iss, scope), Some(ISSUER));
+            assert_eq!(found, Err(Unknown::OtherIssuer), "{iss}");
+        }
+        // Without an issuer nobody is an operator by a token, whatever the token says.
+        assert_eq!(operator(claims("", scope), None), Err(Unknown::OtherIssuer));
+        let nobody = json!({ "sub": "zhang", "scope": scope });
+        assert_eq!(operator(nobody, Some(ISSUER)), Err(Unknown::OtherIssuer));
+        let no_name = json!({ "iss": ISSUER, "sub": "", "scope": scope });
+        assert_eq!(operator(no_name, Some(ISSUER)), Err(Unknown::OtherIssuer));
+        let signed = request(json!({ "iam": { "userArn": "arn:aws:iam::1:role/operator" } }));
+        let found = Operator::with_scope(&signed, Some(ISSUER), Scope::Refund);
+        assert_eq!(found, Err(Unknown::OtherIssuer));
     }
 }

@@ -14,6 +14,7 @@ pub mod identity;
 pub mod journey_query;
 pub mod limits;
 pub mod objects;
+pub mod operators;
 pub mod order_refund;
 pub mod order_reply;
 pub mod origin;

@@ -13,6 +13,7 @@ use lambda_http::http::Method;
 use lambda_http::request::RequestContext;
 use lambda_http::{Request, RequestExt as _};
 
+use crate::http::identity::Scope;
 use crate::http::room_address::GroupAddress;
 use crate::runtime::callbacks::CallbackAddress;
 use crate::runtime::functions::Function;
@@ -28,11 +29,37 @@ pub enum Access {
     Buyer,
     /// Operators, by the IAM authorizer.
     Operator,
+    /// Operators who may watch, by the JWT authorizer of their issuer.
+    Watch,
+    /// Operators who may publish, run rooms and cancel orders, likewise.
+    Operate,
+    /// Operators who may refund, likewise.
+    Refund,
+    /// Operators who may check tickets, likewise.
+    Scan,
     /// Payment providers: open at the gateway; the function checks the signature of the body.
     Provider,
     /// Payment providers at an API of its own, whose route has a key for a part of its path: without it
     /// there is no such route. The function checks the key once more, the sender and the signature.
     ProviderWithKey,
+}
+
+impl Access {
+    /// The scope that a token of the operators' issuer must have; `None` where no such token is asked for.
+    #[must_use]
+    pub const fn scope(self) -> Option<Scope> {
+        match self {
+            Self::Watch => Some(Scope::Watch),
+            Self::Operate => Some(Scope::Operate),
+            Self::Refund => Some(Scope::Refund),
+            Self::Scan => Some(Scope::Scan),
+            Self::Anyone
+            | Self::Buyer
+            | Self::Operator
+            | Self::Provider
+            | Self::ProviderWithKey => None,
+        }
+    }
 }
 
 /// The share of the account's requests that a route has at API Gateway.
@@ -54,8 +81,10 @@ const CALLBACKS: Throttle = Throttle { rate_parameter: "CallbackRate", rate: 500
 const ENTRY: Throttle = Throttle { rate_parameter: "CallbackEntryRate", rate: 1000, burst: 500 };
 /// What operators send, what caches keep long, refunds, and what a provider limits to half of this.
 const RARE: Throttle = Throttle { rate_parameter: "RareRate", rate: 50, burst: 25 };
+/// What operators do and look at in a browser.
+const OPERATORS: Throttle = Throttle { rate_parameter: "OperatorRate", rate: 10, burst: 10 };
 /// The default of the stage: each route without a throttle of its own has this much.
-pub const OTHERS: Throttle = Throttle { rate_parameter: "OtherRate", rate: 210, burst: 120 };
+pub const OTHERS: Throttle = Throttle { rate_parameter: "OtherRate", rate: 190, burst: 120 };
 
 /// A row of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -154,7 +183,16 @@ routes! {
     StartPayment(OrderNumber): "POST" "/orders/{order}/payments", StartPayment, Buyer, RARE;
     GiveBack(OrderNumber): "POST" "/orders/{order}/refunds", RefundOrder, Buyer, RARE;
     ListRefunds(OrderNumber): "GET" "/orders/{order}/refunds", Orders, Buyer, RARE;
-    RefundOrder(OrderNumber): "POST" "/operator/orders/{order}/refunds", RefundOrder, Operator, RARE;
+    RefundOrder(OrderNumber): "POST" "/orders/{order}/refunds/operator", RefundOrder, Operator, RARE;
+    OperatorPublish(SaleId): "PUT" "/operator/sales/{sale}", Sales, Operate, OPERATORS;
+    OperatorCommand(SaleId): "POST" "/operator/sales/{sale}/room/commands", WaitingRoom, Operate, OPERATORS;
+    OperatorRefund(OrderNumber): "POST" "/operator/orders/{order}/refunds", RefundOrder, Refund, OPERATORS;
+    OperatorCancel(OrderNumber): "POST" "/operator/orders/{order}/cancel", Cancel, Operate, OPERATORS;
+    OperatorOrder(OrderNumber): "GET" "/operator/orders/{order}", Operator, Watch, OPERATORS;
+    OperatorOrders: "GET" "/operator/orders", Operator, Watch, OPERATORS;
+    OperatorBoard(SaleId): "GET" "/operator/sales/{sale}/board", Operator, Watch, OPERATORS;
+    OperatorActions: "GET" "/operator/actions", Operator, Watch, OPERATORS;
+    OperatorStuck: "GET" "/operator/stuck", Operator, Watch, OPERATORS;
     PaymentCallback(ProviderId):
         "POST" "/payments/{provider}/callback", PayCallback, Provider, CALLBACKS;
     TakeCallback(CallbackAddress):
@@ -279,7 +317,17 @@ mod tests {
             ("POST", "/orders/42/payments", Ok(Route::StartPayment(order()))),
             ("POST", "/orders/42/refunds", Ok(Route::GiveBack(order()))),
             ("GET", "/orders/42/refunds", Ok(Route::ListRefunds(order()))),
-            ("POST", "/operator/orders/42/refunds", Ok(Route::RefundOrder(order()))),
+            ("POST", "/orders/42/refunds/operator", Ok(Route::RefundOrder(order()))),
+            ("PUT", "/operator/sales/g1", Ok(Route::OperatorPublish(sale()))),
+            ("POST", "/operator/sales/g1/room/commands", Ok(Route::OperatorCommand(sale()))),
+            ("POST", "/operator/orders/42/refunds", Ok(Route::OperatorRefund(order()))),
+            ("POST", "/operator/orders/42/cancel", Ok(Route::OperatorCancel(order()))),
+            ("GET", "/operator/orders/42", Ok(Route::OperatorOrder(order()))),
+            ("GET", "/operator/orders", Ok(Route::OperatorOrders)),
+            ("GET", "/operator/sales/g1/board", Ok(Route::OperatorBoard(sale()))),
+            ("GET", "/operator/actions", Ok(Route::OperatorActions)),
+            ("GET", "/operator/stuck", Ok(Route::OperatorStuck)),
+            ("GET", "/operator/sales/g1", Err(NoRoute)),
             ("GET", "/operator/orders/42/refunds", Err(NoRoute)),
             ("POST", "/operator//orders/42/refunds", Err(NoRoute)),
             ("POST", "/orders/42/refunds/", Err(NoRoute)),

@@ -1,5 +1,6 @@
 //! The engine with its real adapters, built once at cold start and shared by every request.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
@@ -18,8 +19,8 @@ use crate::challenges::Challenges;
 use crate::challenges::keys::ChallengeKeys;
 use crate::challenges::siteverify::Siteverify;
 use crate::dynamodb::{
-    Dynamo, DynamoCalls, DynamoCatalogue, DynamoCursors, DynamoOrders, DynamoRooms, DynamoRules,
-    StoreConfig,
+    Dynamo, DynamoCalls, DynamoCatalogue, DynamoCursors, DynamoOperators, DynamoOrders,
+    DynamoRooms, DynamoRules, StoreConfig,
 };
 use crate::http::attendees::AttendeeKeys;
 use crate::http::origin::Origin;
@@ -34,7 +35,7 @@ use crate::runtime::config::{
 };
 use crate::runtime::connections::{Https, Trust};
 use crate::runtime::edge::EdgeSecrets;
-use crate::runtime::functions::Function;
+use crate::runtime::functions::{Function, QueueName};
 use crate::runtime::given_up::Reported;
 use crate::runtime::merchants::MerchantsDefect;
 use crate::runtime::metrics::{Counted, Metrics};
@@ -143,6 +144,7 @@ struct Store {
     cursors: DynamoCursors,
     calls: DynamoCalls,
     rules: DynamoRules,
+    operators: DynamoOperators,
 }
 
 /// The turns of calls to providers, in the store, which is built when the first one is taken.
@@ -185,6 +187,7 @@ impl LivePorts {
                 cursors: DynamoCursors::new(dynamo.clone()),
                 calls: DynamoCalls::new(dynamo.clone()),
                 rules: DynamoRules::new(dynamo.clone()),
+                operators: DynamoOperators::new(dynamo.clone()),
                 dynamo,
             }
         }));
@@ -223,6 +226,20 @@ impl LivePorts {
     #[must_use]
     pub fn rules(&self) -> &DynamoRules {
         &self.store.rules
+    }
+
+    /// What operators did, and what they look up.
+    #[must_use]
+    pub fn operators(&self) -> &DynamoOperators {
+        &self.store.operators
+    }
+
+    /// How many messages each dead-letter queue has, by its own count.
+    ///
+    /// # Errors
+    /// Fails if SQS does.
+    pub async fn dead_letters(&self) -> Stored<BTreeMap<QueueName, u64>> {
+        self.queue.0.dead_letters().await
     }
 
     /// The counters of the gate's limits.
@@ -355,6 +372,7 @@ pub struct App {
     pub metrics: Metrics,
     /// Days after its closing at which a sale is archived by itself; `None` never.
     pub archive_after_days: Option<u16>,
+    operator_issuer: Option<String>,
 }
 
 impl App {
@@ -383,6 +401,12 @@ impl App {
             Ok(Err(error)) => tracing::warn!(%error, "started without every open sale"),
             Err(late) => tracing::warn!(%late, "started without every open sale"),
         }
+    }
+
+    /// The issuer of operators' tokens; without one, no token makes an operator.
+    #[must_use]
+    pub fn operator_issuer(&self) -> Option<&str> {
+        self.operator_issuer.as_deref()
     }
 
     /// Counts the commands to the slots of sales that are watched.
@@ -418,6 +442,7 @@ impl App {
             return_origins: config.providers.return_origins.clone(),
             metrics: Metrics::new(&config.metrics),
             archive_after_days: config.sales.archive_after_days,
+            operator_issuer: config.operators.issuer.clone(),
         })
     }
 

@@ -79,10 +79,19 @@ pub struct Config {
     pub providers: ProvidersConfig,
     /// The beacon of draws.
     pub beacon: BeaconConfig,
+    /// Who operators are; without an issuer in functions that operators do not call.
+    pub operators: OperatorsConfig,
     /// The metrics that are written.
     pub metrics: MetricsConfig,
     /// The file of the certificate authorities that are trusted in place of the public ones.
     pub ca_file: Option<String>,
+}
+
+/// Who operators are, beside those whom IAM knows.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OperatorsConfig {
+    /// Issuer (`iss`) of their tokens; `None` where no token makes an operator.
+    pub issuer: Option<String>,
 }
 
 /// How to reach Redis.
@@ -354,9 +363,22 @@ impl Config {
             edge: EdgeSecrets::read(variables.optional(EDGE_SECRETS).as_deref())?,
             providers: ProvidersConfig::read(&variables)?,
             beacon: BeaconConfig::read(&variables)?,
+            operators: OperatorsConfig::read(&variables)?,
             metrics: MetricsConfig::read(&variables)?,
             ca_file: variables.optional(CA_FILE),
         })
+    }
+}
+
+impl OperatorsConfig {
+    fn read<F: Fn(&str) -> Option<String>>(variables: &Variables<F>) -> Result<Self, Defect> {
+        let variable = "ONSALE_OPERATOR_ISSUER";
+        let issuer = variables.optional(variable);
+        let is_address = |url: &str| url.starts_with("https://") || url.starts_with("http://");
+        if !issuer.as_deref().is_none_or(is_address) {
+            return Err(Defect { variable, rule: "must be an http:// or https:// address" });
+        }
+        Ok(Self { issuer })
     }
 }
 
@@ -667,6 +689,7 @@ mod tests {
         assert_eq!(config.providers.list_lag.seconds(), 60);
         assert_eq!(config.metrics, MetricsConfig::Off);
         assert!(config.edge.is_empty());
+        assert_eq!(config.operators.issuer, None);
         assert_eq!(config.beacon.urls, DEFAULT_BEACON_URLS);
         assert_eq!(config.beacon.chains, Chains::default());
     }
@@ -829,6 +852,7 @@ mod tests {
             ("ONSALE_BEACON_URLS", "hunter2"),
             ("ONSALE_BEACON_CHAINS", "hunter2"),
             ("ONSALE_METRICS", "hunter2"),
+            ("ONSALE_OPERATOR_ISSUER", "hunter2"),
             ("ONSALE_CATALOGUE_BYTES", "hunter2"),
             ("ONSALE_CATALOGUE_BYTES", "1048575"),
             ("ONSALE_ARCHIVE_AFTER_DAYS", "hunter2"),

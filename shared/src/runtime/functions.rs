@@ -239,6 +239,7 @@ functions! {
     Cancel: "cancel", Trigger::Http, [Redis, Sales], 256 MiB, 10 s;
     StartPayment: "start-payment", Trigger::Http, [Order], 256 MiB, 20 s;
     RefundOrder: "refund-order", Trigger::Http, [Redis, Sales, Queues], 256 MiB, 10 s;
+    Operator: "operator", Trigger::Http, [Redis, Sales, Orders, AttendeeKeys], 256 MiB, 10 s;
     PayCallback: "pay-callback",
         Trigger::Http, [Redis, Sales, Queues, PaymentSecrets], 256 MiB, 10 s;
     TakeCallback: "take-callback",
@@ -269,6 +270,34 @@ impl Function {
     #[must_use]
     pub const fn needs(self) -> &'static [Need] {
         self.row().needs
+    }
+
+    /// The alarms that watch its failures and throttles, without the prefix of their stage. An alarm adds up ten
+    /// metrics at most: what operators ask has two of its own.
+    #[must_use]
+    pub const fn alarms(self) -> [&'static str; 2] {
+        match self {
+            Self::Operator => ["operator-failures", "operator-throttles"],
+            Self::Sales
+            | Self::WaitingRoom
+            | Self::TokenGate
+            | Self::Reserve
+            | Self::Orders
+            | Self::Cancel
+            | Self::StartPayment
+            | Self::RefundOrder
+            | Self::PayCallback
+            | Self::TakeCallback
+            | Self::ExpireOrders
+            | Self::SyncDb
+            | Self::LoadSale
+            | Self::DecidePayment
+            | Self::ClosePayments
+            | Self::Refund
+            | Self::Draw
+            | Self::ReadCaptures
+            | Self::Reconcile => self.row().trigger.alarms(),
+        }
     }
 
     /// How its queue is emptied, if a queue invokes it.

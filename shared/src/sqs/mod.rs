@@ -5,6 +5,7 @@
 //! the sweeper finds what no message reminded of. `docs/queues.md` describes the formats.
 
 pub mod batch;
+mod dead_letters;
 mod outbox;
 mod queue;
 mod throttle;

@@ -1,5 +1,6 @@
 //! Sending through SQS.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,8 +11,10 @@ use aws_sdk_sqs::config::retry::RetryConfig;
 use aws_sdk_sqs::config::timeout::TimeoutConfig;
 use aws_sdk_sqs::error::DisplayErrorContext;
 use aws_smithy_types::body::SdkBody;
+use futures_util::future::try_join_all;
 use http::Request;
 
+use super::dead_letters;
 use super::outbox::Outbox;
 use super::throttle::Throttle;
 use crate::runtime::connections::Https;
@@ -64,6 +67,7 @@ pub struct SqsQueue {
     draw_requests: Arc<Throttle>,
     https: Https,
     address: String,
+    urls: Arc<QueueUrls>,
 }
 
 impl SqsQueue {
@@ -87,12 +91,14 @@ impl SqsQueue {
         if let Some(endpoint) = &config.endpoint {
             builder = builder.endpoint_url(endpoint);
         }
-        let address = config.endpoint.unwrap_or_else(|| origin(&config.urls.expiry).to_owned());
+        let own = || origin(&config.urls.expiry).to_owned();
+        let address = config.endpoint.unwrap_or_else(own);
         let client = Client::from_conf(builder.build());
         let outbox = |queue| Outbox::new(client.clone(), config.urls.get(queue).clone());
         let outboxes = PerQueue::each(outbox);
         let (load_requests, draw_requests) = (Arc::default(), Arc::default());
-        Self { client, outboxes, load_requests, draw_requests, https, address }
+        let urls = Arc::new(config.urls);
+        Self { client, outboxes, load_requests, draw_requests, https, address, urls }
     }
 
     /// Connects now, so that the first message need not. Whatever is answered is an answer: the
@@ -105,6 +111,18 @@ impl SqsQueue {
         let request = request.map_err(|error| StoreError::Contract(error.to_string()))?;
         let unavailable = |broken| StoreError::Unavailable(DisplayErrorContext(broken).to_string());
         self.https.request(request).await.map(drop).map_err(unavailable)
+    }
+
+    /// How many messages each dead-letter queue has, by its own count.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] if SQS does not answer.
+    pub async fn dead_letters(&self) -> Stored<BTreeMap<QueueName, u64>> {
+        let count = async |queue: QueueName| {
+            let count = dead_letters::count(&self.client, self.urls.get(queue)).await?;
+            Ok::<_, StoreError>((queue, count))
+        };
+        Ok(try_join_all(QueueName::ALL.map(count)).await?.into_iter().collect())
     }
 
     /// The client.

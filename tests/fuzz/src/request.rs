@@ -8,6 +8,9 @@ use lambda_http::http::Uri;
 use lambda_http::http::header::HOST;
 use serde_json::{Map, Value, json};
 
+/// The operators' issuer.
+pub(crate) const OPERATOR_ISSUER: &str = "https://operators.example";
+
 /// Whom the gateway's authorizers have found the sender to be.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Sender<'a> {
@@ -17,6 +20,8 @@ pub(crate) enum Sender<'a> {
     Buyer(&'a str),
     /// An operator, by the ARN of the identity.
     Operator(&'a str),
+    /// An operator, by the scopes of a token of the operators' issuer.
+    Token(&'a str),
 }
 
 /// A request without headers or body.
@@ -26,7 +31,7 @@ pub(crate) fn request(method: &str, target: &str, sender: Sender<'_>) -> Request
 }
 
 /// A request as it is written: `METHOD TARGET`, a line `name: value` for each header, a blank line,
-/// the body. The headers `buyer` and `operator` say what the authorizers found out.
+/// the body. The headers `buyer`, `operator` and `scopes` say what the authorizers found out.
 ///
 /// `None` if a gateway would not have taken it for a request.
 pub(crate) fn read(text: &[u8]) -> Option<Request> {
@@ -44,6 +49,7 @@ pub(crate) fn read(text: &[u8]) -> Option<Request> {
         match name.to_ascii_lowercase().as_str() {
             "buyer" => sender = Sender::Buyer(value),
             "operator" => sender = Sender::Operator(value),
+            "scopes" => sender = Sender::Token(value),
             // The gateway writes these itself.
             "host" | "x-forwarded-proto" => {}
             name => drop(headers.insert(name.to_owned(), json!(value))),
@@ -87,6 +93,9 @@ fn event(
         Sender::Nobody => Value::Null,
         Sender::Buyer(sub) => json!({ "jwt": { "claims": { "sub": sub }, "scopes": null } }),
         Sender::Operator(arn) => json!({ "iam": { "userArn": arn } }),
+        Sender::Token(scopes) => json!({ "jwt": { "claims": {
+            "iss": OPERATOR_ISSUER, "sub": "zhang", "scope": scopes
+        } } }),
     };
     let text = std::str::from_utf8(body).ok();
     json!({

@@ -26,7 +26,7 @@ use shared::runtime::app::{App, LivePorts};
 use shared::runtime::callbacks::CallbackEntry;
 use shared::runtime::config::{
     AdmissionConfig, AttendeeConfig, ChallengeConfig, Config, DynamoDbConfig, MetricsConfig,
-    PaymentConfig, ProvidersConfig, RedisConfig, SalesConfig, SqsConfig,
+    OperatorsConfig, PaymentConfig, ProvidersConfig, RedisConfig, SalesConfig, SqsConfig,
 };
 use shared::runtime::edge::EdgeSecrets;
 
@@ -105,6 +105,7 @@ impl Fixture {
             edge: EdgeSecrets::default(),
             providers: ProvidersConfig { grace, ..backends::providers(&provider) },
             beacon: up::beacon_config(&beacon.url()),
+            operators: OperatorsConfig::default(),
             metrics: MetricsConfig::Off,
             ca_file: None,
         };

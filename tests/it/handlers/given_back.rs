@@ -63,7 +63,7 @@ impl Fixture {
     }
 
     async fn by_operator(&self, order: &str, body: &Value) -> Got {
-        let target = format!("/operator/orders/{order}/refunds");
+        let target = format!("/orders/{order}/refunds/operator");
         self.json(Sender::Operator, "POST", &target, body).await
     }
 
@@ -298,9 +298,12 @@ async fn whoever_asks_for_more_than_there_is_gets_nothing() {
     // No way in for anybody else.
     fixture.by_buyer(Sender::Nobody, &order, &mine).await.problem(401, "not-authenticated");
     fixture.by_buyer(Sender::Operator, &order, &mine).await.problem(401, "not-authenticated");
-    let target = format!("/operator/orders/{order}/refunds");
-    for sender in [ALICE, Sender::Nobody] {
-        fixture.json(sender, "POST", &target, &mine).await.problem(401, "not-authenticated");
+    let targets =
+        [format!("/orders/{order}/refunds/operator"), format!("/operator/orders/{order}/refunds")];
+    for target in &targets {
+        for sender in [ALICE, Sender::Nobody] {
+            fixture.json(sender, "POST", target, &mine).await.problem(401, "not-authenticated");
+        }
     }
 
     let with = |more: Value| {

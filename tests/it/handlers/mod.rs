@@ -14,6 +14,7 @@ mod given_back;
 mod kept;
 mod lost_sales;
 mod messages;
+mod operators;
 mod refunds;
 mod refusals;
 mod rooms;
@@ -27,8 +28,8 @@ use engine::domain::time::Timestamp;
 use lambda_http::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use lambda_http::{Body, Request, Response};
 use local::handlers::{
-    cancel, orders, pay_callback, refund_order, reserve, sales, start_payment, take_callback,
-    token_gate, waiting_room,
+    cancel, operator, orders, pay_callback, refund_order, reserve, sales, start_payment,
+    take_callback, token_gate, waiting_room,
 };
 use local::queues::Queues;
 use local::servers::{FakeBeacon, PaymentProvider, Stack};
@@ -41,7 +42,7 @@ use shared::runtime::app::App;
 use shared::runtime::callbacks::CallbackEntry;
 use shared::runtime::config::{
     AdmissionConfig, AttendeeConfig, ChallengeConfig, Config, DynamoDbConfig, MetricsConfig,
-    PaymentConfig, RedisConfig, SalesConfig, Secret, SqsConfig,
+    OperatorsConfig, PaymentConfig, RedisConfig, SalesConfig, Secret, SqsConfig,
 };
 use shared::runtime::edge::EdgeSecrets;
 
@@ -54,6 +55,8 @@ pub const CHALLENGE_SECRET: &[u8] = b"a challenge secret of 32 bytes..";
 /// The key of the entry of callbacks.
 pub const ENTRY_KEY: &str = "0123456789abcdefghijklmnopqrstuv";
 
+/// The operators' issuer.
+pub const OPERATOR_ISSUER: &str = "https://operators.example";
 const OPERATOR: &str = "arn:aws:iam::000000000000:role/operator";
 
 pub struct Fixture {
@@ -124,7 +127,10 @@ impl Got {
 pub enum Sender<'a> {
     Nobody,
     Buyer(&'a str),
+    /// By IAM.
     Operator,
+    /// By a token of this issuer (`iss`) with these scopes.
+    Token(&'a str, &'a str),
 }
 
 /// The event that API Gateway's HTTP API sends (payload format 2.0), as the runtime reads it.
@@ -148,6 +154,9 @@ pub fn request(
         Sender::Nobody => Value::Null,
         Sender::Buyer(sub) => json!({ "jwt": { "claims": { "sub": sub }, "scopes": null } }),
         Sender::Operator => json!({ "iam": { "userArn": OPERATOR } }),
+        Sender::Token(iss, scope) => {
+            json!({ "jwt": { "claims": { "iss": iss, "sub": "zhang", "scope": scope } } })
+        }
     };
     lambda_http::request::from_str(&event.to_string()).unwrap()
 }
@@ -164,8 +173,12 @@ pub async fn send(app: &App, request: Request) -> Got {
         ["sales", ..] => Box::pin(sales::handle(app, request)).await,
         ["orders", _, "cancel"] => Box::pin(cancel::handle(app, request)).await,
         ["operator", "orders", _, "refunds"] => Box::pin(refund_order::handle(app, request)).await,
+        ["operator", "orders", _, "cancel"] => Box::pin(cancel::handle(app, request)).await,
+        ["operator", "sales", _, "room", ..] => Box::pin(waiting_room::handle(app, request)).await,
+        ["operator", "sales", _] => Box::pin(sales::handle(app, request)).await,
+        ["operator", ..] => Box::pin(operator::handle(app, request)).await,
         ["orders", _, "payments"] => Box::pin(start_payment::handle(app, request)).await,
-        ["orders", _, "refunds"] if request.method() == "POST" => {
+        ["orders", _, "refunds", ..] if request.method() == "POST" => {
             Box::pin(refund_order::handle(app, request)).await
         }
         ["orders", ..] => Box::pin(orders::handle(app, request)).await,
@@ -245,6 +258,7 @@ impl Fixture {
             edge: EdgeSecrets::default(),
             providers: backends::providers(&provider),
             beacon: up::beacon_config(&beacon.url()),
+            operators: OperatorsConfig { issuer: Some(OPERATOR_ISSUER.to_owned()) },
             metrics: MetricsConfig::Off,
             ca_file: None,
         };

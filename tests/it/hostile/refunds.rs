@@ -12,7 +12,7 @@ impl Fixture {
         let one = json!([{ "tier": "standing", "best": { "count": 1 } }]);
         let bobs = self.buy("bob", &one).await;
         let shown = format!("/orders/{}", bobs["order"].as_str().unwrap());
-        let (path, operators) = (format!("{shown}/refunds"), format!("/operator{shown}/refunds"));
+        let (path, operators) = (format!("{shown}/refunds"), format!("{shown}/refunds/operator"));
         let ask = |bearer: &str, body: &str| Raw::new("POST", &path).bearer(bearer).json(body);
         let bob = |body: &str| ask(&self.bob, body);
         let operator = |body: &str| Raw::new("POST", &operators).bearer(&self.operator).json(body);
@@ -50,7 +50,7 @@ impl Fixture {
             ),
             case(
                 "refund: an order that is none",
-                Raw::new("POST", "/operator/orders/0x1/refunds").bearer(&self.operator).json(whole),
+                Raw::new("POST", "/orders/0x1/refunds/operator").bearer(&self.operator).json(whole),
                 nothing,
             ),
             case(

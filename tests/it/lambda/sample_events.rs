@@ -115,9 +115,9 @@ fn callback(secret: &[u8], target: String) -> Request<'static> {
 /// Every event, in the order in which they are sent.
 pub fn samples() -> Vec<Sample> {
     use Function::{
-        Cancel, ClosePayments, DecidePayment, Draw, ExpireOrders, LoadSale, Orders, PayCallback,
-        ReadCaptures, Reconcile, Refund, RefundOrder, Reserve, Sales, StartPayment, SyncDb,
-        TakeCallback, TokenGate, WaitingRoom,
+        Cancel, ClosePayments, DecidePayment, Draw, ExpireOrders, LoadSale, Operator, Orders,
+        PayCallback, ReadCaptures, Reconcile, Refund, RefundOrder, Reserve, Sales, StartPayment,
+        SyncDb, TakeCallback, TokenGate, WaitingRoom,
     };
     let put = |sender| Request::json(sender, "PUT", "/sales/sample", &sale());
     let put_room = Request::json(Sender::Operator, "PUT", "/sales/sample-room", &sale_with_room());
@@ -145,16 +145,18 @@ pub fn samples() -> Vec<Sample> {
     let give_back = |sender, path: &str, tickets: Value, more: Value| {
         let mut body = json!({ "number": 1, "tickets": tickets });
         body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        Request::json(sender, "POST", format!("{path}/{}/refunds", number(BUYER)), &body)
+        Request::json(sender, "POST", path.replace("{order}", &number(BUYER).to_string()), &body)
     };
     let some =
         json!({ "amount_minor": 100, "currency": "EUR", "reason": "The heating had failed." });
-    let goodwill = give_back(Sender::Operator, "/operator/orders", json!([]), some);
-    let without_terms = give_back(Sender::Buyer(BUYER), "/orders", json!("all"), json!({}));
-    let unsigned = give_back(Sender::Nobody, "/operator/orders", json!("all"), json!({}));
+    let goodwill = give_back(Sender::Operator, "/orders/{order}/refunds/operator", json!([]), some);
+    let without_terms =
+        give_back(Sender::Buyer(BUYER), "/orders/{order}/refunds", json!("all"), json!({}));
+    let unsigned =
+        give_back(Sender::Nobody, "/orders/{order}/refunds/operator", json!("all"), json!({}));
     let refunds = Request::get(Sender::Buyer(BUYER), format!("/orders/{}/refunds", number(BUYER)));
     let (give, refund_it) =
-        ("POST /orders/{order}/refunds", "POST /operator/orders/{order}/refunds");
+        ("POST /orders/{order}/refunds", "POST /orders/{order}/refunds/operator");
     let show = Request::get(Sender::Buyer(BUYER), format!("/orders/{}", number(BUYER)));
     let list = Request::get(Sender::Buyer(BUYER), "/orders?limit=10");
     let key = SAMPLE_KEY.1;
@@ -232,6 +234,12 @@ pub fn samples() -> Vec<Sample> {
         (RefundOrder, "refund-order-buyer", "403", without_terms.event(give)),
         (RefundOrder, "refund-order-unsigned", "401", unsigned.event(refund_it)),
         (RefundOrder, "refund-order", "200", goodwill.event(refund_it)),
+        (
+            Operator,
+            "operator-buyer",
+            "401",
+            Request::get(Sender::Buyer(BUYER), "/operator/actions").event("GET /operator/actions"),
+        ),
         (Orders, "orders-refunds", "200", refunds.event("GET /orders/{order}/refunds")),
         (Reserve, "reserve-second", "201", reserve(SECOND_BUYER, key).event(make)),
         (StartPayment, "start-payment", "200", begin("http://localhost:3000/back").event(begins)),

@@ -32,8 +32,9 @@ use fake_payments::Fault;
 use lambda_http::{Body, Response};
 use local::handlers::consume;
 use local::handlers::{
-    cancel, decide_payment, draw, expire_orders, load_sale, orders, pay_callback, read_captures,
-    reconcile, refund, reserve, sales, sync_db, take_callback, token_gate, waiting_room,
+    cancel, decide_payment, draw, expire_orders, load_sale, operator, orders, pay_callback,
+    read_captures, reconcile, refund, reserve, sales, sync_db, take_callback, token_gate,
+    waiting_room,
 };
 use local::handlers::{close_payments, refund_order, start_payment};
 use local::queues::Queues;
@@ -50,7 +51,7 @@ use tokio::time::sleep;
 use super::recorder::Recorder;
 use crate::backends::{self, Servers};
 use crate::flows::crashing::{Crashing, Cut};
-use crate::handlers::{ENTRY_KEY, Sender, callback_signed_with, request};
+use crate::handlers::{ENTRY_KEY, OPERATOR_ISSUER, Sender, callback_signed_with, request};
 
 /// Every function, by the name of its program.
 pub const FUNCTIONS: [&str; Function::ALL.len()] = Function::NAMES;
@@ -138,6 +139,7 @@ impl Deployed {
                 ("ONSALE_BEACON_CHAINS", format!("{}:{}", fake_beacon::hash(), fake_beacon::key())),
                 ("ONSALE_PROVIDER_URLS", format!("stripe:{}", provider.url())),
                 ("ONSALE_RETURN_ORIGINS", "https://shop.example".to_owned()),
+                ("ONSALE_OPERATOR_ISSUER", OPERATOR_ISSUER.to_owned()),
             ]);
             let url = |queue: QueueName| (queue.url_variable(), queues.get(queue).url.clone());
             variables.extend(QueueName::ALL.map(url));
@@ -158,6 +160,7 @@ impl Deployed {
         let app = self.app(function);
         let response: Response<Body> = match function {
             "cancel" => cancel::handle(app, request).await,
+            "operator" => operator::handle(app, request).await,
             "orders" => orders::handle(app, request).await,
             "refund-order" => refund_order::handle(app, request).await,
             "reserve" => reserve::handle(app, request).await,
@@ -344,6 +347,7 @@ impl Deployed {
         self.journeys().await;
         self.payments().await;
         self.given_back().await;
+        self.operators().await;
         self.starts().await;
         self.gift().await;
         self.kept("pay-callback", "pi_kept", "1024").await;
@@ -644,11 +648,11 @@ impl Deployed {
     /// Refunds of paid orders: of money, of the ticket with its attendee, and again; by its buyer.
     async fn given_back(&self) {
         let refund = async |sender, path: &str, made: &Made, body: Value, status: u16| {
-            let line = format!("POST {path}/{}/refunds", made.number);
+            let line = format!("POST {}", path.replace("{order}", &made.number));
             let answer = self.http("refund-order", sender, &line, &body).await;
             assert_eq!(answer["status"], status, "{answer:#}");
         };
-        let operators = "/operator/orders";
+        let operators = "/orders/{order}/refunds/operator";
         let paid = self.buy("gil", "2-15").await;
         self.callback("pi_60", &paid.number, PRICE).await;
         self.captured("pi_60", paid.number());
@@ -664,7 +668,7 @@ impl Deployed {
         self.callback("pi_61", &other.number, PRICE).await;
         refund(
             Sender::Buyer("gus"),
-            "/orders",
+            "/orders/{order}/refunds",
             &other,
             json!({ "number": 1, "tickets": "all" }),
             403,
@@ -677,6 +681,46 @@ impl Deployed {
         all_done(
             &sync_db::handle(self.app("sync-db"), self.batch(&self.queues.sync.url).await).await,
         );
+    }
+
+    /// What operators see and do with a token.
+    async fn operators(&self) {
+        let scopes = "onsale/watch onsale/operate onsale/refund";
+        let sender = Sender::Token(OPERATOR_ISSUER, scopes);
+        let send = async |function: &str, line: String, body: Value, status: u16| {
+            let answer = self.http(function, sender, &line, &body).await;
+            assert_eq!(answer["status"], status, "{line} {answer:#}");
+            answer
+        };
+        let file = self.file("Hall");
+        send("sales", format!("PUT /operator/sales/{SALE}"), file, 200).await;
+        let pause = json!({ "command": "pause" });
+        send("waiting-room", "POST /operator/sales/hall/room/commands".to_owned(), pause, 404)
+            .await;
+        let made = self.buy("hal", "2-17").await;
+        let orders = format!("/operator/orders/{}", made.number);
+        let whole = json!({ "number": 1, "tickets": "all" });
+        send("refund-order", format!("POST {orders}/refunds"), whole, 409).await;
+        let none = || json!({});
+        let seen =
+            async |target: String| send("operator", format!("GET {target}"), none(), 200).await;
+        seen(orders.clone()).await;
+        for query in [
+            format!("order={}", made.number),
+            "buyer=hal".to_owned(),
+            format!("sale={SALE}&tier=vip&seat=2-17"),
+            format!("sale={SALE}&attendee=hal"),
+        ] {
+            let found = seen(format!("/operator/orders?{query}")).await;
+            assert_eq!(found["orders"][0]["order"], made.number.as_str(), "{query}");
+        }
+        seen(format!("/operator/sales/{SALE}/board")).await;
+        seen("/operator/stuck".to_owned()).await;
+        send("cancel", format!("POST {orders}/cancel"), none(), 200).await;
+        let actions = seen("/operator/actions".to_owned()).await;
+        let kinds = actions["actions"].as_array().unwrap().iter();
+        let kinds: Vec<&str> = kinds.map(|action| action["action"].as_str().unwrap()).collect();
+        assert_eq!(kinds[..3], ["cancel", "refund", "publish"]);
     }
 
     /// Ends an order as the queue of its expiry would.

@@ -10,9 +10,11 @@ use serde_json::{Map, Value, json};
 /// The stages that `samconfig.toml` knows, with the file's names for them.
 pub const STAGES: [&str; 3] = ["default", "staging", "prod"];
 /// What belongs to an account and has no default.
-const ACCOUNT: [(&str, &str); 3] = [
+const ACCOUNT: [(&str, &str); 5] = [
     ("JwtIssuer", "https://issuer.example/"),
     ("JwtAudience", "buyers"),
+    ("OperatorIssuer", "https://operators.example/"),
+    ("OperatorAudience", "operators"),
     ("DynamoDbPrefixListId", "pl-0123abcd"),
 ];
 

@@ -101,7 +101,7 @@ fn unwatched(stack: &Stack, function: Function, trigger: Trigger) -> Vec<String>
         stack.all("AWS::CloudWatch::Alarm").any(|alarm| is_it(&alarm))
     };
     let id = format!("\"${{{}}}\"", logical_id(function));
-    let of_function = trigger.alarms().map(|alarm| (alarm.to_owned(), id.clone()));
+    let of_function = function.alarms().map(|alarm| (alarm.to_owned(), id.clone()));
     let mut expected: Vec<(String, String)> = of_function.into();
     if let Trigger::Queue(consumer) = trigger {
         // The queue's logical id, or that of its dead letters, begins with its name.

@@ -61,7 +61,7 @@ impl Refunder {
     pub(super) fn new(rig: &Rig, seed: u64) -> Result<Self, Error> {
         let identity = Identity::new(rig.secrets()?.identity.as_bytes());
         let bearer = identity.token("operator", Role::Operator, Timestamp::now(), TOKEN_SECONDS)?;
-        let url = format!("{}/operator", rig.url());
+        let url = rig.url().to_owned();
         Ok(Self {
             api: Arc::new(Persistent::new(Persistent::client()?, url, bearer)),
             random: StdRng::seed_from_u64(seed ^ 4),
@@ -142,7 +142,7 @@ async fn refund(api: Arc<Persistent>, orders: Vec<OrderNumber>, mut random: StdR
 
 /// Asks for a refund, and once more: false if the order is not paid.
 async fn twice(api: &Persistent, order: OrderNumber, body: &Value) -> Result<bool, String> {
-    let path = format!("orders/{order}/refunds");
+    let path = format!("orders/{order}/refunds/operator");
     let ask = async || api.ask::<Refund>(Method::POST, &path, Some(body)).await;
     let first = match ask().await {
         Ok(first) => first,

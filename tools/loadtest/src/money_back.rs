@@ -163,7 +163,7 @@ async fn refund_one_ticket(
     let Some((line, ticket)) = order.live_tickets().next() else { return Ok(()) };
     let name = ticket.named(line);
     let body = json!({ "number": 1, "tickets": [name], "reason": "A demo." });
-    let url = format!("{}/operator/orders/{}/refunds", engine.url(), order.number);
+    let url = format!("{}/orders/{}/refunds/operator", engine.url(), order.number);
     let post = client.request(Method::POST, url).bearer_auth(engine.operator_token()?);
     let reply = post.json(&body).send().await?;
     if reply.status().is_success() {

@@ -10,6 +10,7 @@
 
 mod examples;
 mod operations;
+mod operators;
 mod rooms;
 
 use std::collections::BTreeMap;
@@ -78,6 +79,7 @@ pub fn document() -> Value {
             { "name": "rooms", "description": "Waiting rooms: who is served in what order, and how to check it." },
             { "name": "buying", "description": "From the gate to the order." },
             { "name": "orders", "description": "A buyer's own orders." },
+            { "name": "operators", "description": "What operators see and do, by a token of their issuer." },
             { "name": "payments", "description": "What a payment provider says." },
             { "name": "meta", "description": "The API itself." }
         ],
@@ -208,6 +210,11 @@ fn security_schemes() -> Value {
                             token of an operator instead: `onsale token --operator`.",
             "x-amazon-apigateway-authtype": "awsSigv4"
         },
+        "operator_token": {
+            "type": "http", "scheme": "bearer", "bearerFormat": "JWT",
+            "description": "An access token of the operators' identity provider, with the scope of the operation. A \
+                            local engine has an issuer of its own: GET /config.json says where."
+        },
         "stripe_signature": signature("Stripe-Signature"),
         "payment_signature": signature("Payment-Signature")
     })
@@ -218,6 +225,11 @@ fn security(route: &Row) -> Value {
     match route.access {
         Access::Buyer => json!([{ "buyer": [] }]),
         Access::Operator => json!([{ "operator": [] }]),
+        Access::Watch | Access::Operate | Access::Refund | Access::Scan => {
+            let scopes: Vec<&str> =
+                route.access.scope().iter().map(|scope| scope.as_str()).collect();
+            json!([{ "operator_token": scopes }])
+        }
         Access::Provider | Access::ProviderWithKey => {
             json!([{ "stripe_signature": [] }, { "payment_signature": [] }])
         }

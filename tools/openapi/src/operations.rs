@@ -18,7 +18,7 @@ use shared::http::sale_reply::{AvailabilityReply, SaleReply};
 use shared::http::sales_page::{MAX_SALES, SALES, SalesReply};
 use shared::providers::{CaptureEvent, PaymentEvent};
 
-use super::{Schemas, examples, rooms};
+use super::{Schemas, examples, operators, rooms};
 
 /// Examples: a name, what it shows, and the value.
 type Examples = fn() -> Vec<(&'static str, &'static str, Value)>;
@@ -114,6 +114,15 @@ pub(super) fn operation(route: RouteName) -> Operation {
         RouteName::GiveBack => give_back(),
         RouteName::ListRefunds => list_refunds(),
         RouteName::RefundOrder => refund_order(),
+        RouteName::OperatorPublish => operators::publish(),
+        RouteName::OperatorCommand => operators::command(),
+        RouteName::OperatorRefund => operators::refund(),
+        RouteName::OperatorCancel => operators::cancel(),
+        RouteName::OperatorOrder => operators::order(),
+        RouteName::OperatorOrders => operators::orders(),
+        RouteName::OperatorBoard => operators::board(),
+        RouteName::OperatorActions => operators::actions(),
+        RouteName::OperatorStuck => operators::stuck(),
         RouteName::PaymentCallback | RouteName::TakeCallback => payment_callback(),
     }
 }
@@ -175,7 +184,7 @@ fn list_sales() -> Operation {
     }
 }
 
-fn publish_sale() -> Operation {
+pub(super) fn publish_sale() -> Operation {
     Operation {
         id: "publishSale",
         tag: "sales",
@@ -386,7 +395,7 @@ fn show_order() -> Operation {
     }
 }
 
-fn cancel_order() -> Operation {
+pub(super) fn cancel_order() -> Operation {
     Operation {
         id: "cancelOrder",
         tag: "orders",
@@ -477,7 +486,7 @@ fn list_refunds() -> Operation {
     }
 }
 
-fn refund_order() -> Operation {
+pub(super) fn refund_order() -> Operation {
     Operation {
         id: "refundOrder",
         tag: "orders",

@@ -39,9 +39,10 @@ impl From<edge::PastTheEdge> for Problem {
 impl From<identity::Unknown> for Problem {
     fn from(refusal: identity::Unknown) -> Self {
         match refusal {
-            identity::Unknown::Buyer | identity::Unknown::Operator => {
-                Self::new(Kind::NotAuthenticated, refusal)
-            }
+            identity::Unknown::Buyer
+            | identity::Unknown::Operator
+            | identity::Unknown::OtherIssuer => Self::new(Kind::NotAuthenticated, refusal),
+            identity::Unknown::Scope(_) => Self::new(Kind::NotPermitted, refusal),
         }
     }
 }
@@ -96,6 +97,7 @@ mod tests {
 
     use super::super::tests::shown;
     use super::*;
+    use crate::http::identity::Scope;
     use engine::domain::sale::Defect;
 
     #[test]
@@ -125,6 +127,8 @@ mod tests {
             (shown(edge::PastTheEdge), (403, "not-through-the-edge", None, none())),
             (shown(identity::Unknown::Buyer), (401, "not-authenticated", None, none())),
             (shown(identity::Unknown::Operator), (401, "not-authenticated", None, none())),
+            (shown(identity::Unknown::OtherIssuer), (401, "not-authenticated", None, none())),
+            (shown(identity::Unknown::Scope(Scope::Watch)), (403, "not-permitted", None, none())),
             (shown(tokens::Defect::Missing), (403, "not-admitted", None, none())),
             (shown(tokens::Defect::Malformed), (403, "not-admitted", None, none())),
             (shown(tokens::Defect::NotOurs), (403, "not-admitted", None, none())),

@@ -104,12 +104,14 @@ problems! {
         UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", "The body must be JSON", final,
         by [
             PublishSale, JoinRoom, BringRound, CommandRoom, Admit, Reserve, StartPayment, GiveBack, RefundOrder,
+            OperatorPublish, OperatorCommand, OperatorRefund,
         ];
     /// The request breaks a rule.
     Invalid: UNPROCESSABLE_ENTITY, "invalid", "The request breaks a rule", final,
         by [
             PublishSale, ListSales, ShowAvailability, JoinRoom, ShowRoomLog, BringRound, CommandRoom,
             Admit, Reserve, ListOrders, StartPayment, GiveBack, RefundOrder, PaymentCallback,
+            OperatorPublish, OperatorCommand, OperatorRefund, OperatorOrders, OperatorActions,
         ],
         with [sometimes "at": part_of_request, sometimes "defects": of::<Vec<Defect>>];
     /// The order has seats of several tiers of a sale that keeps its tiers apart.
@@ -125,7 +127,9 @@ problems! {
     NotAuthenticated: UNAUTHORIZED, "not-authenticated", "The sender is not known", final,
         by [
             PublishSale, JoinRoom, CommandRoom, Admit, Reserve, ListOrders, ShowOrder, CancelOrder,
-            StartPayment, GiveBack, ListRefunds, RefundOrder, PaymentCallback,
+            StartPayment, GiveBack, ListRefunds, RefundOrder, PaymentCallback, OperatorPublish,
+            OperatorCommand, OperatorRefund, OperatorCancel, OperatorOrder, OperatorOrders,
+            OperatorBoard, OperatorActions, OperatorStuck,
         ];
     /// The buyer is not admitted.
     NotAdmitted: FORBIDDEN, "not-admitted", "An admission is needed", final, by [Reserve],
@@ -153,10 +157,10 @@ problems! {
         by [JoinRoom];
     /// The sale is archived: it sells nothing any more.
     SaleArchived: GONE, "sale-archived", "The sale is archived", final,
-        by [PublishSale, ShowAvailability, JoinRoom, ShowRoom, Admit, Reserve];
+        by [PublishSale, ShowAvailability, JoinRoom, ShowRoom, Admit, Reserve, OperatorPublish];
     /// The sale was cancelled, which is not taken back.
     SaleCancelled: GONE, "sale-cancelled", "The sale is cancelled", final,
-        by [PublishSale];
+        by [PublishSale, OperatorPublish];
     /// The requested tickets would pass the buyer's limit.
     LimitReached: FORBIDDEN, "limit-reached", "The limit of tickets is reached", final,
         by [Reserve],
@@ -165,9 +169,13 @@ problems! {
     AttendeeLimit: FORBIDDEN, "attendee-limit", "Too many people were named", final,
         by [Reserve],
         with [always "max_named": count];
-    /// The caller is no operator.
+    /// The caller is no operator, or may not do this.
     NotPermitted: FORBIDDEN, "not-permitted", "Only an operator may do this", final,
-        by [PublishSale, CommandRoom, RefundOrder];
+        by [
+            PublishSale, CommandRoom, RefundOrder, OperatorPublish, OperatorCommand, OperatorRefund,
+            OperatorCancel, OperatorOrder, OperatorOrders, OperatorBoard, OperatorActions,
+            OperatorStuck,
+        ];
     /// The request had to come through the edge.
     NotThroughTheEdge:
         FORBIDDEN, "not-through-the-edge", "The request did not come through the edge", final, by any;
@@ -180,7 +188,9 @@ problems! {
         by [
             PublishSale, ShowSale, ShowAvailability, JoinRoom, ShowRoom, ShowRoomLog, ShowRoomLeaves,
             ShowRoomWindow, BringRound, CommandRoom, Admit, Reserve, ShowOrder, CancelOrder,
-            StartPayment, GiveBack, ListRefunds, RefundOrder, PaymentCallback,
+            StartPayment, GiveBack, ListRefunds, RefundOrder, PaymentCallback, OperatorPublish,
+            OperatorCommand, OperatorRefund, OperatorCancel, OperatorOrder, OperatorOrders,
+            OperatorBoard,
         ];
     /// The path exists, but not for this method.
     MethodNotAllowed:
@@ -202,7 +212,7 @@ problems! {
         with [always "tier": of::<TierId>];
     /// The order has ended, or is paid.
     OrderResolved: CONFLICT, "order-resolved", "The order is decided", final,
-        by [Reserve, CancelOrder, StartPayment],
+        by [Reserve, CancelOrder, StartPayment, OperatorCancel],
         with [always "state": of::<OrderState>];
     /// The order's deadline has passed, and it is about to end.
     PaymentOver: GONE, "payment-over", "The time to pay is over", final, by [StartPayment],
@@ -224,55 +234,56 @@ problems! {
         by [StartPayment];
     /// Money of an order goes back only while it is paid.
     OrderNotPaid: CONFLICT, "order-not-paid", "The order is not paid", final,
-        by [GiveBack, RefundOrder],
+        by [GiveBack, RefundOrder, OperatorRefund],
         with [always "state": of::<OrderState>];
     /// The order has no such ticket.
     UnknownTicket: UNPROCESSABLE_ENTITY, "unknown-ticket", "The order has no such ticket", final,
-        by [GiveBack, RefundOrder],
+        by [GiveBack, RefundOrder, OperatorRefund],
         with [always "tier": of::<TierId>, always "seat": of::<SeatName>];
     /// The ticket was refunded before, or is named twice.
     TicketRefunded: CONFLICT, "ticket-refunded", "A ticket is refunded already", final,
-        by [GiveBack, RefundOrder],
+        by [GiveBack, RefundOrder, OperatorRefund],
         with [always "tier": of::<TierId>, always "seat": of::<SeatName>];
     /// The request names neither a ticket nor an amount.
     NothingToRefund:
         UNPROCESSABLE_ENTITY, "nothing-to-refund", "There is nothing to refund", final,
-        by [GiveBack, RefundOrder];
+        by [GiveBack, RefundOrder, OperatorRefund];
     /// It is more than is left of the payment.
     MoreThanLeft: CONFLICT, "more-than-left", "It is more than is left of the payment", final,
-        by [RefundOrder],
+        by [RefundOrder, OperatorRefund],
         with [always "left_minor": of::<MinorUnits>, always "currency": of::<Currency>];
     /// The amount is of another currency than the order.
     OtherCurrency: UNPROCESSABLE_ENTITY, "other-currency", "The order has another currency", final,
-        by [RefundOrder],
+        by [RefundOrder, OperatorRefund],
         with [always "currency": of::<Currency>];
     /// The payment was captured more than a year ago.
     PaymentTooOld: GONE, "payment-too-old", "The payment is too old to be refunded", final,
-        by [GiveBack, RefundOrder];
+        by [GiveBack, RefundOrder, OperatorRefund];
     /// The terms of the moment of buying do not let the buyer give the ticket back, or not any more.
     RefundNotAllowed: FORBIDDEN, "refund-not-allowed", "The terms allow no refund", final,
         by [GiveBack];
     /// Another refund of the order has this number, or the one before is missing.
     OtherRefundNumber:
         CONFLICT, "other-refund-number", "The next refund has another number", final,
-        by [GiveBack, RefundOrder],
+        by [GiveBack, RefundOrder, OperatorRefund],
         with [always "next": count];
     /// The order has as many refunds as there may be.
     TooManyRefunds: CONFLICT, "too-many-refunds", "The order has too many refunds", final,
-        by [GiveBack, RefundOrder];
+        by [GiveBack, RefundOrder, OperatorRefund];
     /// The sale's seats, stops and currency cannot change.
     SeatsDiffer: CONFLICT, "seats-differ", "The seats of a sale cannot change", final,
-        by [PublishSale];
+        by [PublishSale, OperatorPublish];
     /// The sale's waiting room cannot change.
     RoomDiffers: CONFLICT, "room-differs", "The waiting room of a sale cannot change", final,
-        by [PublishSale];
+        by [PublishSale, OperatorPublish];
     /// Every index of the group is given.
     RoomFull: CONFLICT, "room-full", "The waiting room is full", final, by [JoinRoom];
     /// No draw awaits the round that was brought, or the signature is not the round's.
     RoundRefused: CONFLICT, "round-refused", "The round decides no draw here", final,
         by [BringRound];
     /// The operator has closed the waiting room.
-    RoomClosed: CONFLICT, "room-closed", "The waiting room is closed", final, by [CommandRoom];
+    RoomClosed: CONFLICT, "room-closed", "The waiting room is closed", final,
+        by [CommandRoom, OperatorCommand];
     /// The sale has a waiting room, and no place is claimed.
     PlaceRequired: FORBIDDEN, "place-required", "A place is needed", final, by [Admit];
     /// The place is not one of the buyer's.

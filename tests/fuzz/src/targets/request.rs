@@ -13,7 +13,7 @@ use lambda_http::Request;
 use serde_json::{Value, json};
 use shared::http::admission::AdmissionBody;
 use shared::http::attendees::AttendeeKeys;
-use shared::http::identity::{Buyer, Operator};
+use shared::http::identity::{Buyer, Operator, Scope, Unknown};
 use shared::http::order_refund::{BuyerRefundBody, OperatorRefundBody};
 use shared::http::origin::Origin;
 use shared::http::payment_start::PaymentBody;
@@ -117,9 +117,35 @@ fn answer(request: &Request, route: &Route) -> Result<(), Problem> {
             Ok(Buyer::from_request(request).map(drop)?)
         }
         Route::StartPayment(_) => start_payment(request),
-        Route::GiveBack(_) | Route::RefundOrder(_) => refund_order(request, route),
+        Route::GiveBack(_) | Route::RefundOrder(_) | Route::OperatorRefund(_) => {
+            refund_order(request, route)
+        }
+        Route::OperatorPublish(id) => {
+            operator(request, Scope::Operate)?;
+            let file = checks::parse(request.body());
+            if !file.is_ok_and(|file| sale_file::is_large(&file)) {
+                sale_file::check(&sale_body::read(request, id)?);
+            }
+            Ok(())
+        }
+        Route::OperatorCommand(_) => {
+            operator(request, Scope::Operate)?;
+            CommandBody::read(request)?;
+            Ok(())
+        }
+        Route::OperatorCancel(_) => Ok(operator(request, Scope::Operate).map(drop)?),
+        Route::OperatorOrder(_)
+        | Route::OperatorOrders
+        | Route::OperatorBoard(_)
+        | Route::OperatorActions
+        | Route::OperatorStuck => Ok(operator(request, Scope::Watch).map(drop)?),
         Route::PaymentCallback(_) | Route::TakeCallback(_) => callback(request),
     }
+}
+
+/// The operator of a token, if it is one of the operators' issuer.
+fn operator(sent: &Request, scope: Scope) -> Result<Operator, Unknown> {
+    Operator::with_scope(sent, Some(request::OPERATOR_ISSUER), scope)
 }
 
 fn availability(request: &Request, sale: &Sale) -> Result<(), Problem> {
@@ -152,6 +178,9 @@ fn refund_order(request: &Request, route: &Route) -> Result<(), Problem> {
     let read = if is_buyers {
         Buyer::from_request(request)?;
         BuyerRefundBody::read(request)?
+    } else if matches!(route, Route::OperatorRefund(_)) {
+        operator(request, Scope::Refund)?;
+        OperatorRefundBody::read(request)?
     } else {
         Operator::from_request(request)?;
         OperatorRefundBody::read(request)?
@@ -297,7 +326,16 @@ fn check_route(request: &Request, route: &Route) {
         Route::StartPayment(order) => ("POST", format!("/orders/{order}/payments")),
         Route::GiveBack(order) => ("POST", format!("/orders/{order}/refunds")),
         Route::ListRefunds(order) => ("GET", format!("/orders/{order}/refunds")),
-        Route::RefundOrder(order) => ("POST", format!("/operator/orders/{order}/refunds")),
+        Route::RefundOrder(order) => ("POST", format!("/orders/{order}/refunds/operator")),
+        Route::OperatorPublish(sale) => ("PUT", format!("/operator/sales/{sale}")),
+        Route::OperatorCommand(sale) => ("POST", format!("/operator/sales/{sale}/room/commands")),
+        Route::OperatorRefund(order) => ("POST", format!("/operator/orders/{order}/refunds")),
+        Route::OperatorCancel(order) => ("POST", format!("/operator/orders/{order}/cancel")),
+        Route::OperatorOrder(order) => ("GET", format!("/operator/orders/{order}")),
+        Route::OperatorOrders => ("GET", "/operator/orders".to_owned()),
+        Route::OperatorBoard(sale) => ("GET", format!("/operator/sales/{sale}/board")),
+        Route::OperatorActions => ("GET", "/operator/actions".to_owned()),
+        Route::OperatorStuck => ("GET", "/operator/stuck".to_owned()),
         Route::PaymentCallback(provider) => ("POST", format!("/payments/{provider}/callback")),
         Route::TakeCallback(address) => {
             let (key, provider) = (address.key(), address.provider());

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use shared::http::routes::{Access, ROUTES};
 
 use super::{Check, edit, number, text, unless};
+use crate::template::permissions::list;
 use crate::template::stack::{Stack, name_in};
 
 /// The requests a second that API Gateway takes for an account unless its quota is raised, and its
@@ -51,6 +52,13 @@ pub(super) const CHECKS: &[Check] = &[
                 "callback\", Auth: { Authorizer: Buyer } }",
             ),
             edit("        Authorizers:", "audience: !Ref JwtAudience", "audience: [anybody]"),
+            edit(
+                "          OperatorToken:",
+                "issuer: !Ref OperatorIssuer",
+                "issuer: !Ref JwtIssuer",
+            ),
+            edit("  CancelFunction:", "[onsale/operate]", "[onsale/watch]"),
+            edit("  RefundOrderFunction:", ", AuthorizationScopes: [onsale/refund]", ""),
         ],
     },
     Check {
@@ -76,7 +84,7 @@ pub(super) const CHECKS: &[Check] = &[
         with: &[],
         mistakes: &[
             edit("  AdmissionRate:", "Default: 1500", "Default: 15000"),
-            edit("  OtherRate:", "Default: 210", "Default: 2500"),
+            edit("  OtherRate:", "Default: 190", "Default: 2500"),
             edit("  CallbackEntryRate:", "Default: 1000", "Default: 5000"),
             edit(
                 "RouteSettings:\n        \"POST",
@@ -150,7 +158,8 @@ fn routes(stack: &Stack) -> Vec<String> {
     let mut deployed = BTreeSet::new();
     for (key, says) in methods(stack) {
         let security = says["security"].as_array().into_iter().flatten();
-        let authorizer = security.flat_map(|one| one.as_object().unwrap().keys().cloned()).next();
+        let authorizer = security.flat_map(|one| one.as_object().unwrap().iter()).next();
+        let authorizer = authorizer.map(|(name, scopes)| (name.clone(), list(scopes)));
         let uri = text(&says["x-amazon-apigateway-integration"]["uri"]).to_owned();
         let calls =
             uri.split("${").nth(1).and_then(|rest| rest.split(['}', '.']).next()).unwrap_or("");
@@ -165,21 +174,34 @@ fn routes(stack: &Stack) -> Vec<String> {
         .map(|route| {
             let authorizer = match route.access {
                 Access::Anyone | Access::Provider | Access::ProviderWithKey => None,
-                Access::Buyer => Some("Buyer".to_owned()),
-                Access::Operator => Some("AWS_IAM".to_owned()),
+                Access::Buyer => Some(("Buyer".to_owned(), Vec::new())),
+                Access::Operator => Some(("AWS_IAM".to_owned(), Vec::new())),
+                Access::Watch | Access::Operate | Access::Refund | Access::Scan => {
+                    let scope = route.access.scope().map(|scope| scope.as_str().to_owned());
+                    Some(("OperatorToken".to_owned(), Vec::from_iter(scope)))
+                }
             };
             (route.key.to_owned(), authorizer, route.function.as_str().to_owned())
         })
         .collect();
-    let buyer =
-        &api["Body"]["components"]["securitySchemes"]["Buyer"]["x-amazon-apigateway-authorizer"];
-    let jwt = json!({ "issuer": stack.parameters["JwtIssuer"], "audience": [stack.parameters["JwtAudience"]] });
-    let is_jwt = buyer["type"] == "jwt"
-        && buyer["jwtConfiguration"] == jwt
-        && buyer["identitySource"] == "$request.header.Authorization";
+    let is_jwt = |scheme: &str, issuer: &str, audience: &str| {
+        let authorizer =
+            &api["Body"]["components"]["securitySchemes"][scheme]["x-amazon-apigateway-authorizer"];
+        let jwt =
+            json!({ "issuer": stack.parameters[issuer], "audience": [stack.parameters[audience]] });
+        authorizer["type"] == "jwt"
+            && authorizer["jwtConfiguration"] == jwt
+            && authorizer["identitySource"] == "$request.header.Authorization"
+    };
+    let (buyers, operators) = (
+        is_jwt("Buyer", "JwtIssuer", "JwtAudience"),
+        is_jwt("OperatorToken", "OperatorIssuer", "OperatorAudience"),
+    );
     let differing = deployed.symmetric_difference(&requested).map(|route| format!("{route:?}"));
     let mut faults: Vec<String> = differing.collect();
-    faults.extend(unless("Buyer", [(is_jwt, "is no authorizer of the issuer's tokens")]));
+    faults.extend(unless("Buyer", [(buyers, "is no authorizer of the issuer's tokens")]));
+    let what = "is no authorizer of the operators' issuer's tokens";
+    faults.extend(unless("OperatorToken", [(operators, what)]));
     faults
 }
 

@@ -360,7 +360,13 @@ fn caching(stack: &Stack) -> Vec<String> {
         let expected = match row.access {
             // A signature does not survive another Host, and these have an API of their own.
             Access::Operator | Access::ProviderWithKey => continue,
-            Access::Anyone | Access::Buyer | Access::Provider => Treatment {
+            Access::Anyone
+            | Access::Buyer
+            | Access::Provider
+            | Access::Watch
+            | Access::Operate
+            | Access::Refund
+            | Access::Scan => Treatment {
                 origin: if is_kept { "documents" } else { "api" }.to_owned(),
                 is_passed: true,
                 key: is_kept.then(|| queries(&document, &row)),
@@ -390,7 +396,12 @@ fn caching(stack: &Stack) -> Vec<String> {
 /// True if a function answers a caller only if the request came through the distribution.
 fn is_behind_the_edge(access: Access) -> bool {
     match access {
-        Access::Anyone | Access::Buyer => true,
+        Access::Anyone
+        | Access::Buyer
+        | Access::Watch
+        | Access::Operate
+        | Access::Refund
+        | Access::Scan => true,
         // A program that signs with IAM calls the API's own host, and so does a provider.
         Access::Operator | Access::Provider | Access::ProviderWithKey => false,
     }

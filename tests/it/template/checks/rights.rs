@@ -160,7 +160,7 @@ fn roles(stack: &Stack) -> Vec<String> {
 fn wildcards(stack: &Stack) -> Vec<String> {
     let mut faults = Vec::new();
     let interfaces = "arn:aws:ec2:eu-central-1:000000000000:*/*";
-    let operator = ["PUT/sales/*", "POST/sales/*/room/commands", "POST/operator/orders/*/refunds"]
+    let operator = ["PUT/sales/*", "POST/sales/*/room/commands", "POST/orders/*/refunds/operator"]
         .map(|route| format!("arn:aws:execute-api:eu-central-1:000000000000:${{Api}}/*/{route}"));
     let mut documents: Vec<(String, &Value)> = Vec::new();
     for (name, policy) in stack.all("AWS::IAM::ManagedPolicy") {

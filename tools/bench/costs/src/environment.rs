@@ -14,8 +14,8 @@ use shared::runtime::app::App;
 use shared::runtime::callbacks::CallbackEntry;
 use shared::runtime::config::{
     AdmissionConfig, AttendeeConfig, BeaconConfig, ChallengeConfig, Config,
-    DEFAULT_TOLERANCE_SECONDS, DynamoDbConfig, MetricsConfig, PaymentConfig, ProvidersConfig,
-    RedisConfig, SalesConfig, Secret, SqsConfig,
+    DEFAULT_TOLERANCE_SECONDS, DynamoDbConfig, MetricsConfig, OperatorsConfig, PaymentConfig,
+    ProvidersConfig, RedisConfig, SalesConfig, Secret, SqsConfig,
 };
 use shared::runtime::edge::EdgeSecrets;
 
@@ -105,6 +105,7 @@ impl Environment {
             edge: EdgeSecrets::default(),
             providers: ProvidersConfig { grace: Grace::NONE, ..ProvidersConfig::default() },
             beacon: BeaconConfig::default(),
+            operators: OperatorsConfig::default(),
             metrics: MetricsConfig::Off,
             ca_file: None,
         };

@@ -1,0 +1,215 @@
+//! `GET /operator/orders`, `GET /operator/orders/{order}`, `GET /operator/sales/{sale}/board`,
+//! `GET /operator/actions` and `GET /operator/stuck`: an operator with a token looks at what goes on.
+
+use std::collections::BTreeSet;
+
+use engine::domain::ids::{AttendeeId, SaleId, SeatName, TierId, UserId};
+use engine::domain::number::OrderNumber;
+use engine::domain::order::Order;
+use engine::domain::time::Timestamp;
+use engine::ports::{Board as _, BoardPorts as _, Orders as _, Ports as _, StoreError, block_of};
+use futures_util::future::{try_join, try_join3};
+use lambda_http::http::Response;
+use lambda_http::{Body, Request};
+use serde_json::{Map, Value};
+use shared::http::attendees::NoKey;
+use shared::http::checks::Refusal;
+use shared::http::edge;
+use shared::http::identity::{Operator, Scope};
+use shared::http::operators::{
+    ActionReply, ActionsReply, BoardReply, FoundOrderReply, FoundOrdersReply, OperatorOrderReply,
+    Search, StuckReply,
+};
+use shared::http::order_reply::OrderReply;
+use shared::http::respond::{Answer, Reply, refuse, respond};
+use shared::http::routes::{NoRoute, Route};
+use shared::http::{Problem, checks, problem};
+use shared::runtime::app::App;
+use shared::runtime::functions::Function;
+
+/// Orders of a page, and actions.
+const PAGE: u16 = 50;
+/// Seconds past the time at which work was due after which it is overdue: reconcile comes each minute.
+const OVERDUE_SECONDS: i64 = 120;
+/// Most characters of the mark of a page of actions.
+const MAX_MARK_CHARS: usize = 40;
+
+/// Answers one request at the time of the system clock.
+pub async fn handle(app: &App, request: Request) -> Response<Body> {
+    let work = answer(app, &request, Timestamp::now());
+    edge::answer(app, Function::Operator, &request, work).await
+}
+
+async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> {
+    let route = Route::from_request(request);
+    if let Ok(Route::OperatorOrder(order)) = route {
+        watched(app, request, show(app, order)).await
+    } else if let Ok(Route::OperatorOrders) = route {
+        watched(app, request, find(app, request)).await
+    } else if let Ok(Route::OperatorBoard(sale)) = route {
+        watched(app, request, board(app, &sale, now)).await
+    } else if let Ok(Route::OperatorActions) = route {
+        watched(app, request, actions(app, request)).await
+    } else if let Ok(Route::OperatorStuck) = route {
+        watched(app, request, stuck(app, now)).await
+    } else {
+        refuse(NoRoute)
+    }
+}
+
+/// Answers an operator who may watch, and nobody else.
+async fn watched<R: Reply>(
+    app: &App,
+    request: &Request,
+    work: impl Future<Output = Result<R, Problem>>,
+) -> Response<Body> {
+    respond(async {
+        Operator::with_scope(request, app.operator_issuer(), Scope::Watch)?;
+        work.await
+    })
+    .await
+}
+
+/// Shows an order with its payments, its refunds and what happened to it.
+async fn show(app: &App, number: OrderNumber) -> Result<Answer<OperatorOrderReply>, Problem> {
+    let orders = app.ports.orders();
+    let read = try_join3(orders.get(number), orders.payments(number), orders.order_refunds(number));
+    let (order, payments, refunds) = read.await?;
+    let order = order.filter(|order| !order.is_tombstone()).ok_or_else(problem::no_such_order)?;
+    let shown = OrderReply::read(&app.ports, &order).await?;
+    Ok(Answer(OperatorOrderReply::new(shown, &order, &payments, &refunds)))
+}
+
+/// What the request asks for: exactly one of the ways to name orders.
+fn search(request: &Request) -> Result<Search, Refusal> {
+    let order: Option<OrderNumber> = checks::query(request, "order")?;
+    let buyer: Option<UserId> = checks::query(request, "buyer")?;
+    let before: Option<OrderNumber> = checks::query(request, "before")?;
+    let sale: Option<SaleId> = checks::query(request, "sale")?;
+    let tier: Option<TierId> = checks::query(request, "tier")?;
+    let seat: Option<SeatName> = checks::query(request, "seat")?;
+    let attendee: Option<AttendeeId> = checks::query(request, "attendee")?;
+    match (order, buyer, before, sale, tier, seat, attendee) {
+        (Some(order), None, None, None, None, None, None) => Ok(Search::Order(order)),
+        (None, Some(buyer), before, None, None, None, None) => Ok(Search::Buyer(buyer, before)),
+        (None, None, None, Some(sale), Some(tier), Some(seat), None) => {
+            Ok(Search::Seat(sale, tier, seat))
+        }
+        (None, None, None, Some(sale), None, None, Some(attendee)) => {
+            Ok(Search::Attendee(sale, attendee))
+        }
+        _ => {
+            let rule =
+                "must name an order, a buyer, a sale with tier and seat, or a sale with attendee";
+            Err(Refusal::invalid("query", rule))
+        }
+    }
+}
+
+/// Finds orders.
+async fn find(app: &App, request: &Request) -> Result<Answer<FoundOrdersReply>, Problem> {
+    let orders = app.ports.orders();
+    let (found, next) = match search(request)? {
+        Search::Order(order) => (orders.get_many(&[order]).await?, None),
+        Search::Buyer(buyer, before) => {
+            let page = orders.of_user(&buyer, before, PAGE).await?;
+            (page.orders, page.next)
+        }
+        Search::Seat(sale, tier, seat) => {
+            let numbers = owners(app, &sale, &tier, &seat).await?;
+            (orders.get_many(&numbers).await?, None)
+        }
+        Search::Attendee(sale, attendee) => {
+            (named(app, &sale, &attendee).await?.into_iter().collect(), None)
+        }
+    };
+    let mut found: Vec<Order> = found.into_iter().filter(|order| !order.is_tombstone()).collect();
+    found.sort_by_key(|order| std::cmp::Reverse(order.number));
+    let mut replies = Vec::with_capacity(found.len());
+    for order in &found {
+        let shown = OrderReply::read(&app.ports, order).await?;
+        replies.push(FoundOrderReply { buyer: order.user.clone(), order: shown });
+    }
+    Ok(Answer(FoundOrdersReply { orders: replies, next }))
+}
+
+/// The orders that own a seat, on any leg, and those that were refunded and had it.
+async fn owners(
+    app: &App,
+    sale: &SaleId,
+    tier: &TierId,
+    seat: &SeatName,
+) -> Result<Vec<OrderNumber>, Problem> {
+    let published = checks::sale(&app.ports, sale).await?;
+    let layout = published.sale.tier(tier).map(|tier| &tier.layout);
+    let unknown = || Refusal::invalid("seat", "the sale has no such seat in this tier");
+    let seat = layout.and_then(|layout| layout.seat(seat)).ok_or_else(unknown)?;
+    let claims = app.ports.orders().block_claims(sale, tier, block_of(seat)).await?;
+    let owners = claims.claims.iter().filter(|claim| claim.seat == seat).map(|claim| claim.order);
+    let before = claims.returned.iter().filter(|(of, _)| *of == seat).map(|(_, order)| *order);
+    // So many refunds of one seat are no search any more.
+    let numbers: BTreeSet<OrderNumber> = owners.chain(before).collect();
+    Ok(numbers.into_iter().rev().take(PAGE.into()).collect())
+}
+
+/// The order that names an attendee, by any key.
+async fn named(app: &App, sale: &SaleId, id: &AttendeeId) -> Result<Option<Order>, Problem> {
+    let no_key = |error: NoKey| StoreError::Contract(error.to_string());
+    let attendee = app.attendees.attendee(sale, id).map_err(no_key)?;
+    for hash in attendee.hashes {
+        if let Some(number) = app.ports.operators().order_of_attendee(sale, hash).await? {
+            return Ok(app.ports.orders().get(number).await?);
+        }
+    }
+    Ok(None)
+}
+
+/// Shows a sale live: what is available, what is sold as far as it is counted, and its waiting room.
+async fn board(app: &App, id: &SaleId, now: Timestamp) -> Result<Answer<BoardReply>, Problem> {
+    let published = checks::sale(&app.ports, id).await?;
+    let sale = &published.sale;
+    let (totals, reading) = if published.lifecycle.is_over() {
+        (app.ports.orders().statistics(id).await?, None)
+    } else {
+        let (statistics, reading) =
+            (app.ports.orders().statistics(id), app.availability.reading(sale, now));
+        let (totals, reading) = try_join(statistics, reading).await?;
+        (totals, Some(reading))
+    };
+    let room: Option<Map<String, Value>> = match app.ports.board().shown(id).await? {
+        Some(shown) => serde_json::from_str(&shown.document).ok(),
+        None => None,
+    };
+    let taken = |tier: &TierId, legs| {
+        reading.as_ref().map(|reading| reading.taken(tier, legs)).unwrap_or_default()
+    };
+    let as_of = reading.as_ref().map_or(now, |reading| reading.as_of);
+    Ok(Answer(BoardReply::new(&published, &totals, taken, room, as_of)))
+}
+
+/// Lists what operators did, latest first.
+async fn actions(app: &App, request: &Request) -> Result<Answer<ActionsReply>, Problem> {
+    let before: Option<String> = checks::query(request, "before")?;
+    let is_mark = |mark: &String| {
+        let is_known = |byte: u8| byte.is_ascii_hexdigit() || byte == b'-';
+        (1..=MAX_MARK_CHARS).contains(&mark.len()) && mark.bytes().all(is_known)
+    };
+    if !before.as_ref().is_none_or(is_mark) {
+        return Err(Refusal::invalid("before", "must be next of the page before").into());
+    }
+    let page = app.ports.operators().actions(before.as_deref(), PAGE).await?;
+    let actions = page.actions.into_iter().map(ActionReply::from).collect();
+    Ok(Answer(ActionsReply { actions, next: page.next }))
+}
+
+/// Says what is overdue, and how many messages failed for good.
+async fn stuck(app: &App, now: Timestamp) -> Result<Answer<StuckReply>, Problem> {
+    let overdue = app.ports.operators().overdue(now.plus_seconds(-OVERDUE_SECONDS));
+    let (overdue, letters) = try_join(overdue, app.ports.dead_letters()).await?;
+    let dead_letters = letters.into_iter().map(|(queue, count)| (queue.as_str().to_owned(), count));
+    Ok(Answer(StuckReply {
+        overdue: overdue.count,
+        oldest_due_at: overdue.oldest_due_at,
+        dead_letters: dead_letters.collect(),
+    }))
+}

@@ -1,0 +1,185 @@
+//! The operations of operators who have a token.
+
+use engine::domain::ids::{AttendeeId, SaleId, SeatName, TierId, UserId};
+use engine::domain::number::OrderNumber;
+use serde_json::{Value, json};
+use shared::http::operators::{
+    ActionsReply, BoardReply, FoundOrdersReply, OperatorOrderReply, StuckReply,
+};
+
+use super::operations::{
+    JSON, NOT_KEPT, Operation, Parameter, Success, cancel_order, publish_sale, refund_order,
+};
+use super::{Schemas, examples, rooms};
+
+const TAG: &str = "operators";
+
+/// The operation of programs, by a token in place of a signature.
+fn by_token(id: &'static str, operation: Operation) -> Operation {
+    Operation { id, tag: TAG, ..operation }
+}
+
+pub(super) fn publish() -> Operation {
+    by_token("operatorPublish", publish_sale())
+}
+
+pub(super) fn command() -> Operation {
+    by_token("operatorCommand", rooms::command())
+}
+
+pub(super) fn refund() -> Operation {
+    by_token("operatorRefund", refund_order())
+}
+
+pub(super) fn cancel() -> Operation {
+    Operation {
+        summary: "Cancel an order that is not paid",
+        description: "Anybody's. Its seats are free again. Cancelling it again is answered the same.",
+        ..by_token("operatorCancel", cancel_order())
+    }
+}
+
+fn reply(
+    description: &'static str,
+    schema: fn(&mut Schemas) -> Value,
+    examples: fn() -> Vec<(&'static str, &'static str, Value)>,
+) -> Success {
+    Success { status: 200, description, caching: &[NOT_KEPT], media_type: JSON, schema, examples }
+}
+
+fn parameter(
+    name: &'static str,
+    description: &'static str,
+    schema: fn(&mut Schemas) -> Value,
+    example: Option<&'static str>,
+) -> Parameter {
+    Parameter { name, place: "query", description, schema, example }
+}
+
+pub(super) fn order() -> Operation {
+    Operation {
+        id: "operatorOrder",
+        tag: TAG,
+        summary: "Show any order, with its payments, its refunds and what happened to it",
+        description: "What happened stands on the order itself: nothing of it is ever missing.",
+        parameters: Vec::new(),
+        body: None,
+        success: reply("The order.", Schemas::written::<OperatorOrderReply>, || {
+            vec![("paid", "A paid order", operator_order())]
+        }),
+    }
+}
+
+pub(super) fn orders() -> Operation {
+    Operation {
+        id: "operatorOrders",
+        tag: TAG,
+        summary: "Find orders",
+        description: "By `order`; by `buyer`, a page at a time; by `sale`, `tier` and `seat`, those that own the seat \
+                      on some leg and those that gave it back by a refund; or by `sale` and `attendee`, the live \
+                      order that names somebody.",
+        parameters: vec![
+            parameter("order", "A number.", Schemas::read::<OrderNumber>, Some(examples::ORDER)),
+            parameter("buyer", "A buyer.", Schemas::read::<UserId>, None),
+            parameter(
+                "before",
+                "Only orders of the buyer with a smaller number: `next` of the page before.",
+                Schemas::read::<OrderNumber>,
+                None,
+            ),
+            parameter("sale", "A sale.", Schemas::read::<SaleId>, None),
+            parameter("tier", "A tier of the sale.", Schemas::read::<TierId>, None),
+            parameter("seat", "A seat of the tier.", Schemas::read::<SeatName>, None),
+            parameter("attendee", "Somebody's id.", Schemas::read::<AttendeeId>, None),
+        ],
+        body: None,
+        success: reply("The orders.", Schemas::written::<FoundOrdersReply>, || {
+            vec![("one", "One order", json!({ "orders": [found_order()] }))]
+        }),
+    }
+}
+
+pub(super) fn board() -> Operation {
+    Operation {
+        id: "operatorBoard",
+        tag: TAG,
+        summary: "Show a sale live",
+        description: "What is available is at most a second old; what is sold is as far as paid orders are counted, \
+                      some seconds behind. The room is its document, as everyone sees it.",
+        parameters: Vec::new(),
+        body: None,
+        success: reply("The sale now.", Schemas::written::<BoardReply>, || {
+            vec![("train", "A train with two tiers", sale_board())]
+        }),
+    }
+}
+
+pub(super) fn actions() -> Operation {
+    Operation {
+        id: "operatorActions",
+        tag: TAG,
+        summary: "List what operators did",
+        description: "Latest first, by a token or by IAM, with who it was. An action is recorded before it is carried \
+                      out; one without an outcome was begun, and its outcome is not known. Kept for 400 days.",
+        parameters: vec![parameter(
+            "before",
+            "Where the page begins: `next` of the page before.",
+            |_| json!({ "type": "string" }),
+            None,
+        )],
+        body: None,
+        success: reply("A page of actions.", Schemas::written::<ActionsReply>, || {
+            vec![("refund", "A refund", sample_actions())]
+        }),
+    }
+}
+
+pub(super) fn stuck() -> Operation {
+    Operation {
+        id: "operatorStuck",
+        tag: TAG,
+        summary: "Say what is overdue",
+        description: "Work that was due two minutes ago and is not finished, and messages that failed for good. `onsale \
+                      stuck` and `onsale dead-letters` say more of each.",
+        parameters: Vec::new(),
+        body: None,
+        success: reply("What is overdue.", Schemas::written::<StuckReply>, || {
+            vec![("nothing", "Nothing", json!({ "overdue": 0, "dead_letters": { "expiry": 0 } }))]
+        }),
+    }
+}
+
+fn found_order() -> Value {
+    let mut order = examples::order_shown("paid");
+    order["buyer"] = json!("alice");
+    order
+}
+
+fn operator_order() -> Value {
+    json!({
+        "order": examples::order_shown("paid"), "buyer": "alice", "payments": [], "refunds": [],
+        "history": [{
+            "number": 1, "kind": "made", "at": "2026-11-21T12:00:00.000Z", "by": "buyer"
+        }]
+    })
+}
+
+fn sale_board() -> Value {
+    json!({
+        "sale": examples::SALE, "as_of": "2026-11-21T12:00:00.000Z", "state": "open", "currency": "CNY",
+        "room": null,
+        "tiers": [
+            { "tier": "second", "name": "Second class", "seats": 10, "available": 8, "sold": 2, "revenue_minor": 117_000 },
+            { "tier": "standing", "name": "No seat", "seats": 40, "available": 40, "sold": 0, "revenue_minor": 0 }
+        ]
+    })
+}
+
+fn sample_actions() -> Value {
+    json!({
+        "actions": [{
+            "at": "2026-11-21T12:00:00.000Z", "who": "zhang", "way": "issuer", "action": "refund",
+            "order": examples::ORDER, "detail": "refund 1", "outcome": "done"
+        }]
+    })
+}
