@@ -279,6 +279,12 @@ async fn every_example_can_be_sent_and_every_answer_is_as_described() {
     let lanterns = || With { sale: Some("lanterns-2026-11-21"), ..none() };
     client.ok(200, "publishSale", "room", lanterns()).await;
     client.ok(200, "operatorPublish", "room", lanterns()).await;
+    let shown = client.ok(200, "showSale", "", lanterns()).await;
+    let now = format!("?v={}", shown["map"]["hash"].as_str().unwrap());
+    let map = client.ok(200, "showMap", "", With { query: &now, ..lanterns() }).await;
+    let other = format!("?v={}", "0".repeat(32));
+    let other = client.send("showMap", "", With { query: &other, ..lanterns() }).await;
+    assert_eq!((other.status, &map["sections"][0]["tier"]), (404, &json!("floor")));
     let place = client.ok(201, "joinRoom", "join", lanterns()).await;
     assert_eq!((&place["index"], &place["standing"]), (&json!(0), &json!("certain")));
     let bobs = With { buyer: Some("bob"), ..lanterns() };

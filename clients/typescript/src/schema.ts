@@ -24,6 +24,92 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/operator/actions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List what operators did
+         * @description Latest first, by a token or by IAM, with who it was. An action is recorded before it is carried out; one without an outcome was begun, and its outcome is not known. Kept for 400 days.
+         */
+        get: operations["operatorActions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operator/orders": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Find orders
+         * @description By `order`; by `buyer`, a page at a time; by `sale`, `tier` and `seat`, those that own the seat on some leg and those that gave it back by a refund; or by `sale` and `attendee`, the live order that names somebody.
+         */
+        get: operations["operatorOrders"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operator/orders/{order}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example 169218430493097984 */
+                order: components["schemas"]["OrderNumber"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Show any order, with its payments, its refunds and what happened to it
+         * @description What happened stands on the order itself: nothing of it is ever missing.
+         */
+        get: operations["operatorOrder"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operator/orders/{order}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example 169218430493097984 */
+                order: components["schemas"]["OrderNumber"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancel an order that is not paid
+         * @description Anybody's. Its seats are free again. Cancelling it again is answered the same.
+         */
+        post: operations["operatorCancel"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/operator/orders/{order}/refunds": {
         parameters: {
             query?: never;
@@ -40,7 +126,96 @@ export interface paths {
          * Refund a paid order, or a part of it
          * @description Tickets at their price, or an amount with or without tickets, or all tickets with all the money that is left. Never more than was captured. The seats are on sale again at once, the money follows. The same request again is answered with the same refund; another one under its number is refused.
          */
-        post: operations["refundOrder"];
+        post: operations["operatorRefund"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operator/sales/{sale}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example g35-2026-11-21 */
+                sale: components["schemas"]["SaleId"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Put a sale on sale, or change its terms
+         * @description The body is a sale file whose `sale` is the id in the path. Seats, stops and currency of a sale never change; title, window, state, prices, limits and gate may, while it sells. Repeating the request changes nothing and finishes what a crash left.
+         */
+        put: operations["operatorPublish"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operator/sales/{sale}/board": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example g35-2026-11-21 */
+                sale: components["schemas"]["SaleId"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Show a sale live
+         * @description What is available is at most a second old; what is sold is as far as paid orders are counted, some seconds behind. The room is its document, as everyone sees it.
+         */
+        get: operations["operatorBoard"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operator/sales/{sale}/room/commands": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example g35-2026-11-21 */
+                sale: components["schemas"]["SaleId"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Run a waiting room
+         * @description A record of the log. Every gate goes by it within two seconds.
+         */
+        post: operations["operatorCommand"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operator/stuck": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Say what is overdue
+         * @description Work that was due two minutes ago and is not finished, and messages that failed for good. `onsale stuck` and `onsale dead-letters` say more of each.
+         */
+        get: operations["operatorStuck"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -163,6 +338,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/orders/{order}/refunds/operator": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example 169218430493097984 */
+                order: components["schemas"]["OrderNumber"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Refund a paid order, or a part of it
+         * @description Tickets at their price, or an amount with or without tickets, or all tickets with all the money that is left. Never more than was captured. The seats are on sale again at once, the money follows. The same request again is answered with the same refund; another one under its number is refused.
+         */
+        post: operations["refundOrder"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/payments/{provider}/callback": {
         parameters: {
             query?: never;
@@ -271,6 +469,29 @@ export interface paths {
          * @description `from` and `to` are given for a train, and for nothing else. Only tiers that sell the journey are shown. A moment later it may be less, or more.
          */
         get: operations["showAvailability"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/sales/{sale}/map": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example g35-2026-11-21 */
+                sale: components["schemas"]["SaleId"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Show where the seats of a sale lie
+         * @description The map of the sale file: presentation, by which no order is bound. With the hash that the sale has now it never changes; another hash is not found, for the map was replaced. Sent compressed to who accepts gzip.
+         */
+        get: operations["showMap"];
         put?: never;
         post?: never;
         delete?: never;
@@ -475,6 +696,32 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description Something that an operator did. */
+        Action: {
+            /** @description Kind of action: `publish`, `command_room`, `refund` or `cancel`. */
+            action: string;
+            /** @description Time of the request. */
+            at: components["schemas"]["Timestamp"];
+            /** @description More, in words. */
+            detail?: string;
+            /** @description The order. */
+            order?: components["schemas"]["OrderNumber"];
+            /** @description What came of it: `done`, or the type of the problem. Absent while that is not known. */
+            outcome?: string;
+            /** @description The sale. */
+            sale?: components["schemas"]["SaleId"];
+            /** @description How the operator was known: `iam` or `issuer`. */
+            way: string;
+            /** @description Who it was: an ARN, or the `sub` of the operators' issuer. */
+            who: string;
+        };
+        /** @description A page of what operators did, latest first. */
+        Actions: {
+            /** @description The actions. */
+            actions: components["schemas"]["Action"][];
+            /** @description Value of `before` for the next page; absent at the end. */
+            next?: string;
+        };
         /** @description Body of a request for an admission. */
         AdmissionBody: {
             /** @description The answer to the challenge that a request without one was refused with. */
@@ -593,6 +840,50 @@ export interface components {
              * @default preferred
              */
             together?: components["schemas"]["Together"];
+        };
+        /** @description A sale live. */
+        Board: {
+            /** @description Time of the reading of what is available, or of the request while the sale is not loaded. */
+            as_of: components["schemas"]["Timestamp"];
+            /** @description Currency of its amounts. */
+            currency: components["schemas"]["Currency"];
+            /** @description The room document, as everyone sees it; null if the sale has no waiting room, or none is shown. */
+            room: {
+                [key: string]: unknown;
+            } | null;
+            /** @description Sale id. */
+            sale: components["schemas"]["SaleId"];
+            /** @description State for a buyer. */
+            state: components["schemas"]["Phase"];
+            /** @description Each tier, in the order of the file. */
+            tiers: components["schemas"]["BoardTier"][];
+        };
+        /** @description A tier of a sale that is on. */
+        BoardTier: {
+            /**
+             * Format: uint32
+             * @description Seats that are free on the whole journey; absent while the sale is not loaded.
+             */
+            available?: number;
+            /** @description Its name for people. */
+            name: string;
+            /**
+             * Format: int64
+             * @description Their revenue, in minor units.
+             */
+            revenue_minor: number;
+            /**
+             * Format: uint32
+             * @description Number of seats for sale.
+             */
+            seats: number;
+            /**
+             * Format: uint64
+             * @description Tickets that were sold and not refunded, as far as they are counted.
+             */
+            sold: number;
+            /** @description Tier id, unique in the sale. */
+            tier: components["schemas"]["TierId"];
         };
         /** @description What became of a round that was brought. */
         BroughtReply: {
@@ -805,6 +1096,8 @@ export interface components {
          * @enum {string}
          */
         CommandName: "pause" | "resume" | "close" | "rate" | "notice" | "sold_out";
+        /** @description Units of the map, kept to a hundredth; y grows downwards. */
+        Coordinate: number;
         /** @description ISO 4217 code */
         Currency: string;
         /** @description Whom a challenge is for. */
@@ -866,6 +1159,51 @@ export interface components {
             price_minor: number;
             /** @description Where it ends. */
             to: components["schemas"]["StopId"];
+        };
+        /** @description An order that was found, with its buyer. */
+        FoundOrder: {
+            /**
+             * Format: int64
+             * @description Price of the order, in minor units.
+             */
+            amount_minor: number;
+            /** @description Its buyer. */
+            buyer: components["schemas"]["UserId"];
+            /** @description Time of the last change of its state. */
+            changed_at: components["schemas"]["Timestamp"];
+            /** @description Time of its creation. */
+            created_at: components["schemas"]["Timestamp"];
+            /** @description Currency of its amounts. */
+            currency: components["schemas"]["Currency"];
+            /** @description Lines of the order, at most one a tier. */
+            lines: components["schemas"]["LineReply"][];
+            /** @description Its number. */
+            order: components["schemas"]["OrderNumber"];
+            /** @description Deadline of its payment. */
+            pay_by: components["schemas"]["Timestamp"];
+            /**
+             * @description Every payment that was captured for it, in the order in which they were decided; only where
+             *     one order is shown by itself.
+             */
+            payments?: components["schemas"]["PaymentReply"][];
+            /** @description Its refunds, counted; absent without any. */
+            refunds?: components["schemas"]["RefundCounts"];
+            /**
+             * Format: uint16
+             * @description Number of tickets that the buyer may still have in this sale; absent where it is not known.
+             */
+            remaining_allowance?: number;
+            /** @description Its sale. */
+            sale: components["schemas"]["SaleId"];
+            /** @description State of the order. */
+            state: components["schemas"]["OrderState"];
+        };
+        /** @description Orders that were found. */
+        FoundOrders: {
+            /** @description Value of `before` for the next page; absent at the end. */
+            next?: components["schemas"]["OrderNumber"];
+            /** @description The orders, newest first. */
+            orders: components["schemas"]["FoundOrder"][];
         };
         /** @description How the admission gate of a sale is set. */
         GateSettings: {
@@ -954,6 +1292,34 @@ export interface components {
         GroupId: string;
         /** @description a hash: lower-case hexadecimal digits */
         Hash: string;
+        /** @description What happened to an order. */
+        HistoryEntry: {
+            /**
+             * Format: int64
+             * @description What was captured, or sent back, in minor units.
+             */
+            amount_minor?: number;
+            /** @description When. */
+            at: components["schemas"]["Timestamp"];
+            /** @description Who caused it. */
+            by: string;
+            /** @description The currency they are units of. */
+            currency?: components["schemas"]["Currency"];
+            /** @description What happened. */
+            kind: string;
+            /**
+             * Format: uint
+             * @description Its number within the order, from 1.
+             */
+            number: number;
+            /** @description The payment, if money moved: `provider/id`. */
+            payment?: string;
+            /**
+             * Format: uint8
+             * @description Number of the refund that sends it back.
+             */
+            refund?: number;
+        };
         /**
          * The order was not paid in time
          * @description docs/problems/hold-expired.md says when this happens and what to do.
@@ -1160,6 +1526,43 @@ export interface components {
             /** @constant */
             type: "/problems/malformed";
         };
+        /** @description a map's hash: lower-case hexadecimal digits */
+        MapHash: string;
+        /** @description A point of a map: `[x, y]`, from its upper left corner; y grows downwards. */
+        MapPoint: [
+            components["schemas"]["Coordinate"],
+            components["schemas"]["Coordinate"]
+        ];
+        /** @description The name of a sale's map, by which `GET /sales/{sale}/map?v=<hash>` shows it. */
+        MapReply: {
+            /** @description The first half of the SHA-256 of the map document. */
+            hash: components["schemas"]["MapHash"];
+        };
+        /** @description Where the places of a row lie: each by its point, or evenly from one point to another. */
+        MapRow: {
+            /** @description The point of the first place, aisles included; the others follow evenly. */
+            from?: components["schemas"]["MapPoint"] | null;
+            /** @description What the row is called: of a range of rows, each by itself. */
+            row: string;
+            /** @description The point of each place from left to right, `null` where there is no seat. */
+            seats?: (components["schemas"]["MapPoint"] | null)[] | null;
+            /** @description The point of the last place. */
+            to?: components["schemas"]["MapPoint"] | null;
+        };
+        /** @description Where a section lies, or the area of a tier of general admission. */
+        MapSection: {
+            /** @description Its corners, in order; general admission must have them. */
+            outline?: components["schemas"]["MapPoint"][];
+            /** @description Its rows as the sale file has them: each, in the same order; absent for general admission. */
+            rows?: components["schemas"]["MapRow"][];
+            /**
+             * @description What the section is called in the tier; absent for general admission. Of several that are called the
+             *     same, the first here is the first there.
+             */
+            section?: string | null;
+            /** @description The tier. */
+            tier: components["schemas"]["TierId"];
+        };
         /**
          * The path has no such method
          * @description docs/problems/method-not-allowed.md says when this happens and what to do.
@@ -1290,8 +1693,28 @@ export interface components {
             status: 403;
             /** @constant */
             title: "Only an operator may do this";
-            /** @constant */
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
             type: "/problems/not-permitted";
+        };
+        /**
+         * The request did not come through the edge
+         * @description docs/problems/not-through-the-edge.md says when this happens and what to do.
+         */
+        NotThroughTheEdgeProblem: {
+            /** @description What happened this time, for people. */
+            detail: string;
+            /** @constant */
+            status: 403;
+            /** @constant */
+            title: "The request did not come through the edge";
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "/problems/not-through-the-edge";
         };
         /**
          * There is nothing to refund
@@ -1326,6 +1749,19 @@ export interface components {
              * @enum {string}
              */
             type: "/problems/one-tier-only";
+        };
+        /** @description An order as an operator sees it. */
+        OperatorOrder: {
+            /** @description Its buyer. */
+            buyer: components["schemas"]["UserId"];
+            /** @description What happened to it, in order. */
+            history: components["schemas"]["HistoryEntry"][];
+            /** @description The order. */
+            order: components["schemas"]["OrderReply"];
+            /** @description Every payment that was captured for it, in the order in which they were decided. */
+            payments: components["schemas"]["PaymentReply"][];
+            /** @description Its refunds, by number. */
+            refunds: components["schemas"]["OrderRefund"][];
         };
         /** @description An operator's request for a refund. */
         OperatorRefundBody: {
@@ -1528,6 +1964,17 @@ export interface components {
              */
             type: "/problems/outcome-unknown";
         };
+        /** @description A shape of the map that is no section. */
+        Outline: {
+            /** @description What it is. */
+            kind: components["schemas"]["OutlineKind"];
+            /** @description What is written on it: at most 200 bytes without control characters. */
+            label?: string | null;
+            /** @description Its corners, in order; the last is joined to the first. */
+            points: components["schemas"]["MapPoint"][];
+        };
+        /** @description What a shape of the map is. */
+        OutlineKind: "stage" | "pitch" | "area";
         /** @description One page of a buyer's orders, newest first. */
         PageReply: {
             /** @description What the buyer may still have in each sale of these orders, by the id of the sale. */
@@ -1938,7 +2385,10 @@ export interface components {
             status: 403;
             /** @constant */
             title: "The terms allow no refund";
-            /** @constant */
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
             type: "/problems/refund-not-allowed";
         };
         /** @description Why money is refunded. */
@@ -2298,6 +2748,11 @@ export interface components {
             limit_per_buyer: number;
             /** @description How often buyers may ask, and give up orders. */
             limits?: components["schemas"]["LimitSettings"];
+            /**
+             * @description Where the seats lie, for people who choose by looking; absent: pages lay them out by themselves. It may
+             *     come, change and go while the sale sells.
+             */
+            map?: components["schemas"]["SeatMap"] | null;
             /** @description When selling begins (RFC 3339 with an offset). */
             opens_at: components["schemas"]["Timestamp"];
             /**
@@ -2340,8 +2795,13 @@ export interface components {
         SaleReply: {
             /** @description End of selling. */
             closes_at: components["schemas"]["Timestamp"];
-            /** @description The sale file: terms, stops, tiers, prices and seats. The questions of its challenges are left out. */
+            /**
+             * @description The sale file: terms, stops, tiers, prices and seats. The questions of its challenges and its map are
+             *     left out.
+             */
             file: components["schemas"]["SaleFile"];
+            /** @description The map of its seats, if it has one. */
+            map?: components["schemas"]["MapReply"];
             /** @description Beginning of selling. */
             opens_at: components["schemas"]["Timestamp"];
             /** @description Its id. */
@@ -2387,6 +2847,17 @@ export interface components {
             next?: components["schemas"]["SalesCursor"];
             /** @description The sales, by id. */
             sales: components["schemas"]["SaleSummary"][];
+        };
+        /** @description The map of a sale. */
+        SeatMap: {
+            /** @description Its height. */
+            height: components["schemas"]["Coordinate"];
+            /** @description Shapes that are drawn below the seats. */
+            outlines?: components["schemas"]["Outline"][];
+            /** @description Every section of the sale, in any order; and the areas of general admission that are drawn. */
+            sections: components["schemas"]["MapSection"][];
+            /** @description Its width, in units of its own. */
+            width: components["schemas"]["Coordinate"];
         };
         /** @description seat name: 1 to 64 bytes without control characters */
         SeatName: string;
@@ -2508,6 +2979,20 @@ export interface components {
         };
         /** @description stop id: 1 to 255 bytes without control characters */
         StopId: string;
+        /** @description Work that should have been finished, and messages that failed for good. */
+        Stuck: {
+            /** @description Messages in the dead-letter queue of each queue, by SQS's own count. */
+            dead_letters: {
+                [key: string]: number;
+            };
+            /** @description The earliest time at which one was due. */
+            oldest_due_at?: components["schemas"]["Timestamp"];
+            /**
+             * Format: uint
+             * @description Orders, payments and refunds that were due two minutes ago and are not finished, counted up to 16,000.
+             */
+            overdue: number;
+        };
         /** @description A ticket of an order, named as the order shows it: an order has one line a tier. */
         TicketName: {
             /** @description The seat. */
@@ -2882,6 +3367,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["MalformedProblem"];
                 };
             };
+            /** @description The request did not come through the edge (`/problems/not-through-the-edge`). */
+            403: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"];
+                };
+            };
             /** @description The body is too large (`/problems/too-large`). */
             413: {
                 headers: {
@@ -2919,7 +3415,460 @@ export interface operations {
             };
         };
     };
-    refundOrder: {
+    operatorActions: {
+        parameters: {
+            query?: {
+                /** @description Where the page begins: `next` of the page before. */
+                before?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of actions. */
+            200: {
+                headers: {
+                    /** @description How long it keeps. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Actions"];
+                };
+            };
+            /** @description The body cannot be read (`/problems/malformed`). */
+            400: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["MalformedProblem"];
+                };
+            };
+            /** @description The sender is not known (`/problems/not-authenticated`). */
+            401: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
+                };
+            };
+            /** @description Only an operator may do this (`/problems/not-permitted`); The request did not come through the edge (`/problems/not-through-the-edge`). */
+            403: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotPermittedProblem"] | components["schemas"]["NotThroughTheEdgeProblem"];
+                };
+            };
+            /** @description The body is too large (`/problems/too-large`). */
+            413: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["TooLargeProblem"];
+                };
+            };
+            /** @description The request breaks a rule (`/problems/invalid`). */
+            422: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["InvalidProblem"];
+                };
+            };
+            /** @description Something went wrong (`/problems/internal`). */
+            500: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["InternalProblem"];
+                };
+            };
+            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
+            503: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    /** @description After how many seconds to try again. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
+                };
+            };
+        };
+    };
+    operatorOrders: {
+        parameters: {
+            query?: {
+                /**
+                 * @description A number.
+                 * @example 169218430493097984
+                 */
+                order?: components["schemas"]["OrderNumber"];
+                /** @description A buyer. */
+                buyer?: components["schemas"]["UserId"];
+                /** @description Only orders of the buyer with a smaller number: `next` of the page before. */
+                before?: components["schemas"]["OrderNumber"];
+                /** @description A sale. */
+                sale?: components["schemas"]["SaleId"];
+                /** @description A tier of the sale. */
+                tier?: components["schemas"]["TierId"];
+                /** @description A seat of the tier. */
+                seat?: components["schemas"]["SeatName"];
+                /** @description Somebody's id. */
+                attendee?: components["schemas"]["AttendeeId"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The orders. */
+            200: {
+                headers: {
+                    /** @description How long it keeps. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FoundOrders"];
+                };
+            };
+            /** @description The body cannot be read (`/problems/malformed`). */
+            400: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["MalformedProblem"];
+                };
+            };
+            /** @description The sender is not known (`/problems/not-authenticated`). */
+            401: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
+                };
+            };
+            /** @description Only an operator may do this (`/problems/not-permitted`); The request did not come through the edge (`/problems/not-through-the-edge`). */
+            403: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotPermittedProblem"] | components["schemas"]["NotThroughTheEdgeProblem"];
+                };
+            };
+            /** @description There is no such thing (`/problems/not-found`). */
+            404: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotFoundProblem"];
+                };
+            };
+            /** @description The body is too large (`/problems/too-large`). */
+            413: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["TooLargeProblem"];
+                };
+            };
+            /** @description The request breaks a rule (`/problems/invalid`). */
+            422: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["InvalidProblem"];
+                };
+            };
+            /** @description Something went wrong (`/problems/internal`). */
+            500: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["InternalProblem"];
+                };
+            };
+            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
+            503: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    /** @description After how many seconds to try again. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
+                };
+            };
+        };
+    };
+    operatorOrder: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example 169218430493097984 */
+                order: components["schemas"]["OrderNumber"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The order. */
+            200: {
+                headers: {
+                    /** @description How long it keeps. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OperatorOrder"];
+                };
+            };
+            /** @description The body cannot be read (`/problems/malformed`). */
+            400: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["MalformedProblem"];
+                };
+            };
+            /** @description The sender is not known (`/problems/not-authenticated`). */
+            401: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
+                };
+            };
+            /** @description Only an operator may do this (`/problems/not-permitted`); The request did not come through the edge (`/problems/not-through-the-edge`). */
+            403: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotPermittedProblem"] | components["schemas"]["NotThroughTheEdgeProblem"];
+                };
+            };
+            /** @description There is no such thing (`/problems/not-found`). */
+            404: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotFoundProblem"];
+                };
+            };
+            /** @description The body is too large (`/problems/too-large`). */
+            413: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["TooLargeProblem"];
+                };
+            };
+            /** @description Something went wrong (`/problems/internal`). */
+            500: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["InternalProblem"];
+                };
+            };
+            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
+            503: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    /** @description After how many seconds to try again. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
+                };
+            };
+        };
+    };
+    operatorCancel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example 169218430493097984 */
+                order: components["schemas"]["OrderNumber"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The cancelled order. */
+            200: {
+                headers: {
+                    /** @description How long it keeps. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OrderReply"];
+                };
+            };
+            /** @description The body cannot be read (`/problems/malformed`). */
+            400: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["MalformedProblem"];
+                };
+            };
+            /** @description The sender is not known (`/problems/not-authenticated`). */
+            401: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
+                };
+            };
+            /** @description Only an operator may do this (`/problems/not-permitted`); The request did not come through the edge (`/problems/not-through-the-edge`). */
+            403: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotPermittedProblem"] | components["schemas"]["NotThroughTheEdgeProblem"];
+                };
+            };
+            /** @description There is no such thing (`/problems/not-found`). */
+            404: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotFoundProblem"];
+                };
+            };
+            /** @description The order is decided (`/problems/order-resolved`). */
+            409: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["OrderResolvedProblem"];
+                };
+            };
+            /** @description The body is too large (`/problems/too-large`). */
+            413: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["TooLargeProblem"];
+                };
+            };
+            /** @description Something went wrong (`/problems/internal`). */
+            500: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["InternalProblem"];
+                };
+            };
+            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
+            503: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    /** @description After how many seconds to try again. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
+                };
+            };
+        };
+    };
+    operatorRefund: {
         parameters: {
             query?: never;
             header?: never;
@@ -2969,7 +3918,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
                 };
             };
-            /** @description Only an operator may do this (`/problems/not-permitted`). */
+            /** @description Only an operator may do this (`/problems/not-permitted`); The request did not come through the edge (`/problems/not-through-the-edge`). */
             403: {
                 headers: {
                     /** @description Not to be kept. */
@@ -2977,7 +3926,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["NotPermittedProblem"];
+                    "application/problem+json": components["schemas"]["NotPermittedProblem"] | components["schemas"]["NotThroughTheEdgeProblem"];
                 };
             };
             /** @description There is no such thing (`/problems/not-found`). */
@@ -3072,6 +4021,495 @@ export interface operations {
             };
         };
     };
+    operatorPublish: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example g35-2026-11-21 */
+                sale: components["schemas"]["SaleId"];
+            };
+            cookie?: never;
+        };
+        /** @description At most 5242880 bytes. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SaleFile"];
+            };
+        };
+        responses: {
+            /** @description The sale as it is now. */
+            200: {
+                headers: {
+                    /** @description How long it keeps. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SaleReply"];
+                };
+            };
+            /** @description The body cannot be read (`/problems/malformed`). */
+            400: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["MalformedProblem"];
+                };
+            };
+            /** @description The sender is not known (`/problems/not-authenticated`). */
+            401: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
+                };
+            };
+            /** @description Only an operator may do this (`/problems/not-permitted`); The request did not come through the edge (`/problems/not-through-the-edge`). */
+            403: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotPermittedProblem"] | components["schemas"]["NotThroughTheEdgeProblem"];
+                };
+            };
+            /** @description There is no such thing (`/problems/not-found`). */
+            404: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotFoundProblem"];
+                };
+            };
+            /** @description The seats of a sale cannot change (`/problems/seats-differ`); The waiting room of a sale cannot change (`/problems/room-differs`). */
+            409: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["SeatsDifferProblem"] | components["schemas"]["RoomDiffersProblem"];
+                };
+            };
+            /** @description The sale is archived (`/problems/sale-archived`); The sale is cancelled (`/problems/sale-cancelled`). */
+            410: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["SaleArchivedProblem"] | components["schemas"]["SaleCancelledProblem"];
+                };
+            };
+            /** @description The body is too large (`/problems/too-large`). */
+            413: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["TooLargeProblem"];
+                };
+            };
+            /** @description The body must be JSON (`/problems/unsupported-media-type`). */
+            415: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["UnsupportedMediaTypeProblem"];
+                };
+            };
+            /** @description The request breaks a rule (`/problems/invalid`). */
+            422: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["InvalidProblem"];
+                };
+            };
+            /** @description Something went wrong (`/problems/internal`). */
+            500: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["InternalProblem"];
+                };
+            };
+            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
+            503: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    /** @description After how many seconds to try again. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
+                };
+            };
+        };
+    };
+    operatorBoard: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example g35-2026-11-21 */
+                sale: components["schemas"]["SaleId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The sale now. */
+            200: {
+                headers: {
+                    /** @description How long it keeps. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Board"];
+                };
+            };
+            /** @description The body cannot be read (`/problems/malformed`). */
+            400: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["MalformedProblem"];
+                };
+            };
+            /** @description The sender is not known (`/problems/not-authenticated`). */
+            401: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
+                };
+            };
+            /** @description Only an operator may do this (`/problems/not-permitted`); The request did not come through the edge (`/problems/not-through-the-edge`). */
+            403: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotPermittedProblem"] | components["schemas"]["NotThroughTheEdgeProblem"];
+                };
+            };
+            /** @description There is no such thing (`/problems/not-found`). */
+            404: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotFoundProblem"];
+                };
+            };
+            /** @description The body is too large (`/problems/too-large`). */
+            413: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["TooLargeProblem"];
+                };
+            };
+            /** @description Something went wrong (`/problems/internal`). */
+            500: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["InternalProblem"];
+                };
+            };
+            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
+            503: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    /** @description After how many seconds to try again. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
+                };
+            };
+        };
+    };
+    operatorCommand: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example g35-2026-11-21 */
+                sale: components["schemas"]["SaleId"];
+            };
+            cookie?: never;
+        };
+        /** @description At most 65536 bytes. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CommandBody"];
+            };
+        };
+        responses: {
+            /** @description The room document that follows. */
+            200: {
+                headers: {
+                    /** @description How long it keeps. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Document"];
+                };
+            };
+            /** @description The body cannot be read (`/problems/malformed`). */
+            400: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["MalformedProblem"];
+                };
+            };
+            /** @description The sender is not known (`/problems/not-authenticated`). */
+            401: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
+                };
+            };
+            /** @description Only an operator may do this (`/problems/not-permitted`); The request did not come through the edge (`/problems/not-through-the-edge`). */
+            403: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotPermittedProblem"] | components["schemas"]["NotThroughTheEdgeProblem"];
+                };
+            };
+            /** @description There is no such thing (`/problems/not-found`). */
+            404: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotFoundProblem"];
+                };
+            };
+            /** @description The waiting room is closed (`/problems/room-closed`). */
+            409: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["RoomClosedProblem"];
+                };
+            };
+            /** @description The body is too large (`/problems/too-large`). */
+            413: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["TooLargeProblem"];
+                };
+            };
+            /** @description The body must be JSON (`/problems/unsupported-media-type`). */
+            415: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["UnsupportedMediaTypeProblem"];
+                };
+            };
+            /** @description The request breaks a rule (`/problems/invalid`). */
+            422: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["InvalidProblem"];
+                };
+            };
+            /** @description Something went wrong (`/problems/internal`). */
+            500: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["InternalProblem"];
+                };
+            };
+            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
+            503: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    /** @description After how many seconds to try again. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
+                };
+            };
+        };
+    };
+    operatorStuck: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What is overdue. */
+            200: {
+                headers: {
+                    /** @description How long it keeps. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Stuck"];
+                };
+            };
+            /** @description The body cannot be read (`/problems/malformed`). */
+            400: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["MalformedProblem"];
+                };
+            };
+            /** @description The sender is not known (`/problems/not-authenticated`). */
+            401: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
+                };
+            };
+            /** @description Only an operator may do this (`/problems/not-permitted`); The request did not come through the edge (`/problems/not-through-the-edge`). */
+            403: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotPermittedProblem"] | components["schemas"]["NotThroughTheEdgeProblem"];
+                };
+            };
+            /** @description The body is too large (`/problems/too-large`). */
+            413: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["TooLargeProblem"];
+                };
+            };
+            /** @description Something went wrong (`/problems/internal`). */
+            500: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["InternalProblem"];
+                };
+            };
+            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
+            503: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    /** @description After how many seconds to try again. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
+                };
+            };
+        };
+    };
     listOrders: {
         parameters: {
             query?: {
@@ -3117,6 +4555,17 @@ export interface operations {
                 };
                 content: {
                     "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
+                };
+            };
+            /** @description The request did not come through the edge (`/problems/not-through-the-edge`). */
+            403: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"];
                 };
             };
             /** @description The body is too large (`/problems/too-large`). */
@@ -3212,6 +4661,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
                 };
             };
+            /** @description The request did not come through the edge (`/problems/not-through-the-edge`). */
+            403: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"];
+                };
+            };
             /** @description There is no such thing (`/problems/not-found`). */
             404: {
                 headers: {
@@ -3303,6 +4763,17 @@ export interface operations {
                 };
                 content: {
                     "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
+                };
+            };
+            /** @description The request did not come through the edge (`/problems/not-through-the-edge`). */
+            403: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"];
                 };
             };
             /** @description There is no such thing (`/problems/not-found`). */
@@ -3412,6 +4883,17 @@ export interface operations {
                 };
                 content: {
                     "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
+                };
+            };
+            /** @description The request did not come through the edge (`/problems/not-through-the-edge`). */
+            403: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"];
                 };
             };
             /** @description There is no such thing (`/problems/not-found`). */
@@ -3562,6 +5044,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
                 };
             };
+            /** @description The request did not come through the edge (`/problems/not-through-the-edge`). */
+            403: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"];
+                };
+            };
             /** @description There is no such thing (`/problems/not-found`). */
             404: {
                 headers: {
@@ -3660,7 +5153,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
                 };
             };
-            /** @description The terms allow no refund (`/problems/refund-not-allowed`). */
+            /** @description The request did not come through the edge (`/problems/not-through-the-edge`); The terms allow no refund (`/problems/refund-not-allowed`). */
             403: {
                 headers: {
                     /** @description Not to be kept. */
@@ -3668,7 +5161,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["RefundNotAllowedProblem"];
+                    "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"] | components["schemas"]["RefundNotAllowedProblem"];
                 };
             };
             /** @description There is no such thing (`/problems/not-found`). */
@@ -3763,6 +5256,159 @@ export interface operations {
             };
         };
     };
+    refundOrder: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example 169218430493097984 */
+                order: components["schemas"]["OrderNumber"];
+            };
+            cookie?: never;
+        };
+        /** @description At most 65536 bytes. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["OperatorRefundBody"];
+            };
+        };
+        responses: {
+            /** @description The refund. */
+            200: {
+                headers: {
+                    /** @description How long it keeps. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OrderRefund"];
+                };
+            };
+            /** @description The body cannot be read (`/problems/malformed`). */
+            400: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["MalformedProblem"];
+                };
+            };
+            /** @description The sender is not known (`/problems/not-authenticated`). */
+            401: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
+                };
+            };
+            /** @description Only an operator may do this (`/problems/not-permitted`); The request did not come through the edge (`/problems/not-through-the-edge`). */
+            403: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotPermittedProblem"] | components["schemas"]["NotThroughTheEdgeProblem"];
+                };
+            };
+            /** @description There is no such thing (`/problems/not-found`). */
+            404: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotFoundProblem"];
+                };
+            };
+            /** @description The order is not paid (`/problems/order-not-paid`); A ticket is refunded already (`/problems/ticket-refunded`); It is more than is left of the payment (`/problems/more-than-left`); The next refund has another number (`/problems/other-refund-number`); The order has too many refunds (`/problems/too-many-refunds`). */
+            409: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["OrderNotPaidProblem"] | components["schemas"]["TicketRefundedProblem"] | components["schemas"]["MoreThanLeftProblem"] | components["schemas"]["OtherRefundNumberProblem"] | components["schemas"]["TooManyRefundsProblem"];
+                };
+            };
+            /** @description The payment is too old to be refunded (`/problems/payment-too-old`). */
+            410: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["PaymentTooOldProblem"];
+                };
+            };
+            /** @description The body is too large (`/problems/too-large`). */
+            413: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["TooLargeProblem"];
+                };
+            };
+            /** @description The body must be JSON (`/problems/unsupported-media-type`). */
+            415: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["UnsupportedMediaTypeProblem"];
+                };
+            };
+            /** @description The request breaks a rule (`/problems/invalid`); The order has no such ticket (`/problems/unknown-ticket`); There is nothing to refund (`/problems/nothing-to-refund`); The order has another currency (`/problems/other-currency`). */
+            422: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["InvalidProblem"] | components["schemas"]["UnknownTicketProblem"] | components["schemas"]["NothingToRefundProblem"] | components["schemas"]["OtherCurrencyProblem"];
+                };
+            };
+            /** @description Something went wrong (`/problems/internal`). */
+            500: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["InternalProblem"];
+                };
+            };
+            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
+            503: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    /** @description After how many seconds to try again. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
+                };
+            };
+        };
+    };
     paymentCallback: {
         parameters: {
             query?: never;
@@ -3811,6 +5457,17 @@ export interface operations {
                 };
                 content: {
                     "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
+                };
+            };
+            /** @description The request did not come through the edge (`/problems/not-through-the-edge`). */
+            403: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"];
                 };
             };
             /** @description There is no such thing (`/problems/not-found`). */
@@ -3908,6 +5565,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["MalformedProblem"];
                 };
             };
+            /** @description The request did not come through the edge (`/problems/not-through-the-edge`). */
+            403: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"];
+                };
+            };
             /** @description The body is too large (`/problems/too-large`). */
             413: {
                 headers: {
@@ -3988,6 +5656,17 @@ export interface operations {
                 };
                 content: {
                     "application/problem+json": components["schemas"]["MalformedProblem"];
+                };
+            };
+            /** @description The request did not come through the edge (`/problems/not-through-the-edge`). */
+            403: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"];
                 };
             };
             /** @description There is no such thing (`/problems/not-found`). */
@@ -4088,7 +5767,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
                 };
             };
-            /** @description Only an operator may do this (`/problems/not-permitted`). */
+            /** @description Only an operator may do this (`/problems/not-permitted`); The request did not come through the edge (`/problems/not-through-the-edge`). */
             403: {
                 headers: {
                     /** @description Not to be kept. */
@@ -4096,7 +5775,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["NotPermittedProblem"];
+                    "application/problem+json": components["schemas"]["NotPermittedProblem"] | components["schemas"]["NotThroughTheEdgeProblem"];
                 };
             };
             /** @description There is no such thing (`/problems/not-found`). */
@@ -4244,7 +5923,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
                 };
             };
-            /** @description A challenge must be answered (`/problems/challenge-required`); The answer to the challenge is no good (`/problems/challenge-failed`); The sale takes no reservations now (`/problems/sale-closed`); A rule of the sale refuses this (`/problems/refused-by-rule`); A place is needed (`/problems/place-required`); The place is not the sender's (`/problems/place-invalid`); No attempt is left (`/problems/too-many-attempts`). */
+            /** @description A challenge must be answered (`/problems/challenge-required`); The answer to the challenge is no good (`/problems/challenge-failed`); The sale takes no reservations now (`/problems/sale-closed`); The request did not come through the edge (`/problems/not-through-the-edge`); A rule of the sale refuses this (`/problems/refused-by-rule`); A place is needed (`/problems/place-required`); The place is not the sender's (`/problems/place-invalid`); No attempt is left (`/problems/too-many-attempts`). */
             403: {
                 headers: {
                     /** @description Not to be kept. */
@@ -4252,7 +5931,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["ChallengeRequiredProblem"] | components["schemas"]["ChallengeFailedProblem"] | components["schemas"]["SaleClosedProblem"] | components["schemas"]["RefusedByRuleProblem"] | components["schemas"]["PlaceRequiredProblem"] | components["schemas"]["PlaceInvalidProblem"] | components["schemas"]["TooManyAttemptsProblem"];
+                    "application/problem+json": components["schemas"]["ChallengeRequiredProblem"] | components["schemas"]["ChallengeFailedProblem"] | components["schemas"]["SaleClosedProblem"] | components["schemas"]["NotThroughTheEdgeProblem"] | components["schemas"]["RefusedByRuleProblem"] | components["schemas"]["PlaceRequiredProblem"] | components["schemas"]["PlaceInvalidProblem"] | components["schemas"]["TooManyAttemptsProblem"];
                 };
             };
             /** @description There is no such thing (`/problems/not-found`). */
@@ -4405,6 +6084,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["MalformedProblem"];
                 };
             };
+            /** @description The request did not come through the edge (`/problems/not-through-the-edge`). */
+            403: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"];
+                };
+            };
             /** @description There is no such thing (`/problems/not-found`). */
             404: {
                 headers: {
@@ -4475,6 +6165,113 @@ export interface operations {
             };
         };
     };
+    showMap: {
+        parameters: {
+            query?: {
+                /** @description `map.hash` of the sale. Without it, the map of this moment. */
+                v?: components["schemas"]["MapHash"];
+            };
+            header?: never;
+            path: {
+                /** @example g35-2026-11-21 */
+                sale: components["schemas"]["SaleId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The map. */
+            200: {
+                headers: {
+                    /** @description How long it keeps. */
+                    "Cache-Control": "public, max-age=31536000, immutable" | "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SeatMap"];
+                };
+            };
+            /** @description The body cannot be read (`/problems/malformed`). */
+            400: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["MalformedProblem"];
+                };
+            };
+            /** @description The request did not come through the edge (`/problems/not-through-the-edge`). */
+            403: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"];
+                };
+            };
+            /** @description There is no such thing (`/problems/not-found`). */
+            404: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotFoundProblem"];
+                };
+            };
+            /** @description The body is too large (`/problems/too-large`). */
+            413: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["TooLargeProblem"];
+                };
+            };
+            /** @description The request breaks a rule (`/problems/invalid`). */
+            422: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["InvalidProblem"];
+                };
+            };
+            /** @description Something went wrong (`/problems/internal`). */
+            500: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["InternalProblem"];
+                };
+            };
+            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
+            503: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    /** @description After how many seconds to try again. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
+                };
+            };
+        };
+    };
     reserve: {
         parameters: {
             query?: never;
@@ -4528,7 +6325,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
                 };
             };
-            /** @description An admission is needed (`/problems/not-admitted`); The sale takes no reservations now (`/problems/sale-closed`); The limit of tickets is reached (`/problems/limit-reached`); Too many people were named (`/problems/attendee-limit`). */
+            /** @description An admission is needed (`/problems/not-admitted`); The sale takes no reservations now (`/problems/sale-closed`); The limit of tickets is reached (`/problems/limit-reached`); Too many people were named (`/problems/attendee-limit`); The request did not come through the edge (`/problems/not-through-the-edge`). */
             403: {
                 headers: {
                     /** @description Not to be kept. */
@@ -4536,7 +6333,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["NotAdmittedProblem"] | components["schemas"]["SaleClosedProblem"] | components["schemas"]["LimitReachedProblem"] | components["schemas"]["AttendeeLimitProblem"];
+                    "application/problem+json": components["schemas"]["NotAdmittedProblem"] | components["schemas"]["SaleClosedProblem"] | components["schemas"]["LimitReachedProblem"] | components["schemas"]["AttendeeLimitProblem"] | components["schemas"]["NotThroughTheEdgeProblem"];
                 };
             };
             /** @description There is no such thing (`/problems/not-found`). */
@@ -4694,7 +6491,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
                 };
             };
-            /** @description A challenge must be answered (`/problems/challenge-required`); The answer to the challenge is no good (`/problems/challenge-failed`); The sale takes no reservations now (`/problems/sale-closed`); Joining has not begun (`/problems/joins-not-open`); The code does not let you join (`/problems/code-refused`); Registration is over (`/problems/registration-over`); A rule of the sale refuses this (`/problems/refused-by-rule`). */
+            /** @description A challenge must be answered (`/problems/challenge-required`); The answer to the challenge is no good (`/problems/challenge-failed`); The sale takes no reservations now (`/problems/sale-closed`); Joining has not begun (`/problems/joins-not-open`); The code does not let you join (`/problems/code-refused`); Registration is over (`/problems/registration-over`); The request did not come through the edge (`/problems/not-through-the-edge`); A rule of the sale refuses this (`/problems/refused-by-rule`). */
             403: {
                 headers: {
                     /** @description Not to be kept. */
@@ -4702,7 +6499,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["ChallengeRequiredProblem"] | components["schemas"]["ChallengeFailedProblem"] | components["schemas"]["SaleClosedProblem"] | components["schemas"]["JoinsNotOpenProblem"] | components["schemas"]["CodeRefusedProblem"] | components["schemas"]["RegistrationOverProblem"] | components["schemas"]["RefusedByRuleProblem"];
+                    "application/problem+json": components["schemas"]["ChallengeRequiredProblem"] | components["schemas"]["ChallengeFailedProblem"] | components["schemas"]["SaleClosedProblem"] | components["schemas"]["JoinsNotOpenProblem"] | components["schemas"]["CodeRefusedProblem"] | components["schemas"]["RegistrationOverProblem"] | components["schemas"]["NotThroughTheEdgeProblem"] | components["schemas"]["RefusedByRuleProblem"];
                 };
             };
             /** @description There is no such thing (`/problems/not-found`). */
@@ -4844,6 +6641,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["MalformedProblem"];
                 };
             };
+            /** @description The request did not come through the edge (`/problems/not-through-the-edge`). */
+            403: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"];
+                };
+            };
             /** @description There is no such thing (`/problems/not-found`). */
             404: {
                 headers: {
@@ -4940,6 +6748,17 @@ export interface operations {
                 };
                 content: {
                     "application/problem+json": components["schemas"]["MalformedProblem"];
+                };
+            };
+            /** @description The request did not come through the edge (`/problems/not-through-the-edge`). */
+            403: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"];
                 };
             };
             /** @description There is no such thing (`/problems/not-found`). */
@@ -5073,7 +6892,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
                 };
             };
-            /** @description Only an operator may do this (`/problems/not-permitted`). */
+            /** @description Only an operator may do this (`/problems/not-permitted`); The request did not come through the edge (`/problems/not-through-the-edge`). */
             403: {
                 headers: {
                     /** @description Not to be kept. */
@@ -5081,7 +6900,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["NotPermittedProblem"];
+                    "application/problem+json": components["schemas"]["NotPermittedProblem"] | components["schemas"]["NotThroughTheEdgeProblem"];
                 };
             };
             /** @description There is no such thing (`/problems/not-found`). */
@@ -5203,6 +7022,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["MalformedProblem"];
                 };
             };
+            /** @description The request did not come through the edge (`/problems/not-through-the-edge`). */
+            403: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"];
+                };
+            };
             /** @description There is no such thing (`/problems/not-found`). */
             404: {
                 headers: {
@@ -5286,6 +7116,17 @@ export interface operations {
                 };
                 content: {
                     "application/problem+json": components["schemas"]["MalformedProblem"];
+                };
+            };
+            /** @description The request did not come through the edge (`/problems/not-through-the-edge`). */
+            403: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"];
                 };
             };
             /** @description There is no such thing (`/problems/not-found`). */
@@ -5383,6 +7224,17 @@ export interface operations {
                 };
                 content: {
                     "application/problem+json": components["schemas"]["MalformedProblem"];
+                };
+            };
+            /** @description The request did not come through the edge (`/problems/not-through-the-edge`). */
+            403: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"];
                 };
             };
             /** @description There is no such thing (`/problems/not-found`). */

@@ -113,7 +113,10 @@ pub async fn publish(
     let file: &SaleFile = sale.file();
     let catalogue = ports.catalogue();
     let existing = replaced(ports, sale).await?;
-    let is_same = existing.as_ref().is_some_and(|existing| existing.sale.file() == file);
+    let map = file.map.as_ref().map(|map| map.document().hash);
+    let is_same = existing
+        .as_ref()
+        .is_some_and(|existing| existing.map == map && *existing.sale.file() == file.without_map());
     if !is_same {
         let replaces = existing.as_ref().map(|existing| existing.version);
         if catalogue.publish(file, replaces).await? == ChangeReply::Conflict {

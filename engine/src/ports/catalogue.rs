@@ -8,7 +8,7 @@ use super::orders::ChangeReply;
 use crate::domain::archive::Lifecycle;
 use crate::domain::gate::tokens::TokenSnapshot;
 use crate::domain::ids::{Epoch, SaleId};
-use crate::domain::sale::{Sale, SaleFile, SaleState};
+use crate::domain::sale::{MapDocument, MapHash, Sale, SaleFile, SaleState};
 use crate::domain::time::Timestamp;
 
 /// Days for which a snapshot of a sale's tokens is kept at least.
@@ -17,8 +17,10 @@ pub const TOKEN_SNAPSHOTS_DAYS: i64 = 7;
 /// A sale as the catalogue has it.
 #[derive(Debug, Clone)]
 pub struct Published {
-    /// The sale.
+    /// The sale, without its map.
     pub sale: Arc<Sale>,
+    /// The name of its map, if it has one: [`Catalogue::map`] reads it.
+    pub map: Option<MapHash>,
     /// The epoch of its last load; `None` before the first, and once it is archived.
     pub epoch: Option<Epoch>,
     /// Counts every publication.
@@ -99,7 +101,9 @@ pub trait Catalogue: Send + Sync {
         after: Option<&SaleId>,
         most: u16,
     ) -> impl Future<Output = Stored<SalesPage>> + Send;
-    /// Writes a sale if its version is still `replaces` (`None`: if it is new) and it is not
+    /// The map of a sale as it is now; `None` if it has none, or there is no such sale.
+    fn map(&self, id: &SaleId) -> impl Future<Output = Stored<Option<MapDocument>>> + Send;
+    /// Writes a sale and its map if its version is still `replaces` (`None`: if it is new) and it is not
     /// archived.
     fn publish(
         &self,

@@ -31,7 +31,7 @@ pub use crate::domain::room::join::{Membership, Replaced, TakenIndices, Tree};
 // Holds have records too.
 pub use crate::domain::room::log::Record as RoomRecord;
 pub use crate::domain::room::visit::{Enter, EnterReply};
-pub use crate::domain::sale::SaleFile;
+pub use crate::domain::sale::{MapDocument, SaleFile};
 pub use crate::domain::tickets::Tickets;
 pub use crate::domain::time::Timestamp;
 
@@ -110,6 +110,7 @@ macro_rules! port_methods {
                 Sale: sale(ref id: SaleId, copy freshness: Freshness) -> Option<Published>;
                 Sales: sales() -> Vec<SaleId>;
                 Listed: listed(option after: SaleId, copy most: u16) -> SalesPage;
+                Map: map(ref id: SaleId) -> Option<MapDocument>;
                 Publish: publish(ref file: SaleFile, copy replaces: Option<u64>) -> ChangeReply;
                 Lease: lease(
                     ref id: SaleId, ref epoch: Epoch, copy now: Timestamp, copy until: Timestamp

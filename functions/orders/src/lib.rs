@@ -40,6 +40,7 @@ async fn answer(app: &App, request: &Request) -> Response<Body> {
             | Route::PublishSale(_)
             | Route::ShowSale(_)
             | Route::ShowAvailability(_)
+            | Route::ShowMap(_)
             | Route::JoinRoom(_)
             | Route::ShowRoom(_)
             | Route::ShowRoomLog(_)

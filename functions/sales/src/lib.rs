@@ -1,8 +1,9 @@
-//! `PUT /sales/{sale}` and `PUT /operator/sales/{sale}`, `GET /sales`, `GET /sales/{sale}` and `GET /sales/{sale}/availability`: an
-//! operator puts a sale on sale, and everyone sees what is sold and what is left. `GET /openapi.json`
-//! says how to ask for all of it.
+//! `PUT /sales/{sale}`, `PUT /operator/sales/{sale}`, `GET /sales`, `GET /sales/{sale}`, `GET /sales/{sale}/availability` and
+//! `GET /sales/{sale}/map`: an operator puts a sale on sale, and everyone sees what is sold, where it lies and
+//! what is left. `GET /openapi.json` says how to ask for all of it.
 
 use engine::domain::ids::{Legs, SaleId};
+use engine::domain::sale::{MapDocument, MapHash};
 use engine::domain::time::Timestamp;
 use engine::flows;
 use engine::flows::publish::publish_with_room;
@@ -11,11 +12,13 @@ use engine::ports::{
 };
 use lambda_http::http::Response;
 use lambda_http::{Body, Request};
+use shared::http::checks::Refusal;
 use shared::http::identity::{Operator, Scope, Unknown};
 use shared::http::operators::{self, Action, ActionKind};
 use shared::http::reservation::journey;
 use shared::http::respond::{
-    Answer, Cacheable, Document, MAX_PUBLISH, Reply as _, refuse, respond, respond_within,
+    Answer, Cacheable, Document, LargeJson, MAX_PUBLISH, Reply as _, refuse, respond,
+    respond_within, takes_gzip,
 };
 use shared::http::routes::{NoRoute, Route};
 use shared::http::sale_reply::{AvailabilityReply, SaleReply, SaleSummary, tiers_on};
@@ -49,6 +52,7 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
             respond_within(MAX_PUBLISH, publish(app, request, operator, &sale, now)).await
         }
         Ok(Route::ShowSale(sale)) => respond(show(app, &sale, now)).await,
+        Ok(Route::ShowMap(sale)) => respond(map(app, request, &sale)).await,
         Ok(Route::ShowAvailability(sale)) => respond(availability(app, request, &sale, now)).await,
         Ok(
             Route::JoinRoom(_)
@@ -138,6 +142,24 @@ async fn show(app: &App, id: &SaleId, now: Timestamp) -> Result<Cacheable<SaleRe
     let published = checks::sale(&app.ports, id).await?;
     let body = SaleReply::new(&published, now);
     Ok(Cacheable { body, max_age_seconds: MAX_AGE_SECONDS })
+}
+
+/// Shows the map of a sale: for ever under the name that it has now, and for this once without one.
+async fn map(app: &App, request: &Request, id: &SaleId) -> Result<LargeJson, Problem> {
+    let asked: Option<MapHash> = checks::query(request, "v")?;
+    let mut published = checks::sale(&app.ports, id).await?;
+    if asked.is_some() && published.map != asked {
+        // Published a moment ago, perhaps: the header alone says so.
+        let newest = app.ports.catalogue().sale(id, Freshness::Fresh).await?;
+        published = newest.ok_or(Refusal::NoSuchSale)?;
+    }
+    if published.map.is_none() || asked.is_some_and(|asked| published.map != Some(asked)) {
+        return Err(Refusal::NoSuchMap.into());
+    }
+    let document = app.ports.catalogue().map(id).await?;
+    let document = document.filter(|document| asked.is_none_or(|asked| asked == document.hash));
+    let MapDocument { json, .. } = document.ok_or(Refusal::NoSuchMap)?;
+    Ok(LargeJson { json, is_final: asked.is_some(), may_compress: takes_gzip(request.headers()) })
 }
 
 /// Shows what is left of a sale on one journey.

@@ -68,6 +68,7 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
             | Route::PublishSale(_)
             | Route::ShowSale(_)
             | Route::ShowAvailability(_)
+            | Route::ShowMap(_)
             | Route::Admit(_)
             | Route::Reserve(_)
             | Route::ListOrders

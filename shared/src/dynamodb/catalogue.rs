@@ -6,6 +6,7 @@
 //! exactly that file, or none and reads the header again.
 
 mod copies;
+mod maps;
 mod memory;
 mod tokens;
 
@@ -24,7 +25,7 @@ use super::transaction::Transacted;
 use engine::domain::archive::Lifecycle;
 use engine::domain::gate::tokens::TokenSnapshot;
 use engine::domain::ids::{Epoch, SaleId};
-use engine::domain::sale::{Sale, SaleFile, SaleState};
+use engine::domain::sale::{MapDocument, Sale, SaleFile, SaleState, SeatMap};
 use engine::domain::time::Timestamp;
 use engine::ports::{
     Catalogue, ChangeReply, Freshness, ListedSale, ListedTerms, Published, SalesPage, StoreError,
@@ -32,6 +33,7 @@ use engine::ports::{
 };
 
 use copies::{COPIES, Copies};
+use maps::KeptMap;
 use memory::{Known, Memory, Recent};
 
 /// Bytes of one chunk.
@@ -78,6 +80,8 @@ struct Header {
     chunks: usize,
     /// The compressed copies; `None` if the release that published it made none.
     copies: Option<Copies>,
+    /// What it says of the sale's map; `None` if there is none.
+    map: Option<KeptMap>,
     epoch: Option<Epoch>,
     lifecycle: Lifecycle,
 }
@@ -165,6 +169,7 @@ impl DynamoCatalogue {
         };
         Ok(Some(Header {
             version: fields.number("version")?,
+            map: KeptMap::from_header(&fields, &file)?,
             file,
             chunks: fields.number("chunks")?,
             copies,
@@ -188,8 +193,9 @@ impl DynamoCatalogue {
                 return Ok(None);
             };
             if let Some((sale, file_bytes)) = self.sale_of(id, &header).await? {
-                let Header { version, file, epoch, lifecycle, .. } = header;
-                let published = Published { sale, epoch, version, lifecycle };
+                let Header { version, file, map, epoch, lifecycle, .. } = header;
+                let map = map.map(|map| map.hash);
+                let published = Published { sale, map, epoch, version, lifecycle };
                 let known = Known { file, file_bytes, published: published.clone() };
                 self.memory.remember(id, Some(known));
                 return Ok(Some(published));
@@ -222,9 +228,10 @@ impl DynamoCatalogue {
             Sale::from_published(file).map_err(|defects| broken(id, format!("{defects:?}")))?;
         let sale = Arc::new(sale);
         // Before the lock is given back, so that whoever waits for it finds the file.
-        let Header { version, file, epoch, lifecycle, .. } = header;
-        let (epoch, lifecycle) = (epoch.clone(), *lifecycle);
-        let published = Published { sale: Arc::clone(&sale), epoch, version: *version, lifecycle };
+        let Header { version, file, map, epoch, lifecycle, .. } = header;
+        let (map, epoch, lifecycle) = (map.map(|map| map.hash), epoch.clone(), *lifecycle);
+        let (version, of_sale) = (*version, Arc::clone(&sale));
+        let published = Published { sale: of_sale, map, epoch, version, lifecycle };
         let known = Known { file: file.clone(), file_bytes: json.len(), published };
         self.memory.remember(id, Some(known));
         Ok(Some((sale, json.len())))
@@ -295,11 +302,22 @@ impl DynamoCatalogue {
         Ok(written.first().copied().unwrap_or(0))
     }
 
+    /// Writes the map of a file, if it has one, beside the file of a name.
+    async fn write_map(&self, file: &SaleFile, name: &str) -> Stored<Option<KeptMap>> {
+        let Some(document) = file.map.as_ref().map(SeatMap::document) else { return Ok(None) };
+        let id = &file.sale;
+        let data =
+            copies::compressed(document.json.as_bytes()).map_err(|error| broken(id, error))?;
+        let chunks = self.write_chunks(&maps::partition(id), name, &data).await?;
+        Ok(Some(KeptMap { hash: document.hash, chunks }))
+    }
+
     /// Deletes what nobody needs any more of the file and of its copies. What stays is deleted after the
     /// next publication.
     async fn tidy_all(&self, id: &SaleId, is_obsolete: impl Fn(&str) -> bool + Sync) -> Stored<()> {
         let copies = (0..COPIES).map(|copy| copies::partition(id, copy));
-        let partitions: Vec<String> = std::iter::once(id.to_string()).chain(copies).collect();
+        let others = [id.to_string(), maps::partition(id)];
+        let partitions: Vec<String> = others.into_iter().chain(copies).collect();
         let is_obsolete = &is_obsolete;
         let tidied: Vec<_> =
             partitions.iter().map(|partition| self.tidy(partition, is_obsolete)).collect();
@@ -433,13 +451,29 @@ impl Catalogue for DynamoCatalogue {
         Ok(SalesPage { sales, next })
     }
 
+    async fn map(&self, id: &SaleId) -> Stored<Option<MapDocument>> {
+        for is_consistent in [false, true] {
+            let header = self.header(id, is_consistent).await?;
+            let Some(map) = header.as_ref().and_then(|header| header.map) else {
+                if is_consistent { return Ok(None) } else { continue }
+            };
+            let file = header.map(|header| header.file).unwrap_or_default();
+            let chunks = self.chunks(&maps::partition(id), &file, is_consistent).await?;
+            if let Some(document) = map.document(&chunks) {
+                return Ok(Some(document));
+            }
+        }
+        Err(StoreError::Unavailable(format!("the map of {id} is being replaced")))
+    }
+
     async fn publish(&self, file: &SaleFile, replaces: Option<u64>) -> Stored<ChangeReply> {
         let id = &file.sale;
         let version = replaces.unwrap_or(0) + 1;
         let name = file_name(version, &random_hex(8)?);
-        let json = serde_json::to_vec(file).map_err(|error| broken(id, error))?;
+        let json = serde_json::to_vec(&file.without_map()).map_err(|error| broken(id, error))?;
         let chunks = self.write_chunks(id.as_str(), &name, &json).await?;
         let copy_chunks = self.write_copies(id, &name, &json).await?;
+        let map = self.write_map(file, &name).await?;
         let condition = match replaces {
             Some(_) => "#version = :replaces AND attribute_not_exists(#lifecycle)",
             None => "attribute_not_exists(#version)",
@@ -455,14 +489,13 @@ impl Catalogue for DynamoCatalogue {
             ),
         ];
         with.extend(replaces.map(|replaces| ("replaces", number(replaces))));
-        let header = update(
-            self.table(),
-            header_key(id),
+        with.extend(map.iter().flat_map(KeptMap::values));
+        let expression = format!(
             "SET #version = :version, #file = :file, #chunks = :chunks, #copies = :copies, \
-             #copies_of = :file, #copy_chunks = :copy_chunks",
-            condition,
-            with,
-        )?;
+             #copies_of = :file, #copy_chunks = :copy_chunks{}",
+            if map.is_some() { maps::SET } else { maps::REMOVE }
+        );
+        let header = update(self.table(), header_key(id), &expression, condition, with)?;
         let listed = update(
             self.table(),
             listed_key(id),

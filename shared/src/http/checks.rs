@@ -48,6 +48,9 @@ pub enum Refusal {
     /// There is no such sale.
     #[error("there is no such sale")]
     NoSuchSale,
+    /// The sale has no map, or another one by now.
+    #[error("the sale has no such map")]
+    NoSuchMap,
     /// The sale has no waiting room.
     #[error("the sale has no waiting room")]
     NoRoom,

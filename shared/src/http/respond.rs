@@ -1,9 +1,15 @@
 //! From what a handler returns to the response: status, content type, caching.
 
+use std::io::Write as _;
+use std::sync::Arc;
 use std::time::Duration;
 
-use lambda_http::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
-use lambda_http::http::{HeaderValue, StatusCode};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use lambda_http::http::header::{
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER, VARY,
+};
+use lambda_http::http::{HeaderMap, HeaderValue, StatusCode};
 use lambda_http::{Body, Response};
 use serde::Serialize;
 use tokio::time::timeout;
@@ -69,6 +75,38 @@ pub struct JsonLines {
     pub lines: Vec<String>,
     /// Whether nothing can be added to the page: then it never changes, else it is a second old at most.
     pub is_full: bool,
+}
+
+/// `200 OK` with a long JSON text that anyone may be shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LargeJson {
+    /// The text.
+    pub json: Arc<str>,
+    /// Whether the request names this very text, which then never changes; else no cache keeps it.
+    pub is_final: bool,
+    /// Whether the sender takes it compressed ([`takes_gzip`]).
+    pub may_compress: bool,
+}
+
+/// True if a request says that its sender takes a body compressed by gzip.
+/// Source: RFC 9110, section 12.5.3.
+#[must_use]
+pub fn takes_gzip(headers: &HeaderMap) -> bool {
+    let listed = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+    listed.flat_map(|value| value.split(',')).any(|coding| {
+        let mut parts = coding.split(';').map(str::trim);
+        let is_gzip = parts.next().is_some_and(|name| name.eq_ignore_ascii_case("gzip"));
+        let weight = parts.find_map(|part| part.strip_prefix("q="));
+        let is_refused = |weight: &str| weight.parse::<f32>().is_ok_and(|weight| weight <= 0.0);
+        is_gzip && !weight.is_some_and(is_refused)
+    })
+}
+
+/// A text compressed by gzip (RFC 1952).
+fn gzip(text: &str) -> std::io::Result<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(text.as_bytes())?;
+    encoder.finish()
 }
 
 /// The content type of lines of JSON.
@@ -139,6 +177,21 @@ impl Reply for JsonLines {
         let lines = HeaderValue::from_static(JSON_LINES);
         response.headers_mut().insert(CONTENT_TYPE, lines);
         if self.is_full { for_ever(response) } else { for_everyone(response, 1) }
+    }
+}
+
+impl Reply for LargeJson {
+    fn into_response(self) -> Response<Body> {
+        let packed = self.may_compress.then(|| gzip(&self.json)).and_then(Result::ok);
+        let is_packed = packed.is_some();
+        let body = packed.map_or_else(|| Body::from(self.json.as_ref()), Body::from);
+        let mut response = json_text(StatusCode::OK, body);
+        let headers = response.headers_mut();
+        headers.insert(VARY, HeaderValue::from_static("Accept-Encoding"));
+        if is_packed {
+            headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        }
+        if self.is_final { for_ever(response) } else { response }
     }
 }
 
@@ -245,6 +298,40 @@ mod tests {
             let Body::Text(text) = page.into_body() else { panic!("no text") };
             assert_eq!(text, "1\n2\n");
         }
+    }
+
+    #[test]
+    fn a_long_text_is_compressed_for_who_takes_it() {
+        let of = |accepted: &[&'static str]| {
+            let mut headers = HeaderMap::new();
+            for value in accepted {
+                headers.append(ACCEPT_ENCODING, HeaderValue::from_static(value));
+            }
+            takes_gzip(&headers)
+        };
+        for accepted in ["gzip", "br, GZIP", "deflate;q=1, gzip;q=0.5", "gzip; q=1.0"] {
+            assert!(of(&[accepted]), "{accepted}");
+        }
+        assert!(of(&["br", "gzip"]));
+        for refused in ["", "br", "gzip;q=0", "br, gzip; q=0.000", "xgzip"] {
+            assert!(!of(&[refused]), "{refused}");
+        }
+        let text = "[[1,2],[3,4]]".repeat(1_000);
+        let reply = |is_final, may_compress| {
+            LargeJson { json: text.as_str().into(), is_final, may_compress }.into_response()
+        };
+        let plain = reply(false, false);
+        let said = ["content-encoding", "cache-control", "vary"].map(|name| header(&plain, name));
+        assert_eq!(said, [None, Some("no-store"), Some("Accept-Encoding")]);
+        let packed = reply(true, true);
+        let said = ["content-encoding", "cache-control", "content-type"];
+        let said = said.map(|name| header(&packed, name));
+        assert_eq!(said, [Some("gzip"), Some(IMMUTABLE), Some("application/json")]);
+        let Body::Binary(bytes) = packed.into_body() else { panic!("no bytes") };
+        let mut read = String::new();
+        std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(&*bytes), &mut read)
+            .unwrap();
+        assert!(read == text && bytes.len() * 10 < text.len(), "{}", bytes.len());
     }
 
     #[tokio::test]

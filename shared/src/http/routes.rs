@@ -165,6 +165,7 @@ routes! {
     ShowSale(SaleId): "GET" "/sales/{sale}", Sales, Anyone, OTHERS;
     ShowAvailability(SaleId):
         "GET" "/sales/{sale}/availability", Sales, Anyone, READS, queries ["from", "to"];
+    ShowMap(SaleId): "GET" "/sales/{sale}/map", Sales, Anyone, RARE, queries ["v"];
     JoinRoom(SaleId): "POST" "/sales/{sale}/places", WaitingRoom, Buyer, PLACES;
     ShowRoom(SaleId): "GET" "/sales/{sale}/room", WaitingRoom, Anyone, READS;
     ShowRoomLog(SaleId):
@@ -297,6 +298,7 @@ mod tests {
             ("PUT", "/sales/g1", Ok(Route::PublishSale(sale()))),
             ("GET", "/sales/g1", Ok(Route::ShowSale(sale()))),
             ("GET", "/sales/g1/availability", Ok(Route::ShowAvailability(sale()))),
+            ("GET", "/sales/g1/map", Ok(Route::ShowMap(sale()))),
             ("POST", "/sales/g1/places", Ok(Route::JoinRoom(sale()))),
             ("GET", "/sales/g1/room", Ok(Route::ShowRoom(sale()))),
             ("GET", "/sales/g1/room/log", Ok(Route::ShowRoomLog(sale()))),

@@ -9,7 +9,7 @@ use engine::domain::archive::Lifecycle;
 use engine::domain::capacity::{CacheKind, starts_shortfall};
 use engine::domain::ids::{Legs, SaleId, StopId, TierId};
 use engine::domain::money::MinorUnits;
-use engine::domain::sale::{Sale, SaleFile, SaleState, Tier};
+use engine::domain::sale::{MapHash, Sale, SaleFile, SaleState, Tier};
 use engine::domain::time::Timestamp;
 use engine::ports::{ListedTerms, Published};
 
@@ -91,13 +91,24 @@ pub struct SaleReply {
     pub summary: SaleSummary,
     /// Counts every publication.
     pub version: u64,
-    /// The sale file: terms, stops, tiers, prices and seats. The questions of its challenges are left out.
+    /// The sale file: terms, stops, tiers, prices and seats. The questions of its challenges and its map are
+    /// left out.
     pub file: SaleFile,
+    /// The map of its seats, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub map: Option<MapReply>,
     /// The grid of each tier, in the order of the file.
     pub tiers: Vec<TierGridReply>,
     /// What the operator who published it should know, in sentences; absent if there is nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+}
+
+/// The name of a sale's map, by which `GET /sales/{sale}/map?v=<hash>` shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct MapReply {
+    /// The first half of the SHA-256 of the map document.
+    pub hash: MapHash,
 }
 
 /// The grid of one tier: seat *c* of row *r* is bit `r * row_bytes * 8 + c`.
@@ -128,6 +139,7 @@ impl SaleReply {
             summary: SaleSummary::new(published, now),
             version: published.version,
             file: sale.file().public(),
+            map: published.map.map(|hash| MapReply { hash }),
             tiers: sale.tiers().iter().map(grid).collect(),
             warnings: Vec::new(),
         }

@@ -13,6 +13,7 @@ mod gate_rules;
 mod given_back;
 mod kept;
 mod lost_sales;
+mod maps;
 mod messages;
 mod operators;
 mod refunds;

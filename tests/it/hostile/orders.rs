@@ -183,6 +183,12 @@ impl Fixture {
             let target = format!("/sales/train/availability?{query}");
             cases.push(case(&format!("journey: {query}"), Raw::new("GET", target), invalid));
         }
+        for query in
+            ["v=", "v=0", "v=../../x", "v=%00", "v[]=1&v=", "v=G0000000000000000000000000000000"]
+        {
+            let target = format!("/sales/hall/map?{query}");
+            cases.push(case(&format!("map: {query}"), Raw::new("GET", target), invalid));
+        }
         cases.push(case(
             "journey: in a hall",
             Raw::new("GET", "/sales/hall/availability?from=X&to=Z"),

@@ -20,6 +20,12 @@ impl Fixture {
             tier.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
             with(json!({ "tiers": [tier] }))
         };
+        let map = |points: Value, sections: Value| {
+            let outlines = json!([{ "kind": "stage", "points": points }]);
+            with(
+                json!({ "map": { "width": 9, "height": 9, "outlines": outlines, "sections": sections } }),
+            )
+        };
         let text = hall("hall", json!({})).to_string();
         vec![
             case("file: the control", self.put("hall", &text), Fine(200)),
@@ -81,6 +87,24 @@ impl Fixture {
             case("file: 30 February", with(json!({ "opens_at": "2020-02-30T00:00:00Z" })), invalid),
             case("file: no limit", with(json!({ "limit_per_buyer": 0 })), invalid),
             case("file: a title of escapes", with(json!({ "title": "\u{1b}[31mred" })), invalid),
+            case("file: a map as a list", with(json!({ "map": [1, 1, [], []] })), invalid),
+            case("file: a map of nothing", map(json!([]), json!([])), invalid),
+            case(
+                "file: a map below zero",
+                map(json!([[-1, 0], [1, 0], [1, 1]]), json!([])),
+                invalid,
+            ),
+            case(
+                "file: a map of many shapes",
+                with(json!({ "map": { "width": 1, "height": 1, "sections": [],
+                    "outlines": vec![json!({ "kind": "area", "points": [[0, 0], [1, 0], [1, 1]] }); 501] } })),
+                invalid,
+            ),
+            case(
+                "file: a map of no such tier",
+                map(json!([]), json!([{ "tier": "moon" }])),
+                invalid,
+            ),
             case("file: an unknown field", with(json!({ "free": true })), invalid),
         ]
     }

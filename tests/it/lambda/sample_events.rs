@@ -187,6 +187,8 @@ pub fn samples() -> Vec<Sample> {
         (Sales, "sales-list", "200", get("/sales").event(list_sales)),
         (Sales, "sales-show", "200", get("/sales/sample").event(show_sale)),
         (Sales, "sales-availability", "200", get("/sales/sample/availability").event(availability)),
+        // The sample has none.
+        (Sales, "sales-map", "404", get("/sales/sample/map").event("GET /sales/{sale}/map")),
         (Sales, "sales-openapi", "200", get("/openapi.json").event("GET /openapi.json")),
         (Sales, "sales-publish-unsigned", "401", put(Sender::Nobody).event(publish)),
         (Sales, "sales-publish-room", "200", put_room.event(publish)),

@@ -305,6 +305,9 @@ impl SeededRng {
             "opens_at": "2026-01-01T00:00:00Z", "closes_at": "2099-01-01T00:00:00Z",
             "limit_per_buyer": limit, "pay_window_seconds": 60,
             "tiers": [{ "tier": "a", "name": "A", "price_minor": 500, "general_admission": 2 }],
+            "map": self.of(&[None, Some(1), Some(2)]).map(|width| {
+                json!({ "width": width, "height": 1, "sections": [] })
+            }),
         }))
         .unwrap()
     }
@@ -341,6 +344,7 @@ impl SeededRng {
                 let epoch = self.epoch_of(&id, stores);
                 Call::Loaded { id, epoch }
             }
+            4 if self.once_in(2) => Call::Map { id },
             4 => Call::Sale { id, freshness: Freshness::Fresh },
             5 => {
                 let after = self.once_in(2).then(|| self.sale());

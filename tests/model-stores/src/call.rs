@@ -314,6 +314,7 @@ impl Call {
             | Self::Sale { .. }
             | Self::Sales {}
             | Self::Listed { .. }
+            | Self::Map { .. }
             | Self::Secret { .. }
             | Self::RoomRecord { .. }
             | Self::Records { .. }
@@ -448,6 +449,7 @@ impl Stores {
             Call::Listed { after, most } => {
                 Reply::Listed(self.catalogue.listed(after.as_ref(), *most))
             }
+            Call::Map { id } => Reply::Map(self.catalogue.map(id)),
             Call::Publish { file, replaces } => {
                 Reply::Publish(self.catalogue.publish(file, *replaces)?)
             }

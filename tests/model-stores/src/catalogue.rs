@@ -9,7 +9,7 @@ use engine::domain::archive::Lifecycle;
 use engine::domain::gate::tokens::TokenSnapshot;
 use engine::domain::guard::{Guard, stands};
 use engine::domain::ids::{Epoch, SaleId};
-use engine::domain::sale::{Sale, SaleFile};
+use engine::domain::sale::{MapDocument, Sale, SaleFile, SeatMap};
 use engine::domain::time::Timestamp;
 use engine::ports::{
     ChangeReply, ListedSale, ListedTerms, Published, SalesPage, StoreError, Stored,
@@ -20,6 +20,8 @@ use engine::ports::{
 pub struct Listed {
     /// The sale, laid out from its file.
     pub sale: Arc<Sale>,
+    /// Its map.
+    pub map: Option<MapDocument>,
     /// Counts every publication.
     pub version: u64,
     /// The epoch of its last load.
@@ -34,9 +36,10 @@ impl Listed {
     /// The entry as a reader gets it.
     #[must_use]
     pub fn published(&self) -> Published {
-        let Self { sale, version, epoch, lease: _, lifecycle } = self;
+        let Self { sale, map, version, epoch, lease: _, lifecycle } = self;
         Published {
             sale: Arc::clone(sale),
+            map: map.as_ref().map(|map| map.hash),
             epoch: epoch.clone(),
             version: *version,
             lifecycle: *lifecycle,
@@ -46,10 +49,10 @@ impl Listed {
 
 impl PartialEq for Listed {
     fn eq(&self, other: &Self) -> bool {
-        let Self { sale, version, epoch, lease, lifecycle } = self;
+        let Self { sale, map, version, epoch, lease, lifecycle } = self;
         let is_same_file = Arc::ptr_eq(sale, &other.sale) || sale.file() == other.sale.file();
-        let same = (&other.version, &other.epoch, &other.lease, &other.lifecycle);
-        (version, epoch, lease, lifecycle) == same && is_same_file
+        let same = (&other.map, &other.version, &other.epoch, &other.lease, &other.lifecycle);
+        (map, version, epoch, lease, lifecycle) == same && is_same_file
     }
 }
 
@@ -57,11 +60,11 @@ impl Eq for Listed {}
 
 impl Hash for Listed {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        let Self { sale, version, epoch, lease, lifecycle } = self;
+        let Self { sale, map, version, epoch, lease, lifecycle } = self;
         // Of a file only what an operator changes while a sale runs; the rest is compared.
         let file = sale.file();
         (&file.sale, file.state, file.limit_per_buyer, file.opens_at, file.closes_at).hash(state);
-        (version, epoch, lease, lifecycle).hash(state);
+        (map, version, epoch, lease, lifecycle).hash(state);
     }
 }
 
@@ -79,6 +82,12 @@ impl CatalogueModel {
     #[must_use]
     pub fn sale(&self, id: &SaleId) -> Option<Published> {
         self.sales.get(id).map(Listed::published)
+    }
+
+    /// The map of a sale.
+    #[must_use]
+    pub fn map(&self, id: &SaleId) -> Option<MapDocument> {
+        self.sales.get(id)?.map.clone()
     }
 
     /// The sales that are listed, in order.
@@ -133,13 +142,15 @@ impl CatalogueModel {
             return Ok(ChangeReply::Conflict);
         }
         let broken = |defects| StoreError::Contract(format!("sale {}: {defects:?}", file.sale));
-        let sale = Arc::new(Sale::new(file.clone()).map_err(broken)?);
+        let map = file.map.as_ref().map(SeatMap::document);
+        let sale = Arc::new(Sale::new(file.without_map()).map_err(broken)?);
         let version = replaces.unwrap_or(0) + 1;
         match self.sales.get_mut(&file.sale) {
-            Some(listed) => (listed.sale, listed.version) = (sale, version),
+            Some(listed) => (listed.sale, listed.map, listed.version) = (sale, map, version),
             None => {
                 let lifecycle = Lifecycle::Listed;
-                let listed = Listed { sale, version, epoch: None, lease: None, lifecycle };
+                let (epoch, lease) = (None, None);
+                let listed = Listed { sale, map, version, epoch, lease, lifecycle };
                 self.sales.insert(file.sale.clone(), listed);
             }
         }

@@ -487,6 +487,7 @@ impl Scenario {
         let Buyer { user, number, lines, .. } = &self.buyers[buyer];
         let published = Published {
             sale: Arc::clone(&self.sale),
+            map: None,
             epoch,
             version: 1,
             lifecycle: Lifecycle::Listed,

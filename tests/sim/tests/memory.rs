@@ -145,6 +145,7 @@ impl Driver for &Full {
     async fn call(&self, call: Call) -> Stored<Reply> {
         let published = || Published {
             sale: Arc::clone(&self.sale),
+            map: None,
             epoch: self.epoch.clone(),
             version: 1,
             lifecycle: Lifecycle::Listed,

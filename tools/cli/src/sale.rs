@@ -25,6 +25,7 @@ use serde_json::{Value, json};
 use fake_identity::{Identity, Refused, Role};
 use importers::gtfs::{self, Class, Day, Feed, Train};
 use importers::pretix::{self, Point, Prices, RowOrder, Uncategorised};
+use importers::stadium;
 use importers::train12306::Tables;
 use importers::{self, Import, Report, Terms, read_bounded, written};
 use local::data_dir::{self, Secrets};
@@ -46,6 +47,7 @@ const TOKEN_SECONDS: u32 = 60;
 Examples:
   onsale sale import train12306 FOLDER --train G35 --out g35.json
   onsale sale import gtfs FOLDER --trip 198 --date 2016-04-08 --class Second=5x30xAB_CD --out 198.json
+  onsale sale import stadium --seats 60000 --out stadium.json
   onsale sale check g35.json
   onsale sale put g35.json
   onsale sale status demo-train --from HBS --to NGT
@@ -171,6 +173,14 @@ enum Source {
         date: Day,
         #[command(flatten)]
         rolling: Rolling,
+        #[command(flatten)]
+        making: Making,
+    },
+    /// A stadium that is made up: rings of blocks around a pitch, with the map of its seats.
+    Stadium {
+        /// How many seats it has.
+        #[arg(long, value_name = "N")]
+        seats: u32,
         #[command(flatten)]
         making: Making,
     },
@@ -431,6 +441,7 @@ fn import(source: Source, json: bool) -> Result<ExitCode, Error> {
             let feed = Feed::read(&folder, Some(&trip))?;
             (feed.import(&trip, date, &rolling.train(), &making.terms())?, making)
         }
+        Source::Stadium { seats, making } => (stadium::stadium(seats, &making.terms())?, making),
         Source::Train12306 { folder, train, making } => {
             (Tables::read(&folder)?.import(&train, &making.terms())?, making)
         }

@@ -9,6 +9,7 @@ pub mod gtfs;
 pub mod pretix;
 pub mod report;
 mod slug;
+pub mod stadium;
 mod tables;
 mod terms;
 pub mod train12306;

@@ -87,6 +87,23 @@ pub(super) fn availability() -> Value {
     })
 }
 
+pub(super) fn map() -> Value {
+    json!({
+        "width": 400, "height": 300,
+        "outlines": [{ "label": "Stage", "kind": "stage", "points": [[100, 0], [300, 0], [280, 40], [120, 40]] }],
+        "sections": [
+            { "tier": "floor", "outline": [[80, 60], [320, 60], [320, 180], [80, 180]] },
+            {
+                "tier": "stalls", "section": "Stalls",
+                "rows": [
+                    { "row": "1", "from": [100, 200], "to": [300, 200] },
+                    { "row": "2", "seats": [[100, 220], null, [260, 220], [300, 220]] }
+                ]
+            }
+        ]
+    })
+}
+
 pub(super) fn admission_body() -> Value {
     json!({ "tickets": 2 })
 }

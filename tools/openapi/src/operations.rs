@@ -2,7 +2,7 @@
 
 use engine::domain::ids::StopId;
 use engine::domain::number::OrderNumber;
-use engine::domain::sale::SaleFile;
+use engine::domain::sale::{MapHash, SaleFile, SeatMap};
 use serde_json::{Value, json};
 use shared::http::admission::{AdmissionBody, AdmissionReply};
 use shared::http::checks::{MAX_BODY_BYTES, MAX_SALE_FILE_BYTES};
@@ -13,6 +13,7 @@ use shared::http::order_reply::{OrderReply, PageReply};
 use shared::http::payment_reply::CallbackReply;
 use shared::http::payment_start::{PaymentBody, StartedReply};
 use shared::http::reservation::ReservationBody;
+use shared::http::respond::IMMUTABLE;
 use shared::http::routes::RouteName;
 use shared::http::sale_reply::{AvailabilityReply, SaleReply};
 use shared::http::sales_page::{MAX_SALES, SALES, SalesReply};
@@ -98,6 +99,7 @@ pub(super) fn operation(route: RouteName) -> Operation {
         RouteName::PublishSale => publish_sale(),
         RouteName::ShowSale => show_sale(),
         RouteName::ShowAvailability => show_availability(),
+        RouteName::ShowMap => show_map(),
         RouteName::JoinRoom => rooms::join(),
         RouteName::ShowRoom => rooms::show(),
         RouteName::ShowRoomLog => rooms::log(),
@@ -260,6 +262,33 @@ fn show_availability() -> Operation {
             media_type: JSON,
             schema: Schemas::written::<AvailabilityReply>,
             examples: || vec![("train", "Both tiers", examples::availability())],
+        },
+    }
+}
+
+fn show_map() -> Operation {
+    Operation {
+        id: "showMap",
+        tag: "sales",
+        summary: "Show where the seats of a sale lie",
+        description: "The map of the sale file: presentation, by which no order is bound. With the hash that the \
+                      sale has now it never changes; another hash is not found, for the map was replaced. \
+                      Sent compressed to who accepts gzip.",
+        parameters: vec![Parameter {
+            name: "v",
+            place: "query",
+            description: "`map.hash` of the sale. Without it, the map of this moment.",
+            schema: Schemas::read::<MapHash>,
+            example: None,
+        }],
+        body: None,
+        success: Success {
+            status: 200,
+            description: "The map.",
+            caching: &[IMMUTABLE, NOT_KEPT],
+            media_type: JSON,
+            schema: Schemas::written::<SeatMap>,
+            examples: || vec![("hall", "A hall with a standing area", examples::map())],
         },
     }
 }

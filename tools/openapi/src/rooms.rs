@@ -8,8 +8,8 @@ use shared::http::place::{PlaceBody, PlaceReply};
 use shared::http::respond::{IMMUTABLE, JSON_LINES};
 use shared::http::room::{BroughtReply, CommandBody, RoundBody, WindowReply};
 
-use super::Schemas;
 use super::operations::{Body, JSON, KEPT_A_SECOND, NOT_KEPT, Operation, Parameter, Success};
+use super::{Schemas, examples};
 
 const TOKEN: &str = "eyJ0eXAiOiJKV1QiLCJhbGciOiJIUzI1NiIsImtpZCI6IjIwMjYtMDEifQ.e30.c2lnbmF0dXJl";
 const HASH: &str = "b75c69d0b72a5d906e854e808ba7e2accb1542ac355ae486d591aa9d43765482";
@@ -24,7 +24,20 @@ pub(super) fn sale_file() -> Value {
         "limit_per_buyer": 4,
         "pay_window_seconds": 900,
         "room": { "visit_seconds": 900 },
-        "tiers": [{ "tier": "floor", "name": "Floor", "price_minor": 8500, "general_admission": 40 }]
+        "tiers": [
+            { "tier": "floor", "name": "Floor", "price_minor": 8500, "general_admission": 40 },
+            {
+                "tier": "stalls", "name": "Stalls", "price_minor": 6500,
+                "sections": [{
+                    "section": "Stalls",
+                    "rows": [
+                        { "row": "1", "seats": { "first": 1, "count": 6 } },
+                        { "row": "2", "seats": ["S-2-1", null, "S-2-2", "S-2-3"] }
+                    ]
+                }]
+            }
+        ],
+        "map": examples::map()
     })
 }
 

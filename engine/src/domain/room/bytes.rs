@@ -109,6 +109,11 @@ hex_bytes!(
     PublicKey, 96, "a public key"
 );
 
+hex_bytes!(
+    /// The name of a map: the first half of the SHA-256 of its document.
+    MapHash, 16, "a map's hash"
+);
+
 impl Hash {
     /// The SHA-256 of some parts, one behind the other.
     #[must_use]

@@ -5,6 +5,7 @@ use std::ops::{Range, RangeInclusive};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::map::SeatMap;
 use super::room::RoomSettings;
 use super::{MAX_LEGS, MAX_PLACES_PER_ROW, MAX_PRICE_MINOR, MAX_SEATS_PER_SALE, MAX_TIERS};
 use crate::domain::challenge::ChallengeSettings;
@@ -86,6 +87,10 @@ pub struct SaleFile {
     /// What is sold.
     #[schemars(length(min = 1, max = MAX_TIERS))]
     pub tiers: Vec<TierFile>,
+    /// Where the seats lie, for people who choose by looking; absent: pages lay them out by themselves. It may
+    /// come, change and go while the sale sells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub map: Option<SeatMap>,
 }
 
 impl SaleFile {
@@ -119,19 +124,27 @@ impl SaleFile {
             challenges: None,
             refunds: None,
             tiers,
+            map: None,
         }
     }
 }
 
 impl SaleFile {
-    /// The file as everybody may read it: without questions, whose answers stand beside them.
+    /// The file as everybody may read it: without questions, whose answers stand beside them, and without
+    /// the map, which is a document of its own.
     #[must_use]
     pub fn public(&self) -> Self {
-        let mut file = self.clone();
+        let mut file = self.without_map();
         if let Some(challenges) = &mut file.challenges {
             challenges.questions.clear();
         }
         file
+    }
+
+    /// The file without its map, as the catalogue keeps it.
+    #[must_use]
+    pub fn without_map(&self) -> Self {
+        Self { map: None, ..self.clone() }
     }
 }
 

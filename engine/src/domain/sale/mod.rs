@@ -10,6 +10,7 @@ mod check;
 mod file;
 #[cfg(test)]
 mod fixtures;
+mod map;
 mod room;
 mod tiers;
 
@@ -18,7 +19,13 @@ pub use file::{
     AttendeeRule, Fare, GateSettings, LimitSettings, RefundSettings, SaleFile, SaleState, Stop,
     TierFile,
 };
+pub use map::{
+    Coordinate, InvalidCoordinate, MAX_MAP_BYTES, MAX_OUTLINES, MapDocument, MapPoint, MapRow,
+    MapSection, Outline, OutlineKind, SeatMap,
+};
 pub use room::{RoomGroup, RoomSettings};
+
+pub use super::room::bytes::MapHash;
 
 pub use super::sections::{Lettered, Places, Run, Section, SectionRow};
 
@@ -30,6 +37,7 @@ use crate::domain::requested::MAX_SEATS_PER_ORDER;
 use crate::domain::room::serving::Settings;
 use crate::domain::tickets::Tickets;
 use check::{check_names, check_size, check_stops, check_terms};
+use map::check_map;
 use room::check_room;
 use tiers::lay_out;
 
@@ -111,6 +119,7 @@ impl Sale {
             .enumerate()
             .filter_map(|(index, tier)| lay_out(&file, index, tier, &stops, &mut defects))
             .collect();
+        check_map(&file, &mut defects);
         if defects.is_empty() { Ok(Self { file, tiers }) } else { Err(defects) }
     }
 

@@ -201,7 +201,7 @@ mod tests {
         });
         let sale = Arc::new(Sale::new(serde_json::from_value(file).unwrap()).unwrap());
         let lifecycle = Lifecycle::Listed;
-        let published = Published { sale, epoch: None, version: 1, lifecycle };
+        let published = Published { sale, map: None, epoch: None, version: 1, lifecycle };
         Known { file: "1-a".to_owned(), file_bytes, published }
     }
 

@@ -109,7 +109,7 @@ problems! {
     /// The request breaks a rule.
     Invalid: UNPROCESSABLE_ENTITY, "invalid", "The request breaks a rule", final,
         by [
-            PublishSale, ListSales, ShowAvailability, JoinRoom, ShowRoomLog, BringRound, CommandRoom,
+            PublishSale, ListSales, ShowAvailability, ShowMap, JoinRoom, ShowRoomLog, BringRound, CommandRoom,
             Admit, Reserve, ListOrders, StartPayment, GiveBack, RefundOrder, PaymentCallback,
             OperatorPublish, OperatorCommand, OperatorRefund, OperatorOrders, OperatorActions,
         ],
@@ -186,8 +186,8 @@ problems! {
     /// The thing does not exist, or is not the caller's.
     NotFound: NOT_FOUND, "not-found", "There is no such thing", final,
         by [
-            PublishSale, ShowSale, ShowAvailability, JoinRoom, ShowRoom, ShowRoomLog, ShowRoomLeaves,
-            ShowRoomWindow, BringRound, CommandRoom, Admit, Reserve, ShowOrder, CancelOrder,
+            PublishSale, ShowSale, ShowAvailability, ShowMap, JoinRoom, ShowRoom, ShowRoomLog,
+            ShowRoomLeaves, ShowRoomWindow, BringRound, CommandRoom, Admit, Reserve, ShowOrder, CancelOrder,
             StartPayment, GiveBack, ListRefunds, RefundOrder, PaymentCallback, OperatorPublish,
             OperatorCommand, OperatorRefund, OperatorCancel, OperatorOrder, OperatorOrders,
             OperatorBoard,

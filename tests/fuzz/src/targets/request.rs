@@ -8,7 +8,7 @@ use engine::domain::order_refund::{AskedBy, RefundedTickets};
 use engine::domain::requested::{
     MAX_LINES_PER_ORDER, MAX_SEATS_PER_ORDER, RequestedLine, fingerprint,
 };
-use engine::domain::sale::{Sale, Tier};
+use engine::domain::sale::{MapHash, Sale, Tier};
 use lambda_http::Request;
 use serde_json::{Value, json};
 use shared::http::admission::AdmissionBody;
@@ -84,6 +84,7 @@ fn answer(request: &Request, route: &Route) -> Result<(), Problem> {
             }
             Ok(())
         }
+        Route::ShowMap(_) => Ok(checks::query::<MapHash>(request, "v").map(drop)?),
         Route::ShowAvailability(id) => availability(request, sale(id.as_str())),
         Route::JoinRoom(_) => {
             Buyer::from_request(request)?;
@@ -307,6 +308,7 @@ fn check_route(request: &Request, route: &Route) {
         Route::PublishSale(sale) => ("PUT", format!("/sales/{sale}")),
         Route::ShowSale(sale) => ("GET", format!("/sales/{sale}")),
         Route::ShowAvailability(sale) => ("GET", format!("/sales/{sale}/availability")),
+        Route::ShowMap(sale) => ("GET", format!("/sales/{sale}/map")),
         Route::JoinRoom(sale) => ("POST", format!("/sales/{sale}/places")),
         Route::ShowRoom(sale) => ("GET", format!("/sales/{sale}/room")),
         Route::ShowRoomLog(sale) => ("GET", format!("/sales/{sale}/room/log")),

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use engine::domain::ids::SeatName;
 use engine::domain::money::MinorUnits;
 use engine::domain::sale::{
-    MAX_BITMAP_BYTES, MAX_LEGS, MAX_PLACES_PER_ROW, MAX_PRICE_MINOR, MAX_SEATS_PER_SALE, MAX_TIERS,
-    Sale, SaleFile, SectionRow, Tier, TierFile,
+    MAX_BITMAP_BYTES, MAX_LEGS, MAX_MAP_BYTES, MAX_OUTLINES, MAX_PLACES_PER_ROW, MAX_PRICE_MINOR,
+    MAX_SEATS_PER_SALE, MAX_TIERS, Sale, SaleFile, SeatMap, Section, SectionRow, Tier, TierFile,
 };
 use importers::written;
 use shared::http::checks::parse;
@@ -22,6 +22,11 @@ pub(crate) const SALE_FILE: Target = Target {
 
 fn run(input: &[u8]) -> Outcome {
     let Ok(file) = parse::<SaleFile>(input) else { return Outcome::Refused };
+    if let Some(map) = &file.map {
+        let document = map.document();
+        let again = must(SeatMap::from_document(&document), "a map that was written is read");
+        assert_eq!((&again, again.document()), (map, document), "a map has one text");
+    }
     let json = must(serde_json::to_vec(&file), "a sale file is written");
     assert_eq!(must(parse::<SaleFile>(&json), "a sale file that was written is read"), file);
     if is_large(&file) {
@@ -66,6 +71,9 @@ pub(crate) fn check(sale: &Sale) {
     assert!((1..=200).contains(&file.title.len()), "a title of {} bytes", file.title.len());
     assert!(file.opens_at < file.closes_at);
     assert_eq!(sale.tiers().len(), file.tiers.len());
+    if let Some(map) = &file.map {
+        check_map(sale, map);
+    }
 
     let mut names: HashSet<SeatName> = HashSet::new();
     let (mut places, mut bitmap_bytes, mut sellable) = (0, 0, 0);
@@ -89,6 +97,20 @@ pub(crate) fn check(sale: &Sale) {
     let again = must(parse::<SaleFile>(written(file).as_bytes()), "a sale in lines is read");
     assert_eq!(&again, file, "a sale in lines is another sale");
     assert!(must(Sale::new(again), "a sale in lines breaks no rule").has_the_seats_of(sale));
+}
+
+/// What a page may rely on: each section with all of its rows, a point for each seat.
+fn check_map(sale: &Sale, map: &SeatMap) {
+    assert!(map.document().json.len() <= MAX_MAP_BYTES && map.outlines.len() <= MAX_OUTLINES);
+    let seated = map.sections.iter().filter(|section| section.section.is_some());
+    let rows = seated.clone().map(|section| section.rows.len()).sum::<usize>();
+    let described = sale.file().tiers.iter().flat_map(|tier| &tier.sections);
+    let sections: usize = described.clone().map(Section::sections).sum();
+    assert_eq!(seated.count(), sections, "sections without a place");
+    assert_eq!(rows, described.map(Section::rows_in_all).sum::<usize>(), "rows without a place");
+    for row in map.sections.iter().flat_map(|section| &section.rows) {
+        assert_ne!(row.seats.is_some(), row.from.is_some() && row.to.is_some());
+    }
 }
 
 /// The named places of a tier, each with one name and one place.

@@ -2,7 +2,8 @@
 //!
 //! The format: `src/pretix/static/seating/seating-plan.schema.json` in pretix's repository. Newer
 //! plans add fields (`zone_id`, `uuid`, `row_label`, `seat_label`, ...) and allow fractions in
-//! positions; what is not needed to sell a seat is not read. Areas are drawings. The key of a seat
+//! positions; what is needed neither to sell a seat nor to draw it is not read. Areas are drawings: with the
+//! coordinates of the seats they make the [map](engine::domain::sale::SeatMap). The key of a seat
 //! is `seat_guid`, as it is in pretix. A category is a tier, a zone a section.
 //!
 //! **Who sits beside whom.** The seats of a row are put in order as they lie (`lying`), whatever
@@ -17,6 +18,7 @@
 
 mod categories;
 mod lying;
+mod map;
 mod names;
 mod order;
 mod plan;
@@ -28,6 +30,7 @@ mod tests;
 use std::collections::HashSet;
 
 use engine::domain::money::Currency;
+use engine::domain::sale::SaleFile;
 
 use super::report::Findings;
 use super::slug::slug;
@@ -81,6 +84,10 @@ pub fn import(
     if areas > 0 {
         notes.push(format!("{areas} areas are drawings and not sold"));
     }
+    let map = map::map(&plan, &names, &tiers);
+    if map.is_none() {
+        notes.push("the coordinates make no map: there are none, or too many".to_owned());
+    }
     let seated: HashSet<&str> = tiers.iter().map(|tier| tier.name.as_str()).collect();
     let empty = |name: &&&str| !seated.contains(**name);
     for name in categories.names().iter().filter(empty) {
@@ -98,7 +105,8 @@ pub fn import(
         let title = plan.name.clone().unwrap_or_else(|| source.to_owned());
         let currency = Currency::new("EUR")
             .unwrap_or_else(|error| unreachable!("EUR is three letters: {error}"));
-        Some(terms.sale_file(&title, slug(&title), currency, None, Vec::new(), tiers)?)
+        let file = terms.sale_file(&title, slug(&title), currency, None, Vec::new(), tiers)?;
+        Some(SaleFile { map, ..file })
     };
     let report = Report {
         source: source.to_owned(),

@@ -28,7 +28,7 @@ pub(super) struct Zone {
     pub(super) position: Position,
     pub(super) rows: Vec<Row>,
     #[serde(default)]
-    pub(super) areas: Vec<serde::de::IgnoredAny>,
+    pub(super) areas: Vec<serde_json::Value>,
 }
 
 #[derive(Debug, Deserialize)]

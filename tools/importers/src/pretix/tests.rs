@@ -406,3 +406,54 @@ fn a_mark_and_other_line_ends_do_not_matter() {
     let import = import("p", text.as_bytes(), &terms, &prices, RowOrder::ByHeight).unwrap();
     assert_eq!(rows(&import), ["a"]);
 }
+
+#[test]
+fn the_coordinates_of_a_plan_become_its_map() {
+    let mut plan = plan(vec![
+        row("1", 0.0, seats_at(&[100.0, 125.0, 150.0])),
+        row(
+            "2",
+            30.0,
+            vec![
+                seat("a", 100.0, "Stalls"),
+                seat("b", 125.0, "Stalls"),
+                seat("c", 210.0, "Stalls"),
+            ],
+        ),
+    ]);
+    plan["zones"][0]["position"] = json!({"x": -40, "y": 1000});
+    plan["zones"][0]["areas"] = json!([
+        {"shape": "rectangle", "position": {"x": 0, "y": -50}, "rotation": 0,
+         "rectangle": {"width": 300, "height": 20}, "text": {"text": " STAGE ", "position": {"x": 1, "y": 1}}},
+        {"shape": "circle", "position": {"x": 50, "y": 50}, "circle": {"radius": 10}},
+        {"shape": "text", "position": {"x": 0, "y": 0}, "text": {"text": "Exit"}},
+        {"shape": "rectangle", "rectangle": "large"},
+        7
+    ]);
+    let import = read(&plan, RowOrder::ByHeight).unwrap();
+    let map = serde_json::to_value(import.file.unwrap().map.unwrap()).unwrap();
+    assert_eq!((&map["width"], &map["height"]), (&json!(340), &json!(150)));
+    let rows = json!([
+        {"row": "1", "from": [120, 70], "to": [170, 70]},
+        {"row": "2", "seats": [[120, 100], [145, 100], null, [230, 100]]}
+    ]);
+    assert_eq!(map["sections"][0]["rows"], rows);
+    let stage = &map["outlines"][0];
+    assert_eq!((&stage["kind"], &stage["label"]), (&json!("stage"), &json!("STAGE")));
+    assert_eq!(stage["points"], json!([[20, 20], [320, 20], [320, 40], [20, 40]]));
+    assert_eq!(
+        (&map["outlines"][1]["kind"], map["outlines"].as_array().unwrap().len()),
+        (&json!("area"), 2)
+    );
+}
+
+#[test]
+fn a_plan_is_scaled_into_its_map_and_one_point_is_a_map() {
+    let of = |xs: &[f64]| {
+        let import = read(&plan(vec![row("1", 0.0, seats_at(xs))]), RowOrder::ByHeight).unwrap();
+        serde_json::to_value(import.file.unwrap().map.unwrap()).unwrap()
+    };
+    assert_eq!(of(&[0.0, 1.0, 2.0])["width"], 240);
+    assert_eq!(of(&[-1e9, 0.0, 1e9])["width"], 900_040);
+    assert_eq!(of(&[3.0])["sections"][0]["rows"][0]["seats"], json!([[20, 20]]));
+}

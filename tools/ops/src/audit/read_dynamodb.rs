@@ -165,6 +165,14 @@ impl Reading<'_> {
                 false => Err("is nothing that belongs there".to_owned()),
             };
         }
+        if let Some(sale) = sale.strip_suffix("#map") {
+            let id: SaleId = parsed(sale, "pk")?;
+            return match sk.starts_with("file#") {
+                true if self.is_audited(&id) => self.sale(&id).map(|_| ()),
+                true => Ok(()),
+                false => Err("is nothing that belongs there".to_owned()),
+            };
+        }
         if let Some(sale) = sale.strip_suffix("#tokens") {
             let id: SaleId = parsed(sale, "pk")?;
             return if self.is_audited(&id) { tokens_item(item, sk) } else { Ok(()) };
