@@ -435,6 +435,7 @@ fn the_docs_list_the_same_operations_and_types() {
                         | Kind::Unavailable
                         | Kind::OutcomeUnknown
                         | Kind::UnsupportedMediaType
+                        | Kind::NotThroughTheEdge
                 );
                 if !anywhere && description.contains(&format!("`{}`", kind.uri())) {
                     let page = format!("(problems/{}.md)", kind.slug());

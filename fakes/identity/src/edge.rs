@@ -160,16 +160,16 @@ fn failed(shared: &Shared, headers: &HeaderMap) -> Response {
 }
 
 /// The request of a query or a form, or what is shown or done in place of an answer to it.
-fn read(shared: &Shared, realm: &str, encoded: &[u8]) -> Result<Authorization, Response> {
-    let realm = Realm::from_name(realm).ok_or_else(missing)?;
+fn read(shared: &Shared, realm: &str, encoded: &[u8]) -> Result<Authorization, Box<Response>> {
+    let realm = Realm::from_name(realm).ok_or_else(|| Box::new(missing()))?;
     let request = parameters(encoded)
         .and_then(|parameters| Authorization::read(realm, parameters, &shared.callbacks()));
     let request = request.map_err(|error: NotOurs| {
-        html(StatusCode::BAD_REQUEST, page::refused(&error.to_string()), &[])
+        Box::new(html(StatusCode::BAD_REQUEST, page::refused(&error.to_string()), &[]))
     })?;
     match request.check() {
         Ok(()) => Ok(request),
-        Err(denied) => Err(deny(shared, &request, denied)),
+        Err(denied) => Err(Box::new(deny(shared, &request, denied))),
     }
 }
 
@@ -183,7 +183,7 @@ fn deny(shared: &Shared, request: &Authorization, denied: Denied) -> Response {
 async fn ask((Path(realm), State(shared)): At, RawQuery(query): RawQuery) -> Response {
     match read(&shared, &realm, query.unwrap_or_default().as_bytes()) {
         Ok(request) => html(StatusCode::OK, page::form(&request, false), &shared.origins),
-        Err(response) => response,
+        Err(response) => *response,
     }
 }
 
@@ -191,7 +191,7 @@ async fn ask((Path(realm), State(shared)): At, RawQuery(query): RawQuery) -> Res
 async fn answer((Path(realm), State(shared)): At, body: Bytes) -> Response {
     let request = match read(&shared, &realm, &body) {
         Ok(request) => request,
-        Err(response) => return response,
+        Err(response) => return *response,
     };
     if request.given("action") == "leave" {
         let about = "the person did not sign in";

@@ -207,7 +207,8 @@ fn secrets(stack: &Stack) -> Vec<String> {
                     "has admission keys for nothing, or none, or in plaintext",
                 ),
                 (
-                    holds("ONSALE_ATTENDEE_KEYS") == (binary == "reserve"),
+                    holds("ONSALE_ATTENDEE_KEYS")
+                        == ["reserve", "operator"].contains(&binary),
                     "has attendee keys for nothing, or none, or in plaintext",
                 ),
                 (

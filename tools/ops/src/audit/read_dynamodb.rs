@@ -180,6 +180,9 @@ impl Reading<'_> {
         if sale.starts_with("#provider#") {
             return provider_item(item, sk);
         }
+        if sale == "#actions" {
+            return action_item(item);
+        }
         let id: SaleId = parsed(sale, "pk")?;
         if sk == "sale" || sk.starts_with("file#") || !self.is_audited(&id) {
             return Ok(());
@@ -361,6 +364,12 @@ fn tokens_item(item: &Item, sk: &str) -> Read<()> {
     }
     let counts = ["issued", "by_hand", "remaining", "since_ms", "bought", "expires_s"];
     counts.iter().try_for_each(|name| number::<i64>(item, name).map(drop))
+}
+
+/// What an operator did: who, what and when.
+fn action_item(item: &Item) -> Read<()> {
+    let _at_ms: i64 = number(item, "at_ms")?;
+    text(item, "who").and(text(item, "action")).map(|_| ())
 }
 
 /// What is kept of a payment provider: how far its captures were read, and the turns of calls to it.
