@@ -208,12 +208,7 @@ impl Engine {
     /// The first [`Error`]; whatever was started by then is stopped.
     pub async fn start(options: Options) -> Result<Self, Error> {
         check_open_files()?;
-        let data_dir = match &options.data_dir {
-            Some(path) => DataDir::open(path)?,
-            None => DataDir::temporary()?,
-        };
-        // Of an earlier run that was killed.
-        Endpoints::remove(data_dir.path())?;
+        let data_dir = data_dir(options.data_dir.as_deref())?;
         let secrets = data_dir.secrets()?;
         let kept_in = (!options.ephemeral).then_some(data_dir.path());
         let throttles = Throttles::default();
@@ -230,23 +225,18 @@ impl Engine {
             alipay: merchants.url(Form::Alipay),
             ..Endpoints::from_servers(servers, &provider, &beacon, options.prefix)
         };
-        let dynamo = stores::dynamo(&endpoints);
-        if !options.accept_lost_orders {
-            let payments = provider.ledger().len() + merchants.ledger().len();
-            lost_orders::check(&stack, payments, &dynamo).await?;
-        }
-        create_tables(dynamo.client(), &dynamo.config().tables).await?;
+        let payments = provider.ledger().len() + merchants.ledger().len();
+        let payments = (!options.accept_lost_orders).then_some(payments);
+        tables(&stack, &endpoints, payments).await?;
         let mut config = config(stack.engine_topology(), &endpoints, &queues, &secrets)?;
         let place = take_place(options.port, options.or_free_port).await?;
         let issuers = issuers(data_dir.path(), &place)?;
         merchants.write(data_dir.path(), &place.url(), &secrets).map_err(servers::Error::from)?;
         config.providers.merchants = merchants::source(data_dir.path());
+        config.operators = OperatorsConfig { issuer: Some(issuers.issuer(Realm::Operators)) };
+        config.edge = edge_secrets(options.edge_only, &secrets);
         limit(&mut config, options.limits);
         allow_return(&mut config, &place);
-        if options.edge_only {
-            config.edge = EdgeSecrets::new(vec![edge_secret(&secrets)]).unwrap_or_default();
-        }
-        config.operators = OperatorsConfig { issuer: Some(issuers.issuer(Realm::Operators)) };
         let webhook = format!("{}{}", place.url(), payment::entry_path(&secrets));
         provider.notify(&webhook, &secrets.stripe).map_err(servers::Error::from)?;
         let app = Arc::new(App::from_config(&config).await?);
@@ -254,10 +244,9 @@ impl Engine {
         // A crash loses at most a second of Redis; DynamoDB has it all. Repair before the first request.
         report(invoke(RECONCILE_TIMEOUT, reconcile(Arc::clone(&app))).await);
 
-        let identity = || {
-            let identity = Identity::new(secrets.identity.as_bytes());
-            identity.with_issuers(Arc::clone(issuers.issuers()))
-        };
+        let trusted = Arc::clone(issuers.issuers());
+        let identity =
+            || Identity::new(secrets.identity.as_bytes()).with_issuers(Arc::clone(&trusted));
         let account = Concurrency::new(limits.as_ref());
         let (routes, app_of, limited) = (options.routes, Arc::clone(&app), limits.as_ref());
         let config = PagesConfig::local(&issuers.url(), &app.ports.offers());
@@ -477,6 +466,33 @@ async fn take_place(port: u16, or_free_port: bool) -> Result<Place, Error> {
         }
         taken => taken.map_err(|source| Error::Port { port, source }),
     }
+}
+
+/// The data directory, or a temporary one, without the endpoints of an earlier run that was killed.
+fn data_dir(path: Option<&Path>) -> Result<DataDir, Error> {
+    let data_dir = path.map_or_else(DataDir::temporary, DataDir::open)?;
+    Endpoints::remove(data_dir.path())?;
+    Ok(data_dir)
+}
+
+/// The secrets without which its functions refuse buyers: none, unless they must come through the edge.
+fn edge_secrets(edge_only: bool, secrets: &Secrets) -> EdgeSecrets {
+    let secret = edge_only.then(|| edge_secret(secrets));
+    secret.and_then(|secret| EdgeSecrets::new(vec![secret])).unwrap_or_default()
+}
+
+/// Creates the tables, unless orders are known that were in them: `payments` are the captures that the
+/// providers know, `None` if whatever is lost is accepted.
+async fn tables(
+    stack: &Stack,
+    endpoints: &Endpoints,
+    payments: Option<usize>,
+) -> Result<(), Error> {
+    let dynamo = stores::dynamo(endpoints);
+    if let Some(payments) = payments {
+        lost_orders::check(stack, payments, &dynamo).await?;
+    }
+    Ok(create_tables(dynamo.client(), &dynamo.config().tables).await?)
 }
 
 /// Tells the functions of the limits that their servers enforce.
