@@ -30,7 +30,7 @@ try {
     await browser.get(`${address.origin}/signed-in`);
     for (const session of values.session) {
       const [role, token] = session.split(/=(.*)/s);
-      await setSession(browser, role, token);
+      await setSession(browser, token, "alice", role);
     }
   }
   await browser.get(address.href);

@@ -1,12 +1,12 @@
 /** A sale live: what its board says, asked for again and again, and its controls. */
 import { useEffect, useRef, useState } from "preact/hooks";
 
-import { useNames } from "../order/sale.ts";
+import { saleReply, useNames } from "../order/sale.ts";
 import { money, number } from "../shared/format.ts";
 import { useLoaded } from "../shared/hooks.ts";
 import { href } from "../shared/language.ts";
 import { Loading, Problem } from "../shared/layout.tsx";
-import type { Schemas } from "../shared/api.ts";
+import { everyone, reply, type Schemas } from "../shared/api.ts";
 import { routes, type Board, type BoardTier } from "./api.ts";
 import { Controls } from "./controls.tsx";
 import { aMinute, heldOf, kept, lineOf, sampleOf, type Figure, type Sample } from "./history.ts";
@@ -18,13 +18,28 @@ import { phaseLook, t } from "./words.ts";
 /** Milliseconds between boards. */
 const POLL_MS = 2_000;
 
+/** The board of a sale. A room that nobody has asked for yet is not on it: whoever asks for its document has it shown. */
+async function boardOf(sale: string): Promise<Board> {
+  const board = await routes.board(sale);
+  if (board.room !== null) {
+    return board;
+  }
+  try {
+    const hasRoom = (await saleReply(sale)).file.room != null;
+    // The client's types of replies know no tuples.
+    return hasRoom ? { ...board, room: (await reply(everyone.GET("/sales/{sale}/room", { params: { path: { sale } } }))) as Schemas["Document"] } : board;
+  } catch {
+    return board;
+  }
+}
+
 /** A sale live. */
 export function Live({ sale }: { readonly sale: string }) {
   const names = useNames(sale);
   const samples = useRef<readonly Sample[]>([]);
   const [commanded, setCommanded] = useState<Schemas["Document"] | null>(null);
   const { data: board, failure, reload } = useLoaded(async () => {
-    const next = await routes.board(sale);
+    const next = await boardOf(sale);
     samples.current = kept(samples.current, sampleOf(next, names.isTrain !== false));
     return next;
   }, POLL_MS, [sale, names.isTrain]);

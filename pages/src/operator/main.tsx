@@ -12,7 +12,7 @@ const sale = query.get("sale");
 
 function Operator() {
   if (sale !== null && sale !== "") {
-    return <Page title={sale} role="operators" ownHeading><ForOperators><Live sale={sale} /></ForOperators></Page>;
+    return <Page title={sale} role="operators" ownHeading><ForOperators heading={sale}><Live sale={sale} /></ForOperators></Page>;
   }
   return query.has("publish")
     ? <Page title={t("publish")} role="operators"><ForOperators><Publish /></ForOperators></Page>

@@ -30,20 +30,24 @@ export function Stale({ atMs }: { readonly atMs: number }) {
   return now - atMs > STALE_MS ? <p class="notice warn" role="status">{t("age-stale", { age: duration(now - atMs) })}</p> : null;
 }
 
-/** What is shown to operators only. Without a session, how to get one. */
-export function ForOperators({ children }: { readonly children: ComponentChildren }) {
+/**
+ * What is shown to operators only. Without a session, how to get one; under a first heading if one is given, for what is
+ * shown to operators has its own.
+ */
+export function ForOperators({ heading, children }: { readonly heading?: string; readonly children: ComponentChildren }) {
   const session = useSession("operators");
   const hadSession = useRef(false);
   hadSession.current ||= session !== null;
+  const title = heading !== undefined && <h1>{heading}</h1>;
   if (session === null) {
     return (
-      <div class="card">
+      <>{title}<div class="card">
         <p>{hadSession.current ? words.t("sign-in-ended") : t("sign-in-first")}</p>
         <SignInButton role="operators" returnTo={location.pathname + location.search + location.hash} />
-      </div>
+      </div></>
     );
   }
-  return allows(session.scope, "watch") ? <>{children}</> : <p class="notice warn">{t("no-right.watch")}</p>;
+  return allows(session.scope, "watch") ? <>{children}</> : <>{title}<p class="notice warn">{t("no-right.watch")}</p></>;
 }
 
 const RIGHTS: readonly Right[] = ["watch", "operate", "refund"];

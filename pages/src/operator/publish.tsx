@@ -67,7 +67,8 @@ function usePublished(sale: string): [Published | null, (now: Published) => void
   useEffect(() => {
     let isOver = false;
     reply(everyone.GET("/sales/{sale}", { params: { path: { sale } } })).then(
-      (answer) => isOver || setPublished(answer),
+      // The client's types of replies know no tuples.
+      (answer) => isOver || setPublished(answer as Schemas["SaleReply"]),
       (thrown: unknown) => isOver || setPublished(problem(thrown).status === 404 ? "none" : "unknown"),
     );
     return () => {

@@ -18,7 +18,8 @@ const kept = new Map<string, Promise<Schemas["SaleReply"]>>();
 export function saleReply(sale: string): Promise<Schemas["SaleReply"]> {
   let asked = kept.get(sale);
   if (asked === undefined) {
-    asked = reply(everyone.GET("/sales/{sale}", { params: { path: { sale } } }));
+    // The client's types of replies know no tuples.
+    asked = reply(everyone.GET("/sales/{sale}", { params: { path: { sale } } })) as Promise<Schemas["SaleReply"]>;
     kept.set(sale, asked);
     asked.catch(() => kept.delete(sale));
   }

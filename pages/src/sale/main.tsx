@@ -39,7 +39,7 @@ function seatsPath(): string {
 const path = { params: { path: { sale: id } } };
 
 function SalePage() {
-  const { data: sale, failure, reload } = useLoaded(() => reply(everyone.GET("/sales/{sale}", path)), SALE_EVERY_MS, []);
+  const { data: sale, failure, reload } = useLoaded(() => reply(everyone.GET("/sales/{sale}", path)) as Promise<Sale>, SALE_EVERY_MS, []);
   if (sale !== null) {
     return <Shown sale={sale} />;
   }

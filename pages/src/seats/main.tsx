@@ -139,7 +139,7 @@ function useOrdering(sale: Sale, onTaken: (seats: readonly string[]) => void) {
 }
 
 function Seats() {
-  const { data, failure, reload } = useLoaded(() => reply(everyone.GET("/sales/{sale}", { params: { path: { sale: SALE } } })), null, []);
+  const { data, failure, reload } = useLoaded(() => reply(everyone.GET("/sales/{sale}", { params: { path: { sale: SALE } } })) as Promise<Sale>, null, []);
   if (data === null) {
     return (
       <Page title={t("title")}>

@@ -82,11 +82,6 @@ export class Engine {
     return document;
   }
 
-  /** Whether the API has this path, whoever may call it. */
-  async has(path) {
-    return (await this.ask(path, { as: null })).status !== 404;
-  }
-
   /** Publishes a sale file. */
   publish(file) {
     return this.do(`/sales/${file.sale}`, { method: "PUT", body: file, as: null });

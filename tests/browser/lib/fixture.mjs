@@ -9,7 +9,7 @@ const BESIDE = 3;
 
 /**
  * Starts the engine before the tests of a file, and stops everything after them.
- * @returns {{it: {engine: import("./engine.mjs").Engine, person: (t: import("node:test").TestContext, options?: object) => Promise<Person>}, test: (name: string, run: (t: import("node:test").TestContext) => Promise<void>, options?: {needs?: string}) => void}}
+ * @returns {{it: {engine: import("./engine.mjs").Engine, person: (t: import("node:test").TestContext, options?: object) => Promise<Person>}, test: (name: string, run: (t: import("node:test").TestContext) => Promise<void>) => void}}
  */
 export function fixture() {
   const it = {
@@ -32,10 +32,7 @@ export function fixture() {
       await stopChromedriver();
       await stop();
     });
-    tests.forEach(([name, run, { needs }]) => test(name, async (t) => {
-      if (needs !== undefined && !(await it.engine.has(needs))) return t.skip(`this engine has no ${needs}`);
-      return run(t);
-    }));
+    tests.forEach(([name, run]) => test(name, run));
   }));
-  return { it, test: (name, run, options = {}) => tests.push([name, run, options]) };
+  return { it, test: (name, run) => tests.push([name, run]) };
 }

@@ -4,12 +4,11 @@
 import { AxeBuilder } from "@axe-core/webdriverjs";
 
 /**
- * Puts a token where the pages keep that of the tab, as if a sign-in had just ended. Needs a page of the origin.
+ * Puts a buyer's token where the pages keep that of the tab, as if a sign-in had just ended. Needs a page of the origin.
  * @param {import("selenium-webdriver").WebDriver} browser
- * @param {"buyers" | "operators"} role
  * @param {string} token
  */
-export async function setSession(browser, role, token, name = "alice") {
+export async function setSession(browser, token, name = "alice", role = "buyers") {
   await browser.executeScript(
     (key, value) => sessionStorage.setItem(key, value),
     `onsale.session.${role}`,

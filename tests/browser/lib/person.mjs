@@ -151,7 +151,7 @@ export class Person {
 
   /** Types into the field with this label, in place of what is there. */
   async type(label, text) {
-    const field = await this.find(label, "input, textarea, select");
+    const field = await this.find(label, "input:not([type=radio]):not([type=checkbox]), textarea, select");
     await field.sendKeys(Key.chord(Key.CONTROL, "a"), text);
   }
 
@@ -208,10 +208,19 @@ export class Person {
     }, "the sign-in does not come back");
   }
 
-  /** Is signed in without the form: the token is put where the pages keep it. */
+  /**
+   * Is signed in. Buyers are without the issuer's form: a token is put where the pages keep it. Operators' routes take
+   * tokens of their issuer only, so that they sign in.
+   */
   async haveSession(role = "buyers") {
+    if (role === "operators") {
+      await this.go("/operator");
+      await this.press(texts("shared", this.language)("sign-in"), "main button");
+      await this.answerIssuer();
+      return;
+    }
     if (!(await this.browser.getCurrentUrl()).startsWith(this.engine.url)) await this.go("/signed-in");
-    await setSession(this.browser, role, await this.engine.token(role === "buyers" ? this.name : null), this.name);
+    await setSession(this.browser, await this.engine.token(this.name), this.name);
   }
 
   /** Waits until nothing that is visible changes any more: two frames and no request under way. */
