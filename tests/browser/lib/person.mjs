@@ -215,6 +215,7 @@ export class Person {
   async haveSession(role = "buyers") {
     if (role === "operators") {
       await this.go("/operator");
+      if (await this.browser.executeScript(() => sessionStorage.getItem("onsale.session.operators") !== null)) return;
       await this.press(texts("shared", this.language)("sign-in"), "main button");
       await this.answerIssuer();
       return;
