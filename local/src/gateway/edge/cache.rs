@@ -359,7 +359,8 @@ mod tests {
         }
         let small = Cache { max_bytes: 10, ..Cache::default() };
         ask(&small, "/a", now, &long);
-        assert_eq!((small.lock().entries.len(), small.lock().bytes), (0, 0));
+        let state = small.lock();
+        assert_eq!((state.entries.len(), state.bytes), (0, 0));
     }
 
     #[test]
