@@ -12,6 +12,7 @@ use engine::ports::Seats as _;
 use local::servers::{Flavour, RedisCluster};
 use redis::aio::MultiplexedConnection;
 use serde_json::Value;
+use shared::dynamodb::tables::ACTIONS;
 use shared::redis::{Bounds, Connection, RedisSeats, Topology};
 use shared::runtime::app::Need;
 use shared::runtime::connections::Trust;
@@ -108,6 +109,13 @@ fn of_lambda(stack: &Stack, function: &str) -> BTreeSet<Right> {
     rights
 }
 
+/// A right to write what operators did, as that to the whole table if a function has it.
+fn of_whole_table(right: Right, granted: &BTreeSet<Right>) -> Right {
+    let table = right.on.strip_suffix(ACTIONS).map(|table| table.trim_end().to_owned());
+    let whole = table.map(|on| Right { on, ..right.clone() });
+    whole.filter(|whole| granted.contains(whole)).unwrap_or(right)
+}
+
 /// What is needed and not granted, and what is granted and not needed.
 fn differences(stack: &Stack, seen: &BTreeSet<Right>) -> (Vec<Right>, Vec<Right>) {
     let (mut lacking, mut idle) = (Vec::new(), Vec::new());
@@ -116,6 +124,9 @@ fn differences(stack: &Stack, seen: &BTreeSet<Right>) -> (Vec<Right>, Vec<Right>
         let mut needed: BTreeSet<Right> =
             seen.iter().filter(|right| right.function == function).cloned().collect();
         needed.extend(of_lambda(stack, function));
+        // Who may write every item of a table may write what operators did.
+        let needed: BTreeSet<Right> =
+            needed.into_iter().map(|right| of_whole_table(right, &granted)).collect();
         lacking.extend(needed.difference(&granted).cloned());
         idle.extend(granted.difference(&needed).cloned());
     }
@@ -123,7 +134,9 @@ fn differences(stack: &Stack, seen: &BTreeSet<Right>) -> (Vec<Right>, Vec<Right>
 }
 
 /// Changes of a role: what lacks then (true), or is idle (false).
-const MISTAKES: [(bool, Edit); 11] = [
+const MISTAKES: [(bool, Edit); 13] = [
+    (true, edit("  CancelRole:", "[\"#actions\"]", "[\"#sales\"]")),
+    (true, edit("  OperatorRole:", "!GetAtt CloseDeadLetterQueue.Arn", "!GetAtt CloseQueue.Arn")),
     (true, edit("  ReserveRole:", "dynamodb:PutItem, ", "")),
     (true, edit("  SyncDbRole:", "sqs:DeleteMessage, ", "")),
     (true, edit("  OrdersRole:", "/index/by-user", "/index/due")),

@@ -10,6 +10,7 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use http::HeaderMap;
 use serde_json::Value;
+use shared::dynamodb::tables::ACTIONS;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -126,8 +127,12 @@ async fn forward(
 fn of_dynamodb(operation: &str, content: &Value) -> Vec<(String, String)> {
     let table = |of: &Value| {
         let name = of["TableName"].as_str().unwrap_or("?");
-        // The rights to the rooms are by what a key begins with.
-        let leads = if name.ends_with("rooms") { leading(of) } else { String::new() };
+        // The rights to the rooms are by what a key begins with; so is that to write what operators did.
+        let leads = match of["Item"]["pk"]["S"].as_str() {
+            Some(ACTIONS) => format!(" {ACTIONS}"),
+            Some(_) | None if name.ends_with("rooms") => leading(of),
+            Some(_) | None => String::new(),
+        };
         format!("table {name}{leads}")
     };
     let keys = |of: &Value| -> Vec<String> {

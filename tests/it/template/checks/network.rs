@@ -61,7 +61,7 @@ pub(super) const CHECKS: &[Check] = &[
                 "[!Ref FunctionSecurityGroup]",
                 "[!Ref FunctionSecurityGroup, !Ref ProviderSecurityGroup]",
             ),
-            edit("  SqsEndpoint:", "Action: sqs:SendMessage", "Action: \"sqs:*\""),
+            edit("  SqsEndpoint:", "[sqs:SendMessage, sqs:GetQueueAttributes]", "\"sqs:*\""),
             edit("  DynamoDbEndpoint:", "${Stage}-onsale-*", "*"),
             edit("  SqsEndpoint:", "PrivateDnsEnabled: true", "PrivateDnsEnabled: false"),
             edit("  SqsEndpoint:", "            Condition: {", "            Sid: a # {"),
