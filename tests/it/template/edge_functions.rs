@@ -3,8 +3,11 @@
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
+use lambda_http::{Body, Request};
 use serde_json::{Value, json};
+use shared::http::edge::{SECRET_HEADER, viewer};
 use shared::http::routes::matched;
+use shared::runtime::edge::EdgeSecrets;
 
 use super::stack::{Edit, Stack, Variant, translate};
 use crate::repository::read;
@@ -150,6 +153,33 @@ fn the_prefix_is_taken_off_and_the_viewer_named() {
             answer["uri"] == expected && answer["headers"]["x-onsale-viewer"] == viewer
         });
         assert_eq!(is_right, index == 0, "{index}: {answers:?}");
+    }
+}
+
+/// What the function says of who asks is what the engine reads, and the secret's header is the distribution's.
+#[test]
+fn the_engine_knows_the_viewer_by_what_the_edge_says() {
+    let stack = stacks(&[]).remove(0);
+    let secret = "A".repeat(64);
+    let edge = EdgeSecrets::new(vec![secret.clone()]).unwrap();
+    for address in ["2001:db8::7", "192.0.2.7"] {
+        let mut event = request("/api/orders");
+        event["viewer"]["ip"] = json!(address);
+        let Some(answers) = run(&stack, "EdgeApiRequest", &[event]) else { return };
+        let mut forwarded = Request::new(Body::Empty);
+        let origins = &stack.resources["Distribution"].properties["DistributionConfig"]["Origins"];
+        let mut origins = origins.as_array().unwrap().iter();
+        let api = origins.find(|origin| origin["Id"] == "api").unwrap();
+        let name = api["OriginCustomHeaders"][0]["HeaderName"].as_str().unwrap().to_lowercase();
+        assert_eq!(name, SECRET_HEADER);
+        forwarded.headers_mut().insert(SECRET_HEADER, secret.parse().unwrap());
+        for (name, header) in answers[0]["headers"].as_object().unwrap() {
+            let name: http::HeaderName = name.parse().unwrap();
+            forwarded
+                .headers_mut()
+                .insert(name, header["value"].as_str().unwrap().parse().unwrap());
+        }
+        assert_eq!(viewer(&edge, &forwarded), Some(address.parse().unwrap()));
     }
 }
 

@@ -8,6 +8,7 @@ use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 
+use super::stack::{Variant, translate};
 use crate::repository::root;
 
 /// Answers `describe-stacks`, and writes down every call, its arguments apart by tabs; keeps what is put as
@@ -167,4 +168,38 @@ fn nothing_is_put_without_pages_or_with_a_policy_that_is_too_long() {
     let (output, calls) = deploy(room.path(), &told(&origins.join(",")));
     assert!(!output.status.success());
     assert!(!calls.iter().any(|call| call[1] == "put-object"), "{calls:?}");
+}
+
+/// What the template says of the pages, with the parameters put in.
+fn of_the_template() -> Value {
+    let variant = Variant::from_stage("prod")
+        .with("BuyersClientId", "pages")
+        .with("OperatorsClientId", "desk")
+        .with("PagesPayments", "stripe:page")
+        .with("ConnectOrigins", "https://login.example");
+    let translation = translate(&[variant]).remove(0).unwrap();
+    let output = &translation["template"]["Outputs"]["PagesConfig"]["Value"]["Fn::Sub"];
+    let parameters = translation["parameters"].as_object().unwrap();
+    let put = |text: String, (name, value): (&String, &Value)| {
+        text.replace(&format!("${{{name}}}"), value.as_str().unwrap())
+    };
+    let text = parameters.iter().fold(output.as_str().unwrap().to_owned(), put);
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn what_the_template_says_is_what_the_command_reads() {
+    let told = of_the_template();
+    let room = tempfile::tempdir().unwrap();
+    build(&room.path().join("dist"));
+    let (output, _) = deploy(room.path(), &told);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let config = fs::read_to_string(room.path().join("config.json")).unwrap();
+    let config: Value = serde_json::from_str(&config).unwrap();
+    for (role, client) in [("buyers", "pages"), ("operators", "desk")] {
+        assert_eq!(config[role]["client_id"], client);
+        assert!(config[role]["issuer"].as_str().unwrap().starts_with("https://"));
+    }
+    assert_ne!(config["buyers"]["issuer"], config["operators"]["issuer"]);
+    assert_eq!(config["payments"], json!([{ "provider": "stripe", "method": "page" }]));
 }
