@@ -285,7 +285,7 @@ async fn what_anyone_may_read_is_asked_of_the_origin_once() {
 
 /// The same document with something behind it that no route reads.
 fn document_with(document: &str, index: u32) -> &str {
-    if index % 2 == 0 { document } else { "/api/openapi.json?token=1&utm=2" }
+    if index.is_multiple_of(2) { document } else { "/api/openapi.json?token=1&utm=2" }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
