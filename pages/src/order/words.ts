@@ -14,7 +14,7 @@ export type Order = Schemas["OrderReply"];
 /** A refund of an order. */
 export type OrderRefund = Schemas["OrderRefund"];
 
-/** The state of an order in words; a pending one whose time to pay is over is told apart by the server's clock. */
+/** The state of an order in words; by the server's clock a pending one may be one whose time to pay is over. */
 export function stateWord(order: Pick<Order, "state" | "pay_by">, nowMs: number): string {
   return order.state === "pending" && Date.parse(order.pay_by) <= nowMs ? t("state.over") : t(`state.${order.state}`);
 }
