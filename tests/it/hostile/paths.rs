@@ -33,6 +33,7 @@ impl Fixture {
             case("path: a key cut short", post("/callbacks/0/stripe"), nothing),
             case("path: no such sale", post("/sales/nowhere/admissions"), nothing),
             case("path: get where one posts", get("/sales/../orders"), method),
+            case("path: where the pages would be", get("/"), Fine(404)),
             case("path: raw NUL", get("/sales/hall\0"), Problem(400, BARE)),
             case("path: raw blank", get("/sales/ha ll"), Problem(400, BARE)),
         ];
