@@ -3,14 +3,18 @@
 Called by scripts/test-schemathesis with the program `onsale` and options of `schemathesis run`.
 """
 
+import base64
 import datetime
+import hashlib
 import json
 import os
 import pathlib
+import secrets
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.parse
 from collections.abc import Callable
 
 import requests
@@ -44,6 +48,7 @@ def attack(onsale: str, url: str, data: pathlib.Path, scratch: pathlib.Path, opt
     tokens = {
         "ONSALE_BUYER": command("token", "--user", BUYER),
         "ONSALE_OPERATOR": command("token", "--operator"),
+        "ONSALE_OPERATOR_TOKEN": signed_in(url),
         "ONSALE_UNSIGNED": "to-be-signed",
         "ONSALE_STRIPE": json.loads((data / "secrets.json").read_text())["stripe"],
     }
@@ -58,6 +63,30 @@ def attack(onsale: str, url: str, data: pathlib.Path, scratch: pathlib.Path, opt
     attacked = subprocess.run(run, env=environment, cwd=scratch).returncode
     audited = subprocess.run([onsale, "--data-dir", str(data), "audit", "--wait-seconds", "120"]).returncode
     return attacked or audited
+
+
+def signed_in(url: str) -> str:
+    """The access token of an operator with every scope, who signs in at the engine's own issuer as pages do."""
+    settings = requests.get(f"{url}/config.json", timeout=30).json()["operators"]
+    issuer, client = settings["issuer"], {"client_id": settings["client_id"], "redirect_uri": f"{url}/signed-in"}
+    verifier = secrets.token_urlsafe(48)
+    digest = hashlib.sha256(verifier.encode()).digest()
+    form = client | {
+        "response_type": "code",
+        "scope": settings["scope"],
+        "state": "state",
+        "nonce": "nonce",
+        "code_challenge": base64.urlsafe_b64encode(digest).decode().rstrip("="),
+        "code_challenge_method": "S256",
+        "name": "operator",
+        "chosen": [scope for scope in settings["scope"].split() if scope != "openid"],
+    }
+    reply = requests.post(f"{issuer}/authorize", data=form, allow_redirects=False, timeout=30)
+    [code] = urllib.parse.parse_qs(urllib.parse.urlsplit(reply.headers["location"]).query)["code"]
+    grant = client | {"grant_type": "authorization_code", "code": code, "code_verifier": verifier}
+    reply = requests.post(f"{issuer}/token", data=grant, timeout=30)
+    reply.raise_for_status()
+    return reply.json()["access_token"]
 
 
 def prepare(url: str, tokens: dict[str, str], command: Callable[..., str]) -> dict:
@@ -94,6 +123,13 @@ def prepare(url: str, tokens: dict[str, str], command: Callable[..., str]) -> di
             [of] = [parameter for parameter in item["parameters"] if parameter["name"] == "sale"]
             of["example"] = "with-room"
     wait_until_drawn(f"{url}/sales/with-room/room")
+
+    # What asks for a map asks for that of a sale that has one.
+    mapped = json.loads(json.dumps(example("/sales/{sale}", "put", "room")))
+    mapped.pop("room")
+    send("PUT", f"/sales/{mapped['sale']}", "ONSALE_OPERATOR", mapped)
+    [of] = [one for one in document["paths"]["/sales/{sale}/map"]["parameters"] if one["name"] == "sale"]
+    of["example"] = mapped["sale"]
 
     file = train()
     file["gate"]["user_lock_ms"] = 1
