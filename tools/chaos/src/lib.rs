@@ -35,7 +35,7 @@ use loadtest::credentials::Credentials;
 use loadtest::profile::LoadProfile;
 use loadtest::{CallbackRepeats, Load, LoadTestError};
 use local::data_dir;
-use local::endpoints::EndpointsError;
+use local::endpoints::{Endpoints, EndpointsError};
 use local::payment::{SEARCH_LAG_SECONDS, grace};
 use local::servers;
 use ops::audit::AuditError;
@@ -283,7 +283,8 @@ fn start_crowd(
         callback_repeats: CallbackRepeats::Soon,
         pages: None,
         grace: grace(SEARCH_LAG_SECONDS),
-        endpoints: None,
+        // Their money is at the provider, or none of it could go back.
+        endpoints: Some(Endpoints::read(rig.dir())?),
         rehearsal: None,
         crowd: loadtest::people::plan::Crowd::default(),
     };
