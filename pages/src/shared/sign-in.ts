@@ -115,7 +115,7 @@ export async function completeSignIn(address: URL): Promise<string> {
     const response = await library.authorizationCodeGrantRequest(
       server, client, library.None(), parameters, redirectUri(), started.verifier, insecure(library, settings));
     clock.observeResponse(response, Date.now());
-    // The issuer's clock and ours are told apart by the library's tolerance: ours may be an hour wrong.
+    // Times in the token are checked by the server's clock: ours may be an hour wrong.
     const skewed = { ...client, [library.clockSkew]: Math.round((clock.nowMs() - Date.now()) / 1000), [library.clockTolerance]: 60 };
     const answer = await library.processAuthorizationCodeResponse(server, skewed, response, { expectedNonce: started.nonce, requireIdToken: true });
     keepSession(started.role, sessionFrom(answer, library.getValidatedIdTokenClaims(answer)));
