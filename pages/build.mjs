@@ -1,6 +1,6 @@
 /**
  * Builds the pages into `dist/`: an HTML file a page, hashed scripts and styles below `assets/`, `csp.json` with the
- * content security policy of all of them. Prints the bytes of each page as they are sent, compressed.
+ * content security policy of all of them, `sw.js` for the scanning page. Prints the bytes of each page as they are sent, compressed.
  *
  *   node build.mjs [--out FOLDER] [--only index,sale]
  *
@@ -89,7 +89,20 @@ async function buildPage(name) {
   writeFileSync(join(DIST, `${name}.html`), text);
   const files = [inDist(path), ...styles, ...preload];
   const bytes = files.reduce((sum, file) => sum + gzipped(readFileSync(join(DIST, file))), gzipped(text));
-  return { name, bytes, requests: files.length + 1 };
+  return { name, bytes, requests: files.length + 1, all: Object.keys(outputs).map(inDist), text };
+}
+
+/**
+ * The service worker of the scanning page: it keeps the page with all of its files, those too that are imported only when
+ * they are needed. Its version changes with any of them, and with the policy that the page is kept with.
+ */
+async function buildWorker({ all, text }, policies) {
+  const files = all.map((file) => `/${file}`).sort();
+  const version = createHash("sha256").update(JSON.stringify([files, text, policies])).digest("hex").slice(0, 16);
+  await build({
+    ...OPTIONS, entryPoints: [join(SOURCE, "scan", "worker.ts")], outfile: join(DIST, "sw.js"), format: "iife",
+    define: { SCAN_FILES: JSON.stringify(files), SCAN_VERSION: JSON.stringify(version) },
+  });
 }
 
 /** The waiting room: one file, script and styles inline. */
@@ -122,6 +135,8 @@ async function buildAll() {
   const rows = await Promise.all(there.map(buildPage));
   const room = names.includes("room") && existsSync(join(SOURCE, "room", "main.ts")) ? await buildRoom() : null;
   if (room) rows.push(room.row);
+  const scan = rows.find(({ name }) => name === "scan");
+  if (scan) await buildWorker(scan, policy(room));
   writeFileSync(join(DIST, "csp.json"), `${JSON.stringify({ policy: policy(room) }, null, 1)}\n`);
   writeFileSync(join(DIST, "routes.json"), readFileSync(join(FOLDER, "routes.json")));
   rmSync(OUT, { recursive: true, force: true });

@@ -1,0 +1,60 @@
+/** What is said to a code: in words, with a sign and a colour. */
+import { clockTime, shortDateTime } from "../shared/format.ts";
+import type { Claims } from "./code.ts";
+import type { Verdict } from "./keeper.ts";
+import type { Door } from "./store.ts";
+import { t } from "./words.ts";
+
+/** The journey of a train's ticket in words. */
+function journey({ legs }: Claims, { stops }: Door): string | null {
+  if (legs === null) {
+    return null;
+  }
+  const name = (stop: string | number) => (typeof stop === "number" ? stops[stop]?.name : stops.find((one) => one.stop === stop)?.name) ?? String(stop);
+  return t("journey", { from: name(legs[0]), to: name(legs[1]) });
+}
+
+interface Said {
+  readonly look: "yes" | "no" | "unclear";
+  readonly title: string;
+  readonly text: string;
+  readonly claims: Claims | null;
+}
+
+/** What is said to a verdict. */
+export function saidOf(verdict: Verdict | "failed" | "checking"): Said {
+  if (verdict === "checking") {
+    return { look: "unclear", title: t("checking"), text: "", claims: null };
+  }
+  if (verdict === "failed") {
+    return { look: "unclear", title: t("failed-title"), text: t("failed-text"), claims: null };
+  }
+  switch (verdict.kind) {
+    case "admitted": return { look: "yes", title: t("admitted"), text: t(verdict.isConfirmed ? "admitted-confirmed" : "admitted-unconfirmed"), claims: verdict.claims };
+    case "already": return { look: "no", title: t("already"), text: t("already-text", { door: verdict.first.door, time: clockTime(verdict.first.atMs), day: shortDateTime(verdict.first.atMs) }), claims: verdict.claims };
+    case "void": case "replaced": case "refused": return { look: "no", title: t(`not-${verdict.kind}`), text: t(`not-${verdict.kind}-text`), claims: verdict.claims };
+    case "other-sale": return { look: "no", title: t("not-other-sale"), text: t("not-other-sale-text", { sale: verdict.claims.sale }), claims: null };
+    case "other-deployment": case "unknown-key": return { look: "no", title: t("not-ours"), text: t("not-ours-text"), claims: null };
+    case "not-signed": return { look: "no", title: t("not-signed"), text: t("not-signed-text"), claims: null };
+    case "no-code": return { look: "unclear", title: t("no-code"), text: t("no-code-text"), claims: null };
+  }
+}
+
+const SIGNS = { yes: "✓", no: "✕", unclear: "!" } as const;
+
+/** What is said, to be seen from afar. */
+export function Outcome({ verdict, door }: { readonly verdict: Verdict | "failed" | "checking"; readonly door: Door }) {
+  const { look, title, text, claims } = saidOf(verdict);
+  const way = claims === null ? null : journey(claims, door);
+  return (
+    <div class={`outcome ${look}`}>
+      <span class="sign" aria-hidden="true">{SIGNS[look]}</span>
+      <div>
+        <p class="title">{title}</p>
+        {claims !== null && <p class="seat">{claims.seat}{way !== null && <>, {way}</>}</p>}
+        {text !== "" && <p>{text}</p>}
+        {claims !== null && <p class="small">{t("ticket", { order: claims.order, ticket: claims.ticket })}</p>}
+      </div>
+    </div>
+  );
+}
