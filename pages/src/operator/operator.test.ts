@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { allows, exportOrders, orderFrom, type Board, type FoundOrder } from "./api.ts";
 import { bytesOf, isNotice } from "./controls.tsx";
 import { aMinute, kept, lineOf, sampleOf, type Sample } from "./history.ts";
-import { changesOf, NotASaleFile, placesOf, planOf, pricesOf, readSaleFile, tierChanges, type SaleFile } from "./sale-file.ts";
+import { changesOf, foreignChallenge, NotASaleFile, placesOf, planOf, pricesOf, readSaleFile, tierChanges, type SaleFile } from "./sale-file.ts";
 
 const BOARD: Board = {
   sale: "hall", as_of: "2026-06-01T10:00:00Z", state: "open", currency: "EUR",
@@ -120,4 +120,11 @@ test("what changes is named; order of fields, offsets of times and defaults are 
   const [stalls, floor] = FILE.tiers;
   assert.ok(stalls && floor);
   assert.deepEqual(tierChanges(FILE.tiers, [stalls, { ...floor, price_minor: 2_500 }]), [{ field: "floor.price_minor", before: "2000", after: "2500" }]);
+});
+
+test("a check of another company, which the pages cannot show, is seen before the sale is published", () => {
+  const file = (challenges: unknown): SaleFile => ({ sale: "hall", tiers: [], challenges });
+  assert.equal(foreignChallenge(file({ at: ["visit"], kind: "siteverify", siteverify: { provider: "turnstile", site_key: "x" } })), "turnstile");
+  assert.equal(foreignChallenge(file({ kind: "siteverify" })), "siteverify");
+  for (const challenges of [undefined, null, "siteverify", { kind: "proof_of_work" }]) assert.equal(foreignChallenge(file(challenges)), null);
 });
