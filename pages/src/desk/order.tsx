@@ -16,6 +16,7 @@ import { href } from "../shared/language.ts";
 import { Loading, Problem } from "../shared/layout.tsx";
 import { Age } from "../operator/parts.tsx";
 import { RefundForm } from "./refund-form.tsx";
+import { Reissue } from "./reissue-form.tsx";
 import { t } from "./words.ts";
 
 /** Milliseconds between requests. */
@@ -70,6 +71,7 @@ function Whole({ whole, atMs, reload }: WholeProps) {
         <div class="card"><h2>{words.t("refunds")}</h2>{refunds.length === 0 ? <p class="hint">–</p> : <Refunds refunds={refunds} />}</div>
       </div>
       {order.state === "pending" && <Cancel order={order.order} reload={reload} onOutcome={setOutcome} />}
+      <Reissue whole={whole} names={names} reload={reload} onOutcome={setOutcome} />
       <RefundForm key={whole.next ?? 0} whole={whole} names={names} reload={reload} onOutcome={setOutcome} />
     </>
   );

@@ -64,8 +64,29 @@ export const routes = {
   find: (query: FindQuery) => reply(operator.GET("/operator/orders", { params: { query } })),
   order: async (order: string) => orderFrom(await reply(operator.GET("/operator/orders/{order}", ofOrder(order)))),
   cancel: (order: string) => reply(operator.POST("/operator/orders/{order}/cancel", ofOrder(order))),
+  checkIns: async (sale: string, after: string | null) =>
+    (await ask(`/operator/sales/${encodeURIComponent(sale)}/check-ins?conflicts=true${after === null ? "" : `&after=${encodeURIComponent(after)}`}`, { role: "operators" })).json() as Promise<CheckIns>,
+  /** Not to be repeated by itself: each time raises the issue. */
+  reissue: (order: string, tickets: readonly number[]) =>
+    ask(`/operator/orders/${encodeURIComponent(order)}/tickets/reissue`, { role: "operators", method: "POST", body: JSON.stringify({ tickets }), headers: { "Content-Type": "application/json" } }),
   refund: (order: string, body: RefundBody) => reply(operator.POST("/operator/orders/{order}/refunds", { ...ofOrder(order), body })),
 };
+
+/** A ticket that was let in again, and by whom at first. */
+export interface Conflict {
+  readonly order: string;
+  readonly ticket: number;
+  readonly first: { readonly door: string; readonly at: string };
+  readonly again: { readonly door: string; readonly at: string };
+}
+
+/** The check-ins of a sale, counted, and a page of those that were not the first of their ticket. */
+export interface CheckIns {
+  readonly admitted: number;
+  readonly conflicts: number;
+  readonly tickets: readonly Conflict[];
+  readonly next?: string;
+}
 
 /** What orders are found by. */
 export type FindQuery = NonNullable<operations["operatorOrders"]["parameters"]["query"]>;

@@ -8,6 +8,7 @@ import { href } from "../shared/language.ts";
 import { Loading, Problem } from "../shared/layout.tsx";
 import { everyone, reply, type Schemas } from "../shared/api.ts";
 import { routes, type Board, type BoardTier } from "./api.ts";
+import { CheckIns } from "./check-ins.tsx";
 import { Controls } from "./controls.tsx";
 import { aMinute, heldOf, kept, lineOf, sampleOf, type Figure, type Sample } from "./history.ts";
 import { Actions } from "./home.tsx";
@@ -53,6 +54,7 @@ export function Live({ sale }: { readonly sale: string }) {
       {board === null && failure === null && <Loading />}
       {failure !== null && <Problem problem={failure} retry={() => void reload()} />}
       {board !== null && <BoardView board={board} samples={samples.current} room={newer(board.room, commanded)} isTrain={names.isTrain !== false} onRoom={setCommanded} />}
+      <CheckIns sale={sale} />
       <Actions sale={sale} />
     </>
   );
