@@ -18,10 +18,11 @@ export interface Jws {
 export interface Claims {
   readonly deployment: string;
   readonly sale: string;
-  /** Seat, or the tier of a ticket without one. */
-  readonly seat: string;
-  /** Journey of a train's ticket: its stops by id, or by their positions. */
-  readonly legs: readonly [string | number, string | number] | null;
+  readonly tier: string;
+  /** Null for general admission. */
+  readonly seat: string | null;
+  /** Journey of a train's ticket: its stops by id. */
+  readonly legs: readonly [string, string] | null;
   readonly order: string;
   /** Number of the ticket in its order, from 1. */
   readonly ticket: number;
@@ -77,14 +78,16 @@ export function jwsOf(text: string, type: string): Jws | null {
 
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
 
+const isText = (value: unknown): value is string => typeof value === "string" && value !== "";
+const isJourney = (value: unknown): value is readonly [string, string] => Array.isArray(value) && value.length === 2 && value.every(isText);
+
 /** What the payload of a ticket's code says; null if it lacks something. */
 export function claimsOf(payload: Jws["payload"]): Claims | null {
-  const { d, s, t, l, o, n, i } = payload;
-  const areTexts = [d, s, t, o].every((value) => typeof value === "string" && value !== "");
-  const areLegs = l === undefined || (Array.isArray(l) && l.length === 2 && l.every((stop) => isCount(stop) || (typeof stop === "string" && stop !== "")));
-  if (!areTexts || !areLegs || !isCount(n) || !isCount(i)) {
+  const { d, s, t, p = null, l = null, o, n, i } = payload;
+  if (!isText(d) || !isText(s) || !isText(t) || !isText(o) || !isCount(n) || !isCount(i)) {
     return null;
   }
-  const legs = l === undefined ? null : (l as [string | number, string | number]);
-  return { deployment: d as string, sale: s as string, seat: t as string, legs, order: o as string, ticket: n, issue: i };
+  return (p === null || isText(p)) && (l === null || isJourney(l))
+    ? { deployment: d, sale: s, tier: t, seat: p, legs: l, order: o, ticket: n, issue: i }
+    : null;
 }

@@ -8,6 +8,8 @@ export interface RevokedList {
   readonly sale: string;
   /** When it was made, by the server's clock. */
   readonly atMs: number;
+  /** True if every ticket is void, because the sale was cancelled. */
+  readonly isAll: boolean;
   /** The lowest issue that is valid, by `order/ticket`; 0 if none is. */
   readonly lowest: Readonly<Record<string, number>>;
 }
@@ -17,6 +19,7 @@ export interface Scan {
   readonly sale: string;
   readonly order: string;
   readonly ticket: number;
+  /** The seat, or for general admission the tier. */
   readonly seat: string;
   readonly door: string;
   /** When, by the server's clock. */
@@ -77,18 +80,19 @@ export async function judged(text: string, { sale, keys, list }: Knowledge, veri
   if (claims.sale !== sale) {
     return { kind: "other-sale", claims };
   }
-  const lowest = list.lowest[ticketKey(claims.order, claims.ticket)];
+  const lowest = list.isAll ? 0 : list.lowest[ticketKey(claims.order, claims.ticket)];
   if (lowest !== undefined && (lowest === 0 || claims.issue < lowest)) {
     return { kind: lowest === 0 ? "void" : "replaced", claims };
   }
   return { kind: "good", claims };
 }
 
-/** A list from the payloads of its pages; null if one is not of the sale, or two are not of one list. */
+/** A list from the payloads of its pages; null if one is not of the sale, or they are not the whole of one list. */
 export function listOf(pages: readonly Jws["payload"][], sale: string): RevokedList | null {
   const [first] = pages;
-  const { d, at } = first ?? {};
-  if (typeof d !== "string" || typeof at !== "number" || pages.some((page) => page["s"] !== sale || page["d"] !== d || !Array.isArray(page["revoked"]))) {
+  const d = first?.["d"];
+  const isWhole = pages.every((page, at) => page["from"] === pages[at - 1]?.["next"]) && pages.at(-1)?.["next"] === undefined;
+  if (typeof d !== "string" || !isWhole || pages.some((page) => page["s"] !== sale || page["d"] !== d || typeof page["at"] !== "number" || !Array.isArray(page["revoked"]))) {
     return null;
   }
   const lowest: Record<string, number> = {};
@@ -100,7 +104,7 @@ export function listOf(pages: readonly Jws["payload"][], sale: string): RevokedL
     lowest[ticketKey(order, ticket as number)] = issue as number;
   }
   // The oldest page says how old the whole is.
-  return { deployment: d, sale, atMs: Math.min(...pages.map((page) => Number(page["at"]))) * 1000, lowest };
+  return { deployment: d, sale, atMs: Math.min(...pages.map((page) => Number(page["at"]))) * 1000, isAll: pages.some((page) => page["all"] === true), lowest };
 }
 
 /** Of two lists of a sale the newer one: an answer from a cache may be older than what is kept. */

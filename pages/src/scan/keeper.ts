@@ -50,7 +50,7 @@ export class Doorkeeper {
       return verdict;
     }
     const { claims } = verdict;
-    const scan = { sale: claims.sale, order: claims.order, ticket: claims.ticket, seat: claims.seat, door: this.door.door, atMs: Math.round(this.around.nowMs()) };
+    const scan = { sale: claims.sale, order: claims.order, ticket: claims.ticket, seat: claims.seat ?? claims.tier, door: this.door.door, atMs: Math.round(this.around.nowMs()) };
     const before = await this.store.record(scan, text.trim());
     if (before !== null) {
       return { kind: "already", claims, first: before.first ?? { door: before.door, atMs: before.atMs } };

@@ -20,16 +20,18 @@ async function payloadsOf(sale: string, keys: readonly TicketKey[], get: Get, ve
   const path = `/sales/${encodeURIComponent(sale)}/revoked`;
   let next: string | null = null;
   for (let page = 0; page < MOST_PAGES; page += 1) {
-    const document = (await get(next === null ? path : `${path}?after=${encodeURIComponent(next)}`)) as { list?: unknown; next?: unknown } | null;
+    const document = (await get(next === null ? path : `${path}?from=${encodeURIComponent(next)}`)) as { list?: unknown } | null;
     const jws = typeof document?.list === "string" ? jwsOf(document.list, "revoked") : null;
     if (jws === null || (await isSigned(jws, keys, verify)) !== "yes") {
       throw notAsMust("the list of revoked tickets is not signed by a key of this deployment");
     }
     payloads.push(jws.payload);
-    if (typeof document?.next !== "string") {
+    // It is signed too, so that no page can be left out.
+    const following = jws.payload["next"];
+    if (typeof following !== "string") {
       return payloads;
     }
-    next = document.next;
+    next = following;
   }
   throw notAsMust("the list of revoked tickets does not end");
 }

@@ -5,13 +5,11 @@ import type { Verdict } from "./keeper.ts";
 import type { Door } from "./store.ts";
 import { t } from "./words.ts";
 
-/** The journey of a train's ticket in words. */
-function journey({ legs }: Claims, { stops }: Door): string | null {
-  if (legs === null) {
-    return null;
-  }
-  const name = (stop: string | number) => (typeof stop === "number" ? stops[stop]?.name : stops.find((one) => one.stop === stop)?.name) ?? String(stop);
-  return t("journey", { from: name(legs[0]), to: name(legs[1]) });
+/** What a ticket is for: its seat, its tier by name, the journey on a train. */
+function placeOf({ seat, tier, legs }: Claims, { tiers, stops }: Door): string {
+  const name = (id: string) => stops.find(({ stop }) => stop === id)?.name ?? id;
+  const parts = [seat, tiers.find((one) => one.tier === tier)?.name ?? tier, legs === null ? null : t("journey", { from: name(legs[0]), to: name(legs[1]) })];
+  return parts.filter((part) => part !== null).join(" · ");
 }
 
 interface Said {
@@ -45,13 +43,12 @@ const SIGNS = { yes: "✓", no: "✕", unclear: "!" } as const;
 /** What is said, to be seen from afar. */
 export function Outcome({ verdict, door }: { readonly verdict: Verdict | "failed" | "checking"; readonly door: Door }) {
   const { look, title, text, claims } = saidOf(verdict);
-  const way = claims === null ? null : journey(claims, door);
   return (
     <div class={`outcome ${look}`}>
       <span class="sign" aria-hidden="true">{SIGNS[look]}</span>
       <div>
         <p class="title">{title}</p>
-        {claims !== null && <p class="seat">{claims.seat}{way !== null && <>, {way}</>}</p>}
+        {claims !== null && <p class="seat">{placeOf(claims, door)}</p>}
         {text !== "" && <p>{text}</p>}
         {claims !== null && <p class="small">{t("ticket", { order: claims.order, ticket: claims.ticket })}</p>}
       </div>

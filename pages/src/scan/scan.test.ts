@@ -31,7 +31,7 @@ test("text that is no code, or one in another spelling, is none", () => {
   assert.equal(jwsOf(code, "revoked"), null, "a ticket is no list");
   assert.equal(bytesOf("AB"), null, "bits that no byte needs are zero");
   assert.deepEqual(bytesOf("AA"), new Uint8Array([0]));
-  for (const value of [{}, { d: "x", s: "x", t: "x", o: "x", n: 1 }, { d: "x", s: "x", t: "x", o: 7, n: 1, i: 1 }, { d: "x", s: "x", t: "x", o: "7", n: 1, i: -1 }, { d: "x", s: "x", t: "x", o: "7", n: 1, i: 1, l: [1] }]) {
+  for (const value of [{}, { d: "x", s: "x", t: "x", o: "x", n: 1 }, { d: "x", s: "x", t: "x", o: 7, n: 1, i: 1 }, { d: "x", s: "x", t: "x", o: "7", n: 1, i: -1 }, { d: "x", s: "x", t: "x", o: "7", n: 1, i: 1, l: ["A"] }, { d: "x", s: "x", t: "x", o: "7", n: 1, i: 1, p: 5 }]) {
     assert.equal(claimsOf(value), null);
   }
   assert.deepEqual(claimsOf({ d: "x", s: "y", t: "z", o: "7", n: 2, i: 1, l: ["A", "B"] })?.legs, ["A", "B"]);
@@ -102,8 +102,10 @@ test("a door refuses other deployments, other sales, and what was given back or 
 
 test("a list is of one sale and of one deployment, as old as its oldest page, and no older one takes its place", () => {
   const page = (change: object) => ({ d: "here", s: "hall", at: 10, revoked: [["7", 1, 0]], ...change });
-  assert.deepEqual(listOf([page({}), page({ at: 8, revoked: [["8", 2, 3]] })], "hall"), { deployment: "here", sale: "hall", atMs: 8_000, lowest: { "7/1": 0, "8/2": 3 } });
-  for (const bad of [[], [page({ s: "x" })], [page({}), page({ d: "x" })], [page({ revoked: [["7", "1", 0]] })], [page({ revoked: undefined })], [page({ at: "10" })]]) assert.equal(listOf(bad as never, "hall"), null);
+  const two = [page({ next: "8" }), page({ at: 8, from: "8", revoked: [["8", 2, 3]] })];
+  assert.deepEqual(listOf(two, "hall"), { deployment: "here", sale: "hall", atMs: 8_000, isAll: false, lowest: { "7/1": 0, "8/2": 3 } });
+  assert.equal(listOf([page({ all: true, revoked: [] })], "hall")?.isAll, true);
+  for (const bad of [[], two.slice(0, 1), two.slice(1), [page({ next: "8" }), page({ from: "9" })], [page({ s: "x" })], [page({ next: "8" }), page({ d: "x", from: "8" })], [page({ revoked: [["7", "1", 0]] })], [page({ revoked: undefined })], [page({ at: "10" })]]) assert.equal(listOf(bad as never, "hall"), null);
   const [old, young] = [listOf([page({})], "hall"), listOf([page({ at: 11 })], "hall")];
   assert.ok(old && young);
   assert.equal(newerList(young, old), young);
@@ -129,8 +131,8 @@ test("keys and list are kept once the list is signed; what is not signed, or ano
   await loadLists(store, "hall", here.get);
   await loadLists(store, "hall", async (path) => (path === "/ticket-keys" ? here.get(path) : { list: before }));
   assert.deepEqual(Object.keys((await store.list("hall"))?.lowest ?? {}), ["7/1", "8/1"], "an older answer of a cache does not count");
-  const pages = new Map([["/sales/hall/revoked", { list: here.jws("revoked", { d: "here", s: "hall", at: 2_000, revoked: [["1", 1, 0]] }), next: "a b" }],
-    ["/sales/hall/revoked?after=a%20b", { list: here.jws("revoked", { d: "here", s: "hall", at: 2_000, revoked: [["2", 1, 0]] }) }]]);
+  const pages = new Map([["/sales/hall/revoked", { list: here.jws("revoked", { d: "here", s: "hall", at: 2_000, next: "2", revoked: [["1", 1, 0]] }) }],
+    ["/sales/hall/revoked?from=2", { list: here.jws("revoked", { d: "here", s: "hall", at: 2_000, from: "2", revoked: [["2", 1, 0]] }) }]]);
   const { list } = await loadLists(store, "hall", async (path) => (path === "/ticket-keys" ? here.get(path) : pages.get(path)));
   assert.deepEqual(list.lowest, { "1/1": 0, "2/1": 0 });
 });
@@ -149,7 +151,7 @@ test("of two scans of one ticket at a device one is recorded, even if they come 
 async function doorAt(here: Deployment, door: string, change: Partial<Surroundings> = {}) {
   const store = await opened();
   const around = { isOnline: false, nowMs: NOW_MS };
-  const keeper = new Doorkeeper(store, { sale: "hall", title: "Hall", door, stops: [] }, {
+  const keeper = new Doorkeeper(store, { sale: "hall", title: "Hall", door, tiers: [], stops: [] }, {
     post: here.post, canSend: () => around.isOnline, nowMs: () => around.nowMs, longEnough: () => new Promise(() => {}), ...change,
   });
   const knowledge = await knowledgeOf(here);
@@ -285,6 +287,12 @@ test("a door's name is what the record takes", () => {
   assert.equal(doorName("  North \n 2 "), "North 2");
   assert.equal(doorName("北".repeat(10)), "北".repeat(10));
   for (const bad of ["", "  ", "x".repeat(33), "北".repeat(11), "a#b", "a\u0007b"]) assert.equal(doorName(bad), null, bad);
+});
+
+test("of a cancelled sale no ticket is good, though none is listed", async () => {
+  const here = new Deployment();
+  const knowledge = await knowledgeOf(here);
+  assert.equal((await judged(here.code(), { ...knowledge, list: { ...knowledge.list, isAll: true } })).kind, "void");
 });
 
 test("every verdict has its own words, and only one is yes", () => {

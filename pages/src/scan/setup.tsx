@@ -34,7 +34,10 @@ export function Setup({ store, onChosen }: { readonly store: DoorStore; readonly
       const { title, file } = await saleReply(sale.trim());
       await loadLists(store, sale.trim());
       await store.keepOffset(clock.offsetMs());
-      await onChosen({ sale: sale.trim(), title, door, stops: (file.stops ?? []).map(({ stop, name: stopName }) => ({ stop, name: stopName })) });
+      await onChosen({
+        sale: sale.trim(), title, door, tiers: file.tiers.map((one) => ({ tier: one.tier, name: one.name })),
+        stops: (file.stops ?? []).map((one) => ({ stop: one.stop, name: one.name })),
+      });
     } catch (thrown) {
       setFailure(problem(thrown));
       setLoading(false);

@@ -13,6 +13,7 @@ export interface Door {
   readonly title: string;
   /** What this door is called in the records. */
   readonly door: string;
+  readonly tiers: readonly { readonly tier: string; readonly name: string }[];
   /** Stops of a train, in their order. */
   readonly stops: readonly { readonly stop: string; readonly name: string }[];
 }

@@ -44,7 +44,7 @@ export class Deployment {
   }
 
   code({ order = "7", ticket = 1, issue = 1, sale = "hall", seat = "A-1", deployment = this.name }: Ticket = {}): string {
-    return this.jws("ticket", { d: deployment, s: sale, t: seat, o: order, n: ticket, i: issue });
+    return this.jws("ticket", { d: deployment, s: sale, t: "stalls", p: seat, o: order, n: ticket, i: issue });
   }
 
   revoke(order: string, ticket: number, lowest: number): void {

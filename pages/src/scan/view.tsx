@@ -129,7 +129,7 @@ export function DoorView({ store, door, opensOffline, onLeave }: DoorProps) {
         <h2 id="device">{t("device")}</h2>
         {knowledge !== null && <Age atMs={knowledge.list.atMs} isFailing={failure !== null} />}
         <dl class="facts">
-          {knowledge !== null && <><dt>{t("list-size")}</dt><dd>{number(Object.keys(knowledge.list.lowest).length)}</dd></>}
+          {knowledge !== null && <><dt>{t("list-size")}</dt><dd>{knowledge.list.isAll ? t("list-all") : number(Object.keys(knowledge.list.lowest).length)}</dd></>}
           <dt>{t("let-in")}</dt><dd>{number(scans.filter(({ wasLetIn }) => wasLetIn).length)}</dd>
           <dt>{t("waiting")}</dt><dd>{number(waiting)}</dd>
           <dt>{t("offline")}</dt><dd>{opensOffline === null ? t("offline-preparing") : t(`offline-${opensOffline}`)}</dd>
