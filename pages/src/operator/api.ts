@@ -65,26 +65,28 @@ export const routes = {
   order: async (order: string) => orderFrom(await reply(operator.GET("/operator/orders/{order}", ofOrder(order)))),
   cancel: (order: string) => reply(operator.POST("/operator/orders/{order}/cancel", ofOrder(order))),
   checkIns: async (sale: string, after: string | null) =>
-    (await ask(`/operator/sales/${encodeURIComponent(sale)}/check-ins?conflicts=true${after === null ? "" : `&after=${encodeURIComponent(after)}`}`, { role: "operators" })).json() as Promise<CheckIns>,
+    (await ask(`/operator/sales/${encodeURIComponent(sale)}/check-ins?conflicts=true${after === null ? "" : `&after=${encodeURIComponent(after)}`}`, { role: "operators" })).json() as Promise<CheckInBoard>,
   /** Not to be repeated by itself: each time raises the issue. */
   reissue: (order: string, tickets: readonly number[]) =>
     ask(`/operator/orders/${encodeURIComponent(order)}/tickets/reissue`, { role: "operators", method: "POST", body: JSON.stringify({ tickets }), headers: { "Content-Type": "application/json" } }),
   refund: (order: string, body: RefundBody) => reply(operator.POST("/operator/orders/{order}/refunds", { ...ofOrder(order), body })),
 };
 
-/** A ticket that was let in again, and by whom at first. */
-export interface Conflict {
+/** A scan of a ticket that had let somebody in before. */
+export interface DoubleCheckIn {
   readonly order: string;
   readonly ticket: number;
-  readonly first: { readonly door: string; readonly at: string };
-  readonly again: { readonly door: string; readonly at: string };
+  readonly first_at: string;
+  readonly first_door: string;
+  readonly at: string;
+  readonly door: string;
 }
 
 /** The check-ins of a sale, counted, and a page of those that were not the first of their ticket. */
-export interface CheckIns {
+export interface CheckInBoard {
   readonly admitted: number;
-  readonly conflicts: number;
-  readonly tickets: readonly Conflict[];
+  readonly doubles: number;
+  readonly conflicts?: readonly DoubleCheckIn[];
   readonly next?: string;
 }
 

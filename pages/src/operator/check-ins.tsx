@@ -1,4 +1,4 @@
-/** Who was let in to a sale, and the tickets that two doors let in. */
+/** How many tickets of a sale were scanned, and those that were scanned again. */
 import { useState } from "preact/hooks";
 
 import { problem, type OnsaleProblem } from "../shared/api.ts";
@@ -7,7 +7,7 @@ import { number, shortDateTime } from "../shared/format.ts";
 import { useLoaded } from "../shared/hooks.ts";
 import { href } from "../shared/language.ts";
 import { Loading, Problem } from "../shared/layout.tsx";
-import { routes, type CheckIns as CheckInsReply, type Conflict } from "./api.ts";
+import { routes, type CheckInBoard, type DoubleCheckIn } from "./api.ts";
 import { Age } from "./parts.tsx";
 import { t, tn } from "./words.ts";
 
@@ -28,24 +28,24 @@ export function CheckIns({ sale }: { readonly sale: string }) {
   );
 }
 
-function Counted({ sale, page, atMs }: { readonly sale: string; readonly page: CheckInsReply; readonly atMs: number }) {
+function Counted({ sale, page, atMs }: { readonly sale: string; readonly page: CheckInBoard; readonly atMs: number }) {
   return (
-    <div class={page.conflicts > 0 ? "notice warn" : "card"}>
-      <p>{tn("check-ins-admitted", page.admitted)} {page.conflicts === 0 ? t("check-ins-no-conflicts") : tn("check-ins-conflicts", page.conflicts)}</p>
-      {page.tickets.length > 0 && <Conflicts sale={sale} page={page} />}
+    <div class={page.doubles > 0 ? "notice warn" : "card"}>
+      <p>{tn("check-ins-admitted", page.admitted)} {page.doubles === 0 ? t("check-ins-no-conflicts") : tn("check-ins-conflicts", page.doubles)}</p>
+      {(page.conflicts ?? []).length > 0 && <Conflicts sale={sale} page={page} />}
       <p class="hint"><Age atMs={atMs} /></p>
     </div>
   );
 }
 
-function Conflicts({ sale, page }: { readonly sale: string; readonly page: CheckInsReply }) {
-  const [older, setOlder] = useState<{ readonly tickets: readonly Conflict[]; readonly next: string | null } | null>(null);
+function Conflicts({ sale, page }: { readonly sale: string; readonly page: CheckInBoard }) {
+  const [older, setOlder] = useState<{ readonly conflicts: readonly DoubleCheckIn[]; readonly next: string | null } | null>(null);
   const [failed, setFailed] = useState<OnsaleProblem | null>(null);
   const next = older === null ? (page.next ?? null) : older.next;
   const more = async () => {
     try {
       const following = await routes.checkIns(sale, next);
-      setOlder({ tickets: [...(older?.tickets ?? []), ...following.tickets], next: following.next ?? null });
+      setOlder({ conflicts: [...(older?.conflicts ?? []), ...(following.conflicts ?? [])], next: following.next ?? null });
       setFailed(null);
     } catch (thrown) {
       setFailed(problem(thrown));
@@ -54,10 +54,10 @@ function Conflicts({ sale, page }: { readonly sale: string; readonly page: Check
   return (
     <>
       <ul class="records">
-        {[...page.tickets, ...(older?.tickets ?? [])].map((one) => (
-          <li key={JSON.stringify([one.order, one.ticket, one.again])}>
+        {[...(page.conflicts ?? []), ...(older?.conflicts ?? [])].map((one) => (
+          <li key={JSON.stringify([one.order, one.ticket, one.at, one.door])}>
             <a href={href(`/operator/desk?order=${one.order}`)}>{t("check-ins-ticket", { order: one.order, ticket: number(one.ticket) })}</a>{" "}
-            {t("check-ins-twice", { first: one.first.door, firstTime: shortDateTime(one.first.at), again: one.again.door, againTime: shortDateTime(one.again.at) })}
+            {t("check-ins-twice", { first: one.first_door, firstTime: shortDateTime(one.first_at), again: one.door, againTime: shortDateTime(one.at) })}
           </li>
         ))}
       </ul>

@@ -28,8 +28,14 @@ const NAME = PREFIX + SCAN_VERSION;
 const PATIENCE_MS = 3_000;
 
 async function install(): Promise<void> {
+  const answer = await fetch(new Request(PAGE, { cache: "reload" }));
+  const asked = (await answer.clone().text()).match(/\/assets\/[\w.-]+/g) ?? [];
+  // While a new version is being put in place the page may be the old one still. Then this fails, and is tried again.
+  if (!answer.ok || asked.length === 0 || asked.some((path) => !SCAN_FILES.includes(path))) {
+    throw new Error("the page is not of this version");
+  }
   const cache = await caches.open(NAME);
-  await cache.addAll([new Request(PAGE, { cache: "reload" }), ...SCAN_FILES]);
+  await Promise.all([cache.put(PAGE, answer), cache.addAll([...SCAN_FILES])]);
 }
 
 async function activate(): Promise<void> {
