@@ -20,8 +20,6 @@ function useStore(): DoorStore | "no" | null {
       clock.assume((await opened.offsetMs()) ?? 0);
       setStore(opened);
     }).catch(() => setStore("no"));
-    // A browser that is short of space asks before it takes ours.
-    void navigator.storage?.persist?.().catch(() => false);
   }, []);
   return store;
 }
@@ -38,6 +36,8 @@ function Scan() {
   }, [store]);
   const choose = useCallback(async (next: Door | null) => {
     if (store !== null && store !== "no") await store.keepDoor(next);
+    // A browser that is short of space takes ours last then.
+    if (next !== null) void navigator.storage?.persist?.().catch(() => false);
     setDoor(next);
   }, [store]);
   if (store === "no") {

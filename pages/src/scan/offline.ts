@@ -6,14 +6,13 @@ export async function openWithoutNetwork(): Promise<"yes" | "no"> {
   if (!("serviceWorker" in navigator)) {
     return "no";
   }
-  try {
-    const registration = await navigator.serviceWorker.register(ownScript("/sw.js"), { scope: "/scan", updateViaCache: "none" });
-    await isActive(registration);
+  const registered = navigator.serviceWorker.register(ownScript("/sw.js"), { scope: "/scan", updateViaCache: "none" }).then(isActive);
+  if (navigator.serviceWorker.controller !== null) {
+    // There is one already; whether there is a newer one, it asks by itself, and without a network in vain.
+    registered.catch(() => {});
     return "yes";
-  } catch {
-    // A page that came from the worker itself, without a network, has one.
-    return navigator.serviceWorker.controller === null ? "no" : "yes";
   }
+  return registered.then(() => "yes" as const, () => "no" as const);
 }
 
 function isActive(registration: ServiceWorkerRegistration): Promise<void> {

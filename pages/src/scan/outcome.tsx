@@ -38,14 +38,18 @@ export function saidOf(verdict: Verdict | "failed" | "checking"): Said {
   }
 }
 
-const SIGNS = { yes: "✓", no: "✕", unclear: "!" } as const;
+/** Signs as drawings: not every device has a font with them. */
+const SIGNS = { yes: "M4 13l5 6L20 5", no: "M5 5l14 14M19 5L5 19", unclear: "M12 4v11M12 19v1.5" } as const;
+
+/** What is shown before the first code. */
+export const Ready = () => <div class="outcome ready"><p class="title">{t("ready")}</p></div>;
 
 /** What is said, to be seen from afar. */
 export function Outcome({ verdict, door }: { readonly verdict: Verdict | "failed" | "checking"; readonly door: Door }) {
   const { look, title, text, claims } = saidOf(verdict);
   return (
     <div class={`outcome ${look}`}>
-      <span class="sign" aria-hidden="true">{SIGNS[look]}</span>
+      <svg class="sign" viewBox="0 0 24 24" aria-hidden="true"><path d={SIGNS[look]} /></svg>
       <div>
         <p class="title">{title}</p>
         {claims !== null && <p class="seat">{placeOf(claims, door)}</p>}

@@ -13,7 +13,7 @@ import { CameraPart } from "./camera-part.tsx";
 import type { Knowledge } from "./door.ts";
 import { Doorkeeper, LONG_ENOUGH_MS, type Verdict } from "./keeper.ts";
 import { loadLists } from "./lists.ts";
-import { Outcome } from "./outcome.tsx";
+import { Outcome, Ready } from "./outcome.tsx";
 import type { CheckInResult, Post } from "./send.ts";
 import { play } from "./sound.ts";
 import type { Door, DoorStore, KeptScan } from "./store.ts";
@@ -229,7 +229,7 @@ function Scanner({ keeper, knowledge, door, onScan }: ScannerProps) {
   };
   return (
     <div class="scanner">
-      <div class="said" role="status" aria-live="assertive" aria-atomic="true">{verdict !== null && <Outcome key={verdict.number} verdict={verdict.verdict} door={door} />}</div>
+      <div class="said" role="status" aria-live="assertive" aria-atomic="true">{verdict === null ? <Ready /> : <Outcome key={verdict.number} verdict={verdict.verdict} door={door} />}</div>
       <form class="card" noValidate onSubmit={(event) => { event.preventDefault(); submit(); }}>
         <div class="row">
           <div class="field">
