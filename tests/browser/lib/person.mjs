@@ -6,6 +6,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Key } from "selenium-webdriver";
 import { openChromium, PATIENCE_MS, REPOSITORY } from "./chromium.mjs";
+import { startNetwork } from "./network.mjs";
 import { setSession, violations } from "./pages.mjs";
 
 /** What may be pressed. */
@@ -49,17 +50,19 @@ function findByName(selector, name, isPattern, nth) {
 
 /** Somebody at a browser of their own. */
 export class Person {
-  constructor(browser, engine, { language, name, width }) {
-    Object.assign(this, { browser, engine, language, name, width });
+  constructor(browser, engine, { language, name, width, network }) {
+    Object.assign(this, { browser, engine, language, name, width, network });
   }
 
   /**
    * @param {import("./engine.mjs").Engine} engine
-   * @param {{language?: "en" | "zh", name?: string, width?: number, height?: number, dark?: boolean, reducedMotion?: boolean}} options
+   * @param {{language?: "en" | "zh", name?: string, width?: number, height?: number, dark?: boolean, reducedMotion?: boolean, hasWorker?: boolean}} options
+   *   `hasWorker`: the network can be taken from service workers too
    */
-  static async open(engine, { language = "en", name = "alice", width = 1280, ...window } = {}) {
-    const browser = await openChromium({ ...window, width, languages: language === "zh" ? "zh-CN,zh" : "en" });
-    return new Person(browser, engine, { language, name, width });
+  static async open(engine, { language = "en", name = "alice", width = 1280, hasWorker = false, ...window } = {}) {
+    const network = hasWorker ? await startNetwork() : undefined;
+    const browser = await openChromium({ ...window, width, proxyPort: network?.port, languages: language === "zh" ? "zh-CN,zh" : "en" });
+    return new Person(browser, engine, { language, name, width, network });
   }
 
   /** Goes to a path of the site, in this person's language. */
@@ -254,6 +257,7 @@ export class Person {
 
   /** Takes the network away, or gives it back. */
   async offline(isOffline) {
+    this.network?.cut(isOffline);
     await this.browser.sendDevToolsCommand("Network.enable", {});
     await this.browser.sendDevToolsCommand("Network.emulateNetworkConditions", { offline: isOffline, latency: 0, downloadThroughput: -1, uploadThroughput: -1 });
   }
@@ -287,7 +291,8 @@ export class Person {
     return entries.map(({ message }) => message).filter((message) => !/Failed to load resource|net::ERR_/.test(message));
   }
 
-  finish() {
-    return this.browser.finish();
+  async finish() {
+    await this.browser.finish();
+    await this.network?.stop();
   }
 }

@@ -123,3 +123,21 @@ test("where storage is forbidden the room says so, and where there is no place i
   await buyer.go("/s/there-is-none/room");
   await buyer.see(new RegExp([t_("gone"), t_("none")].join("|")));
 });
+
+test("without JavaScript the room leads to a page that loads itself anew, and says the same", async (t) => {
+  const file = roomHall("plain", 3600, { title: SCRIPT });
+  await it.engine.publish(file);
+  const reader = await it.person(t, { name: "plain" });
+  await reader.browser.sendDevToolsCommand("Emulation.setScriptExecutionDisabled", { value: true });
+  await reader.go(`/s/${file.sale}/room`);
+  await reader.browser.findElement({ css: "noscript a" }).click();
+  await reader.at(`/s/${file.sale}/room/plain`);
+  await reader.see("<img src=x");
+  const refresh = await reader.browser.findElement({ css: "meta[http-equiv=refresh]" }).getAttribute("content");
+  assert.ok(Number(refresh) >= 15, refresh);
+  // axe is a script.
+  await reader.browser.sendDevToolsCommand("Emulation.setScriptExecutionDisabled", { value: false });
+  await reader.browser.navigate().refresh();
+  await reader.accessible("the room without JavaScript");
+  await reader.fits();
+});
