@@ -106,7 +106,7 @@ class Counted {
 
 /** From the start page to two tickets. */
 async function buy(engine, sale, { name, ...window }) {
-  const person = await Person.open(engine, { ...window, name: `mei-${name}`, reducedMotion: true });
+  const person = await Person.open(engine, { ...window, name: "mei", reducedMotion: true });
   const counted = new Counted(person, name);
   const [seats, checkout, salePage] = ["seats", "checkout", "sale"].map((page) => texts(page, "en"));
   const shown = (css) => () => person.wait(() => person.browser.executeScript((selector) => document.querySelector(selector) !== null, css), `there is no ${css}`);
@@ -139,6 +139,7 @@ async function showMap(engine, sale) {
     await person.haveSession();
     await person.go(`/s/${sale.sale}/seats?way=map`);
     await chooseOnMap(person, 2);
+    await person.press(texts("seats", "en")("zoom-all"), "button");
     await person.browser.executeScript(() => document.querySelector(".map-frame").scrollIntoView({ block: "center", behavior: "instant" }));
     await person.settled();
     const { data } = await person.browser.sendAndGetDevToolsCommand("Page.captureScreenshot", { format: "webp", quality: QUALITY });

@@ -9,6 +9,9 @@ import { openChromium, PATIENCE_MS, REPOSITORY } from "./chromium.mjs";
 import { startNetwork } from "./network.mjs";
 import { setSession, violations } from "./pages.mjs";
 
+/** Milliseconds between looks at a page: six people look at once, and each look costs the processor. */
+const LOOK_MS = 100;
+
 /** What may be pressed. */
 const PRESSABLE = "button, a[href], summary, input[type=submit], input[type=radio], input[type=checkbox], [role=button], [role=tab], [role=gridcell], [role=option], [role=radio], option";
 
@@ -98,7 +101,7 @@ export class Person {
         thrown = error;
       }
       if (Date.now() > deadline) break;
-      await new Promise((later) => setTimeout(later, 40));
+      await new Promise((later) => setTimeout(later, LOOK_MS));
     }
     const text = await this.text().catch(String);
     throw new Error(`${typeof wrong === "function" ? await wrong() : wrong}${thrown ? ` (${thrown})` : ""}. At ${await this.browser.getCurrentUrl()} is visible:\n${text}`);

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { fixture } from "../lib/fixture.mjs";
 import { texts } from "../lib/person.mjs";
+import { violations } from "../lib/pages.mjs";
 import { roomHall, SCRIPT } from "../lib/sales.mjs";
 
 const { it, test } = fixture();
@@ -138,6 +139,7 @@ test("without JavaScript the room leads to a page that loads itself anew, and sa
   // axe is a script.
   await reader.browser.sendDevToolsCommand("Emulation.setScriptExecutionDisabled", { value: false });
   await reader.browser.navigate().refresh();
-  await reader.accessible("the room without JavaScript");
+  // A page that loads itself anew takes what people were reading: WCAG 2.2.1 allows that of real-time events alone.
+  assert.deepEqual((await violations(reader.browser)).filter((line) => !line.startsWith("meta-refresh:")), []);
   await reader.fits();
 });
