@@ -1,8 +1,8 @@
 /**
  * Builds the pages into `dist/`: an HTML file a page, hashed scripts and styles below `assets/`, `csp.json` with the
- * content security policy of all of them. Prints the bytes of each page as they are sent, compressed.
+ * content security policy of all of them, `sw.js` for the scanning page. Prints the bytes of each page as they are sent, compressed.
  *
- *   node build.mjs [--out FOLDER] [--only index,sale]
+ *   node build.mjs [--out FOLDER] [--only index,sale] [--brand FILE]
  *
  * A page `x.html` is the folder `src/x/` with `main.tsx`; a page without a folder is left out, and said so.
  */
@@ -14,9 +14,16 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { build } from "esbuild";
 
+import { brandPlugin, readBrand } from "./brand.mjs";
+
 const FOLDER = dirname(fileURLToPath(import.meta.url));
 const SOURCE = join(FOLDER, "src");
-const { values: options } = parseArgs({ options: { out: { type: "string", default: join(FOLDER, "dist") }, only: { type: "string" } } });
+const { values: options } = parseArgs({ options: {
+  out: { type: "string", default: join(FOLDER, "dist") }, only: { type: "string" },
+  brand: { type: "string", default: process.env.ONSALE_BRAND },
+} });
+/** The name and the colours of whoever sells here; none of their own without a file. */
+const brand = options.brand ? readBrand(resolve(process.env.INIT_CWD ?? ".", options.brand)) : {};
 /** Where the pages are put once all of them are built, and where they are built. */
 const OUT = resolve(options.out);
 const DIST = `${OUT}.building-${process.pid}`;
@@ -33,7 +40,11 @@ const names = [...routes.pages.map((page) => page.file), "404.html"].map((file) 
 const OPTIONS = {
   absWorkingDir: FOLDER, bundle: true, format: "esm", target: TARGET, minify: true, jsx: "automatic",
   jsxImportSource: "preact", legalComments: "none", logLevel: "warning", charset: "utf8",
+  plugins: [brandPlugin(brand)],
 };
+
+/** The title of a page until its script has set its own. */
+const TITLE = brand.name?.en ?? brand.name?.zh ?? "Onsale";
 
 const gzipped = (text) => gzipSync(text, { level: 9 }).length;
 const hashed = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
@@ -46,7 +57,7 @@ function html(name, { script, styles, preload }) {
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>Onsale</title>
+<title>${TITLE}</title>
 <link rel="icon" href="data:,">
 ${styles.map((path) => `<link rel="stylesheet" href="/${path}">\n`).join("")}${preload.map((path) => `<link rel="modulepreload" href="/${path}">\n`).join("")}<script type="module" src="/${script}"></script>
 </head>
@@ -89,7 +100,20 @@ async function buildPage(name) {
   writeFileSync(join(DIST, `${name}.html`), text);
   const files = [inDist(path), ...styles, ...preload];
   const bytes = files.reduce((sum, file) => sum + gzipped(readFileSync(join(DIST, file))), gzipped(text));
-  return { name, bytes, requests: files.length + 1 };
+  return { name, bytes, requests: files.length + 1, all: Object.keys(outputs).map(inDist), text };
+}
+
+/**
+ * The service worker of the scanning page: it keeps the page with all of its files, those too that are imported only when
+ * they are needed. Its version changes with any of them, and with the policy that the page is kept with.
+ */
+async function buildWorker({ all, text }, policies) {
+  const files = all.map((file) => `/${file}`).sort();
+  const version = createHash("sha256").update(JSON.stringify([files, text, policies])).digest("hex").slice(0, 16);
+  await build({
+    ...OPTIONS, entryPoints: [join(SOURCE, "scan", "worker.ts")], outfile: join(DIST, "sw.js"), format: "iife",
+    define: { SCAN_FILES: JSON.stringify(files), SCAN_VERSION: JSON.stringify(version) },
+  });
 }
 
 /** The waiting room: one file, script and styles inline. */
@@ -101,7 +125,7 @@ async function buildRoom() {
   const script = text(".js").replaceAll("</script", "<\\/script");
   const style = text(".css");
   const page = readFileSync(join(SOURCE, "room", "room.html"), "utf8")
-    .replace("{{style}}", () => style).replace("{{script}}", () => script);
+    .replace("{{title}}", () => TITLE).replace("{{style}}", () => style).replace("{{script}}", () => script);
   writeFileSync(join(DIST, "room.html"), page);
   return { row: { name: "room", bytes: gzipped(page), requests: 1 }, script: hashed(script), style: hashed(style) };
 }
@@ -122,6 +146,8 @@ async function buildAll() {
   const rows = await Promise.all(there.map(buildPage));
   const room = names.includes("room") && existsSync(join(SOURCE, "room", "main.ts")) ? await buildRoom() : null;
   if (room) rows.push(room.row);
+  const scan = rows.find(({ name }) => name === "scan");
+  if (scan) await buildWorker(scan, policy(room));
   writeFileSync(join(DIST, "csp.json"), `${JSON.stringify({ policy: policy(room) }, null, 1)}\n`);
   writeFileSync(join(DIST, "routes.json"), readFileSync(join(FOLDER, "routes.json")));
   rmSync(OUT, { recursive: true, force: true });

@@ -65,7 +65,7 @@ export function Pay({ order, onStarted, onStale }: PayProps) {
   const isOver = useRef(false);
   const load = (): void => {
     setFailed(null);
-    config().then((settings) => setWays(waysOf(settings)), (thrown: unknown) => setFailed(problem(thrown)));
+    config().then((settings) => setWays(waysOf(settings, order.currency)), (thrown: unknown) => setFailed(problem(thrown)));
   };
   useEffect(() => {
     load();

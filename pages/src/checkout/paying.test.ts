@@ -27,7 +27,8 @@ test("only addresses of pages are gone to", () => {
 
 test("forms of a provider's own are left out", () => {
   const payments = [{ provider: "stripe", method: "form" as const }, { provider: "stripe", method: "page" as const }, { provider: "wechat", method: "code" as const }];
-  assert.deepEqual(waysOf({ payments }), [{ provider: "stripe", method: "page" }, { provider: "wechat", method: "code" }]);
+  assert.deepEqual(waysOf({ payments }, "CNY"), [{ provider: "stripe", method: "page" }, { provider: "wechat", method: "code" }]);
+  assert.deepEqual(waysOf({ payments }, "TWD"), [{ provider: "stripe", method: "page" }], "what takes one currency only is not offered for another");
 });
 
 test("a time that is left is announced once at five minutes and at one", () => {

@@ -13,9 +13,13 @@ export interface Way {
 /** Milliseconds after leaving for a provider, or showing a code, within which the answer is expected. */
 const EXPECTED_MS = 180_000;
 
-/** The ways of the settings that this page can go, the first one first. */
-export function waysOf(settings: Pick<Config, "payments">): Way[] {
-  return settings.payments.flatMap(({ provider, method }) => (method === "page" || method === "code" ? [{ provider, method }] : []));
+/** Providers that take one currency only: docs/payments-wechat-alipay.md. Others are asked, and may refuse. */
+const ONE_CURRENCY: Readonly<Record<string, string>> = { alipay: "CNY", wechat: "CNY" };
+
+/** The ways of the settings that this page can go and an order of this currency too, the first one first. */
+export function waysOf(settings: Pick<Config, "payments">, currency: string): Way[] {
+  return settings.payments.flatMap(({ provider, method }) =>
+    (method === "page" || method === "code") && (ONE_CURRENCY[provider] ?? currency) === currency ? [{ provider, method }] : []);
 }
 
 /** Milliseconds between two requests for an order; null if it cannot change any more. */

@@ -3,6 +3,7 @@ import { test } from "node:test";
 
 import { defectOf, hashOf, queryOf, searchFrom } from "./find.ts";
 import { checked, leftOf, minorOf, typedOf, type Draft } from "./refund.ts";
+import { reissuable } from "./reissue.ts";
 
 test("a search stands behind the # of the address and comes back from there", () => {
   const search = { way: "seat", values: { sale: "hall", tier: "stalls", seat: "A&B #1" } } as const;
@@ -47,4 +48,10 @@ test("a refund that the API would refuse is not sent", () => {
 test("what is left of a payment", () => {
   const payments = [{ outcome: "accepted", amount_minor: 9_000 }, { outcome: "refund", amount_minor: 9_000 }] as never;
   assert.equal(leftOf({ payments, refunds: [{ amount_minor: 1_000 }, { amount_minor: 500 }] as never }), 7_500);
+});
+
+test("tickets keep their numbers in the order, whatever was given back before them", () => {
+  const order = { state: "paid", lines: [{ tier: "a", tickets: [{ seat: "A-1", refund: 1 }, { seat: "A-2", attendee: "Ann" }] }, { tier: "b", tickets: [{ seat: "B-1" }] }] } as never;
+  assert.deepEqual(reissuable(order), [{ number: 2, tier: "a", seat: "A-2", attendee: "Ann" }, { number: 3, tier: "b", seat: "B-1", attendee: null }]);
+  assert.deepEqual(reissuable({ ...(order as object), state: "refund_due" } as never), []);
 });

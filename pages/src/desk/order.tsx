@@ -3,11 +3,11 @@ import { useState } from "preact/hooks";
 
 import { Confirm } from "../order/confirm.tsx";
 import { Done, type Outcome } from "../order/done.tsx";
-import { Lines, Payments, State } from "../order/parts.tsx";
+import { Lines, Payments, Refunds, State } from "../order/parts.tsx";
 import { repeated } from "../order/repeat.ts";
 import { useNames, type Names } from "../order/sale.ts";
 import { refusalText, words } from "../order/words.ts";
-import { may, routes, type DeskOrder, type DeskRefund, type Step } from "../operator/api.ts";
+import { may, routes, type DeskOrder, type Step } from "../operator/api.ts";
 import { problem } from "../shared/api.ts";
 import { clock } from "../shared/clock.ts";
 import { dateTime, money, shortDateTime } from "../shared/format.ts";
@@ -16,6 +16,7 @@ import { href } from "../shared/language.ts";
 import { Loading, Problem } from "../shared/layout.tsx";
 import { Age } from "../operator/parts.tsx";
 import { RefundForm } from "./refund-form.tsx";
+import { Reissue } from "./reissue-form.tsx";
 import { t } from "./words.ts";
 
 /** Milliseconds between requests. */
@@ -67,9 +68,10 @@ function Whole({ whole, atMs, reload }: WholeProps) {
           {history.length === 0 ? <p class="hint">{t("history-none")}</p> : <History steps={history} />}
         </div>
         <div class="card"><h2>{words.t("payments")}</h2><Payments payments={payments} /></div>
-        <div class="card"><h2>{words.t("refunds")}</h2><Refunds refunds={refunds} /></div>
+        <div class="card"><h2>{words.t("refunds")}</h2>{refunds.length === 0 ? <p class="hint">–</p> : <Refunds refunds={refunds} />}</div>
       </div>
       {order.state === "pending" && <Cancel order={order.order} reload={reload} onOutcome={setOutcome} />}
+      <Reissue whole={whole} names={names} reload={reload} onOutcome={setOutcome} />
       <RefundForm key={whole.next ?? 0} whole={whole} names={names} reload={reload} onOutcome={setOutcome} />
     </>
   );
@@ -118,25 +120,6 @@ function History({ steps }: { readonly steps: readonly Step[] }) {
         </li>
       ))}
     </ol>
-  );
-}
-
-function Refunds({ refunds }: { readonly refunds: readonly DeskRefund[] }) {
-  if (refunds.length === 0) {
-    return <p class="hint">–</p>;
-  }
-  return (
-    <ul class="records">
-      {refunds.map(({ number, amount_minor, currency, asked_by, made_at, state, tickets, reason, refusal }) => (
-        <li key={number}>
-          <p>{words.t("refund", { number, amount: money(amount_minor, currency) })}<span class="hint"> · {words.t(`refund.by.${asked_by}`)}</span></p>
-          <p class="hint">{shortDateTime(made_at)} · {tickets.length === 0 ? words.t("refund.no-tickets") : words.t("refund.tickets", { tickets: tickets.map(({ seat }) => seat).join(", ") })}</p>
-          {reason !== undefined && <p>{t("reason", { reason })}</p>}
-          <p class={state === "failed" ? "warning" : "hint"}>{words.t(`refund.state.${state}`)}</p>
-          {refusal !== undefined && <p class="warning">{t("refusal", { refusal })}</p>}
-        </li>
-      ))}
-    </ul>
   );
 }
 

@@ -163,7 +163,7 @@ function Sure({ ready, all, write, isSending, onConfirm, onClose }: {
   return (
     <Confirm title={t("refund-sure", { amount })} action={t("refund-start", { amount })} keep={t("refund-keep")} isSending={isSending} onConfirm={onConfirm} onClose={onClose}>
       <p>{seats.length === 0 ? t("refund-sure-no-tickets") : t("refund-sure-tickets", { tickets: seats.join(", ") })}</p>
-      {body.reason !== undefined && <p>{t("reason", { reason: body.reason })}</p>}
+      {body.reason != null && <p>{t("reason", { reason: body.reason })}</p>}
       <p>{t("refund-sure-text")}</p>
     </Confirm>
   );

@@ -1,9 +1,11 @@
-/** The operators' routes, and what their answers look like. */
-import { ask, OnsaleProblem, type Schemas } from "../shared/api.ts";
+/** The operators' routes, by the types of the API's document. */
+import type { operations } from "onsale-client";
+
+import { ask, OnsaleProblem, operator, reply, type Schemas } from "../shared/api.ts";
 import { session } from "../shared/session.ts";
 
 /** What a session may be allowed to do. */
-export type Right = "watch" | "operate" | "refund";
+export type Right = "watch" | "operate" | "refund" | "scan";
 
 /**
  * True if the session's scopes have a right. An issuer that names no scopes granted what was asked for; either way the
@@ -20,119 +22,82 @@ export const may = (right: Right): boolean => {
 };
 
 /** A tier on the board. */
-export interface BoardTier {
-  readonly tier: string;
-  readonly name: string;
-  readonly seats: number;
-  /** Free seats, on a train those that are free on the whole journey; absent while the sale is not loaded. */
-  readonly available?: number;
-  /** Tickets that were sold and not refunded. */
-  readonly sold?: number;
-  readonly revenue_minor?: number;
-}
-
-/** A sale live. What counters do not have is absent. */
-export interface Board {
-  readonly sale: string;
-  readonly as_of: string;
-  readonly state: Schemas["Phase"];
-  readonly currency: string;
-  readonly room: Schemas["Document"] | null;
-  readonly tiers: readonly BoardTier[];
-  readonly orders?: Readonly<Partial<Record<"pending" | "paid" | "cancelled" | "expired" | "refunded", number>>>;
-}
-
+export type BoardTier = Schemas["BoardTier"];
+/** A sale live. The API's document says of the room only that it is the room document. */
+export type Board = Omit<Schemas["Board"], "room"> & { readonly room: Schemas["Document"] | null };
 /** What an operator did. */
-export interface Action {
-  readonly at: string;
-  readonly who: string;
-  readonly action: string;
-  readonly sale?: string;
-  readonly order?: string;
-  readonly detail?: string;
-  /** How the operator was known: `iam` or `issuer`. */
-  readonly way?: string;
-  /** `done`, or the type of the problem; absent while nobody knows. */
-  readonly outcome?: string;
-}
-
+export type Action = Schemas["Action"];
 /** What is past its bound, and what no consumer could handle. */
-export interface Stuck {
-  readonly overdue: number;
-  readonly oldest_due_at?: string;
-  readonly dead_letters: Readonly<Record<string, number>>;
-}
+export type Stuck = Schemas["Stuck"];
+/** An order as operators see it: with its buyer. */
+export type FoundOrder = Schemas["FoundOrder"];
+/** A step in the history of an order. */
+export type Step = Schemas["HistoryEntry"];
+/** An operator's refund. */
+export type RefundBody = Schemas["OperatorRefundBody"];
 
-/** A command to a waiting room. */
+/** A command to a waiting room: exactly what each takes, which the API's one body for all of them does not say. */
 export type Command =
   | { readonly command: "pause" | "resume" | "close" }
   | { readonly command: "rate"; readonly rate?: number }
   | { readonly command: "notice"; readonly notice?: string }
   | { readonly command: "sold_out"; readonly sold_out: boolean };
 
-const role = "operators" as const;
-const get = async <T>(path: string): Promise<T> => (await ask(path, { role })).json() as Promise<T>;
-const send = async <T>(method: "PUT" | "POST", path: string, body?: unknown): Promise<T> => {
-  const init = body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body), headers: { "Content-Type": "application/json" } };
-  return (await ask(path, { role, method, ...init })).json() as Promise<T>;
-};
-const segment = encodeURIComponent;
+/** The document of a room. The client's types of replies know no tuples. */
+const roomOf = (room: unknown) => room as Schemas["Document"];
+const ofSale = (sale: string) => ({ params: { path: { sale } } });
+const ofOrder = (order: string) => ({ params: { path: { order } } });
 
 /** The routes by what they do. Each throws an {@link OnsaleProblem}. */
 export const routes = {
-  board: (sale: string) => get<Board>(`/operator/sales/${segment(sale)}/board`),
-  command: (sale: string, command: Command) => send<Schemas["Document"]>("POST", `/operator/sales/${segment(sale)}/room/commands`, command),
-  publish: (sale: string, file: string) => send<Schemas["SaleReply"]>("PUT", `/operator/sales/${segment(sale)}`, file),
-  actions: (before: string | null) =>
-    get<{ actions: readonly Action[]; next?: string }>(`/operator/actions${before === null ? "" : `?before=${segment(before)}`}`),
-  stuck: () => get<Stuck>("/operator/stuck"),
-  find: (query: Readonly<Record<string, string>>) =>
-    get<{ orders: readonly FoundOrder[]; next?: string }>(`/operator/orders?${new URLSearchParams(query).toString()}`),
-  order: async (order: string) => orderFrom(await get<OrderAnswer>(`/operator/orders/${segment(order)}`)),
-  cancel: (order: string) => send<Schemas["OrderReply"]>("POST", `/operator/orders/${segment(order)}/cancel`),
-  refund: (order: string, body: RefundBody) => send<Schemas["OrderRefund"]>("POST", `/operator/orders/${segment(order)}/refunds`, body),
+  board: async (sale: string): Promise<Board> => {
+    const board = await reply(operator.GET("/operator/sales/{sale}/board", ofSale(sale)));
+    return { ...board, room: board.room === null ? null : roomOf(board.room) };
+  },
+  command: async (sale: string, command: Command) =>
+    roomOf(await reply(operator.POST("/operator/sales/{sale}/room/commands", { ...ofSale(sale), body: command }))),
+  /** The file is sent as it was read: what is published is what was seen. */
+  publish: async (sale: string, file: string) =>
+    (await reply(operator.PUT("/operator/sales/{sale}", { ...ofSale(sale), body: file as never, bodySerializer: (text: unknown) => text as string }))) as Schemas["SaleReply"],
+  actions: (before: string | null) => reply(operator.GET("/operator/actions", { params: { query: before === null ? {} : { before } } })),
+  stuck: () => reply(operator.GET("/operator/stuck")),
+  find: (query: FindQuery) => reply(operator.GET("/operator/orders", { params: { query } })),
+  order: async (order: string) => orderFrom(await reply(operator.GET("/operator/orders/{order}", ofOrder(order)))),
+  cancel: (order: string) => reply(operator.POST("/operator/orders/{order}/cancel", ofOrder(order))),
+  checkIns: async (sale: string, after: string | null) =>
+    (await ask(`/operator/sales/${encodeURIComponent(sale)}/check-ins?conflicts=true${after === null ? "" : `&after=${encodeURIComponent(after)}`}`, { role: "operators" })).json() as Promise<CheckInBoard>,
+  /** Not to be repeated by itself: each time raises the issue. */
+  reissue: (order: string, tickets: readonly number[]) =>
+    ask(`/operator/orders/${encodeURIComponent(order)}/tickets/reissue`, { role: "operators", method: "POST", body: JSON.stringify({ tickets }), headers: { "Content-Type": "application/json" } }),
+  refund: (order: string, body: RefundBody) => reply(operator.POST("/operator/orders/{order}/refunds", { ...ofOrder(order), body })),
 };
 
-/** An order as operators see it: with its buyer. */
-export type FoundOrder = Schemas["OrderReply"] & { readonly buyer?: string };
-/** A refund as operators see it: with its reason. */
-export type DeskRefund = Schemas["OrderRefund"] & { readonly reason?: string; readonly refusal?: string };
-
-/** A step in the history of an order. */
-export interface Step {
-  readonly number: number;
-  readonly kind: string;
+/** A scan of a ticket that had let somebody in before. */
+export interface DoubleCheckIn {
+  readonly order: string;
+  readonly ticket: number;
+  readonly first_at: string;
+  readonly first_door: string;
   readonly at: string;
-  readonly by?: string;
-  readonly payment?: string;
-  readonly amount_minor?: number;
-  readonly currency?: string;
-  readonly refund?: number;
+  readonly door: string;
 }
 
-/** An operator's refund. */
-export interface RefundBody {
-  readonly number: number;
-  readonly tickets: "all" | readonly Schemas["TicketName"][];
-  readonly amount_minor?: number;
-  readonly currency?: string;
-  readonly reason?: string;
+/** The check-ins of a sale, counted, and a page of those that were not the first of their ticket. */
+export interface CheckInBoard {
+  readonly admitted: number;
+  readonly doubles: number;
+  readonly conflicts?: readonly DoubleCheckIn[];
+  readonly next?: string;
 }
 
-interface OrderAnswer {
-  readonly order: FoundOrder;
-  readonly buyer?: string;
-  readonly payments?: readonly Schemas["PaymentReply"][];
-  readonly refunds?: readonly DeskRefund[] | { readonly refunds: readonly DeskRefund[]; readonly next?: number };
-  readonly next?: number;
-  readonly history?: readonly Step[];
-}
+/** What orders are found by. */
+export type FindQuery = NonNullable<operations["operatorOrders"]["parameters"]["query"]>;
 
 /** An order with everything that happened to it. */
 export interface DeskOrder {
   readonly order: FoundOrder;
   readonly payments: readonly Schemas["PaymentReply"][];
-  readonly refunds: readonly DeskRefund[];
+  readonly refunds: readonly Schemas["OrderRefund"][];
   readonly history: readonly Step[];
   /** The number that the next refund has; null if there can be none. */
   readonly next: number | null;
@@ -142,17 +107,14 @@ export interface DeskOrder {
 const MOST_REFUNDS = 50;
 
 /** An order from its answer. Refunds are numbered without a gap, so that the next number follows from the last. */
-export function orderFrom(answer: OrderAnswer): DeskOrder {
-  const { payments, refunds = [], history = [], buyer = answer.order.buyer } = answer;
-  const order: FoundOrder = buyer === undefined ? answer.order : { ...answer.order, buyer };
-  const list = "refunds" in refunds ? refunds.refunds : refunds;
-  const last = Math.max(order.refunds?.made ?? 0, ...list.map(({ number }) => number));
-  return { order, payments: payments ?? order.payments ?? [], refunds: list, history, next: last < MOST_REFUNDS ? last + 1 : null };
+export function orderFrom({ order, buyer, payments, refunds, history }: Schemas["OperatorOrder"]): DeskOrder {
+  const last = Math.max(order.refunds?.made ?? 0, ...refunds.map(({ number }) => number));
+  return { order: { ...order, buyer }, payments, refunds, history, next: last < MOST_REFUNDS ? last + 1 : null };
 }
 
 /** A page of a sale's orders as CSV, and where the next begins. */
 async function csvPage(sale: string, cursor: string | null): Promise<{ text: string; next: string | null }> {
-  const response = await ask(`/operator/sales/${segment(sale)}/orders.csv${cursor === null ? "" : `?cursor=${segment(cursor)}`}`, { role, headers: { Accept: "text/csv" } });
+  const response = await ask(`/operator/sales/${encodeURIComponent(sale)}/orders.csv${cursor === null ? "" : `?cursor=${encodeURIComponent(cursor)}`}`, { role: "operators", headers: { Accept: "text/csv" } });
   return { text: await response.text(), next: response.headers.get("X-Next-Cursor") };
 }
 

@@ -2,7 +2,7 @@
 import type { Board, BoardTier } from "./api.ts";
 
 /** A figure of the board. */
-export type Figure = "waiting" | "served" | "held" | "sold" | "available" | "revenue" | "paid" | "pending" | "expired";
+export type Figure = "waiting" | "served" | "held" | "sold" | "available" | "revenue";
 
 /** The figures of a moment; null is unknown. */
 export interface Sample {
@@ -23,7 +23,7 @@ export function heldOf({ seats, sold, available }: BoardTier, isTrain: boolean):
 
 /** The figures of a board. */
 export function sampleOf(board: Board, isTrain: boolean): Sample {
-  const { room, tiers, orders = {} } = board;
+  const { room, tiers } = board;
   const groups = room === null ? [] : room.groups;
   return {
     atMs: Date.parse(board.as_of),
@@ -32,7 +32,6 @@ export function sampleOf(board: Board, isTrain: boolean): Sample {
       served: sum(groups.map(({ joined, serving }) => Math.min(joined, serving))),
       sold: sum(tiers.map((tier) => tier.sold)), available: sum(tiers.map((tier) => tier.available)),
       held: sum(tiers.map((tier) => heldOf(tier, isTrain))), revenue: sum(tiers.map((tier) => tier.revenue_minor)),
-      paid: orders.paid ?? null, pending: orders.pending ?? null, expired: orders.expired ?? null,
     },
   };
 }

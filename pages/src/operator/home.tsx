@@ -22,6 +22,7 @@ export function Home() {
       <div class="row links">
         {may("operate") && <a class="button" href={href("/operator?publish")}>{t("publish-link")}</a>}
         <a class="button" href={href("/operator/desk")}>{t("desk-link")}</a>
+        {may("scan") && <a class="button" href={href("/scan")}>{t("check-ins")}</a>}
       </div>
       <Sales />
       <Stuck />
@@ -188,7 +189,7 @@ function Deed({ action, sale, order }: Action) {
 function deedText(action: string, subject: string): string | null {
   switch (action) {
     case "publish": case "pause": case "resume": case "close": case "rate": case "notice": case "sold_out": case "refund":
-    case "cancel": case "check_in": case "command_room":
+    case "cancel": case "check_in": case "command_room": case "reissue":
       return t(`action.${action}`, { subject });
     default: return null;
   }

@@ -8,6 +8,7 @@ import { href } from "../shared/language.ts";
 import { Loading, Problem } from "../shared/layout.tsx";
 import { everyone, reply, type Schemas } from "../shared/api.ts";
 import { routes, type Board, type BoardTier } from "./api.ts";
+import { CheckIns } from "./check-ins.tsx";
 import { Controls } from "./controls.tsx";
 import { aMinute, heldOf, kept, lineOf, sampleOf, type Figure, type Sample } from "./history.ts";
 import { Actions } from "./home.tsx";
@@ -53,6 +54,7 @@ export function Live({ sale }: { readonly sale: string }) {
       {board === null && failure === null && <Loading />}
       {failure !== null && <Problem problem={failure} retry={() => void reload()} />}
       {board !== null && <BoardView board={board} samples={samples.current} room={newer(board.room, commanded)} isTrain={names.isTrain !== false} onRoom={setCommanded} />}
+      <CheckIns sale={sale} />
       <Actions sale={sale} />
     </>
   );
@@ -89,7 +91,6 @@ function BoardView({ board, samples, room, isTrain, onRoom }: BoardProps) {
         {room === null ? <p class="hint">{t("room-none")}</p> : <div class="pair"><RoomView room={room} /><Controls sale={board.sale} room={room} onRoom={onRoom} /></div>}
       </section>
       <section aria-labelledby="tiers"><h2 id="tiers">{t("tiers")}</h2><Tiers tiers={board.tiers} currency={board.currency} isTrain={isTrain} /></section>
-      {board.orders !== undefined && <section aria-labelledby="orders"><h2 id="orders">{t("orders")}</h2><Orders orders={board.orders} /></section>}
     </>
   );
 }
@@ -102,10 +103,9 @@ interface FiguresProps {
 }
 
 /** Which figures are shown: those that the sale can have. */
-function figuresOf({ board, hasRoom, isTrain }: FiguresProps): readonly Figure[] {
+function figuresOf({ hasRoom, isTrain }: FiguresProps): readonly Figure[] {
   const ofRoom: readonly Figure[] = hasRoom ? ["waiting", "served"] : [];
-  const ofOrders: readonly Figure[] = board.orders?.pending === undefined ? [] : ["pending"];
-  return [...ofRoom, "sold", ...(isTrain ? [] : ["held"] as const), "available", ...ofOrders, "revenue"];
+  return [...ofRoom, "sold", ...(isTrain ? [] : ["held"] as const), "available", "revenue"];
 }
 
 function Figures(props: FiguresProps) {
@@ -174,14 +174,3 @@ function Share({ tier }: { readonly tier: BoardTier }) {
     </svg>
   );
 }
-
-const STATES = ["pending", "paid", "cancelled", "expired", "refunded"] as const;
-
-function Orders({ orders }: { readonly orders: NonNullable<Board["orders"]> }) {
-  return (
-    <dl class="counts">
-      {STATES.map((state) => <div key={state}><dt>{t(`orders.${state}`)}</dt><dd>{orders[state] === undefined ? "–" : number(orders[state])}</dd></div>)}
-    </dl>
-  );
-}
-

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { allows, exportOrders, orderFrom, type Board, type FoundOrder } from "./api.ts";
 import { bytesOf, isNotice } from "./controls.tsx";
 import { aMinute, kept, lineOf, sampleOf, type Sample } from "./history.ts";
-import { changesOf, NotASaleFile, placesOf, planOf, pricesOf, readSaleFile, tierChanges, type SaleFile } from "./sale-file.ts";
+import { changesOf, foreignChallenge, NotASaleFile, placesOf, planOf, pricesOf, readSaleFile, tierChanges, type SaleFile } from "./sale-file.ts";
 
 const BOARD: Board = {
   sale: "hall", as_of: "2026-06-01T10:00:00Z", state: "open", currency: "EUR",
@@ -14,7 +14,6 @@ const BOARD: Board = {
     rate: 200, record: 1, head: "0", poll: { min_seconds: 2, max_seconds: 60, jitter_percent: 30 },
   },
   tiers: [{ tier: "a", name: "A", seats: 100, available: 60, sold: 30, revenue_minor: 3_000 }, { tier: "b", name: "B", seats: 10, available: 0, sold: 10, revenue_minor: 500 }],
-  orders: { paid: 20, pending: 4 },
 };
 
 test("a right is a scope; an issuer that names none granted what was asked for", () => {
@@ -25,10 +24,9 @@ test("a right is a scope; an issuer that names none granted what was asked for",
 });
 
 test("the figures of a board; what is not known is not made up", () => {
-  assert.deepEqual(sampleOf(BOARD, false).figures, { waiting: 100, served: 950, sold: 40, available: 60, held: 10, revenue: 3_500, paid: 20, pending: 4, expired: null });
-  const blind: Board = { ...BOARD, room: null, tiers: [{ tier: "a", name: "A", seats: 100, sold: 30 }] };
-  delete (blind as { orders?: unknown }).orders;
-  assert.deepEqual(sampleOf(blind, false).figures, { waiting: null, served: null, sold: 30, available: null, held: null, revenue: null, paid: null, pending: null, expired: null });
+  assert.deepEqual(sampleOf(BOARD, false).figures, { waiting: 100, served: 950, sold: 40, available: 60, held: 10, revenue: 3_500 });
+  const blind: Board = { ...BOARD, room: null, tiers: [{ tier: "a", name: "A", seats: 100, sold: 30, revenue_minor: 3_000 }] };
+  assert.deepEqual(sampleOf(blind, false).figures, { waiting: null, served: null, sold: 30, available: null, held: null, revenue: 3_000 });
   assert.equal(sampleOf(BOARD, true).figures.held, null, "on a train a seat is sold more than once");
 });
 
@@ -52,10 +50,11 @@ test("the change a minute, and the line", () => {
 
 test("the next refund's number follows from the last, wherever the answer has it", () => {
   const order = { order: "1", refunds: { made: 2, back: 1 } } as unknown as FoundOrder;
-  assert.equal(orderFrom({ order }).next, 3);
-  assert.equal(orderFrom({ order: { ...order, refunds: undefined } as unknown as FoundOrder, refunds: [] }).next, 1);
-  assert.equal(orderFrom({ order, buyer: "ann" }).order.buyer, "ann");
-  assert.equal(orderFrom({ order, refunds: { refunds: [{ number: 50 } as never] } }).next, null);
+  const whole = { order, buyer: "ann", payments: [], refunds: [], history: [] };
+  assert.equal(orderFrom(whole).next, 3);
+  assert.equal(orderFrom({ ...whole, order: { order: "1" } as unknown as FoundOrder }).next, 1);
+  assert.equal(orderFrom(whole).order.buyer, "ann");
+  assert.equal(orderFrom({ ...whole, refunds: [{ number: 50 } as never] }).next, null);
 });
 
 test("pages of an export become one file with one heading", async () => {
@@ -121,4 +120,11 @@ test("what changes is named; order of fields, offsets of times and defaults are 
   const [stalls, floor] = FILE.tiers;
   assert.ok(stalls && floor);
   assert.deepEqual(tierChanges(FILE.tiers, [stalls, { ...floor, price_minor: 2_500 }]), [{ field: "floor.price_minor", before: "2000", after: "2500" }]);
+});
+
+test("a check of another company, which the pages cannot show, is seen before the sale is published", () => {
+  const file = (challenges: unknown): SaleFile => ({ sale: "hall", tiers: [], challenges });
+  assert.equal(foreignChallenge(file({ at: ["visit"], kind: "siteverify", siteverify: { provider: "turnstile", site_key: "x" } })), "turnstile");
+  assert.equal(foreignChallenge(file({ kind: "siteverify" })), "siteverify");
+  for (const challenges of [undefined, null, "siteverify", { kind: "proof_of_work" }]) assert.equal(foreignChallenge(file(challenges)), null);
 });

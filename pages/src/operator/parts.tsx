@@ -50,7 +50,7 @@ export function ForOperators({ heading, children }: { readonly heading?: string;
   return allows(session.scope, "watch") ? <>{children}</> : <>{title}<p class="notice warn">{t("no-right.watch")}</p></>;
 }
 
-const RIGHTS: readonly Right[] = ["watch", "operate", "refund"];
+const RIGHTS: readonly Right[] = ["watch", "operate", "refund", "scan"];
 
 /** What whoever is signed in may do. */
 export function Rights() {

@@ -9,7 +9,7 @@ import { dateTime, duration, money, number } from "../shared/format.ts";
 import { href } from "../shared/language.ts";
 import { Loading, Problem, problemText } from "../shared/layout.tsx";
 import { may, routes } from "./api.ts";
-import { changesOf, MOST_FILE_BYTES, NotASaleFile, placesOf, pricesOf, readSaleFile, tierChanges, type Change, type SaleFile } from "./sale-file.ts";
+import { changesOf, foreignChallenge, MOST_FILE_BYTES, NotASaleFile, placesOf, pricesOf, readSaleFile, tierChanges, type Change, type SaleFile } from "./sale-file.ts";
 import { t, tn } from "./words.ts";
 
 interface Chosen {
@@ -82,6 +82,7 @@ type Outcome = { readonly done: Schemas["SaleReply"] } | { readonly failure: Ons
 
 function Review({ chosen }: { readonly chosen: Chosen }) {
   const { file, text } = chosen;
+  const foreign = foreignChallenge(file);
   const [published, setPublished] = usePublished(file.sale);
   const [isAsked, setAsked] = useState(false);
   const [isSending, setSending] = useState(false);
@@ -101,6 +102,7 @@ function Review({ chosen }: { readonly chosen: Chosen }) {
   return (
     <>
       <Summary file={file} />
+      {foreign !== null && <p class="notice warn">{t("publish-siteverify", { provider: foreign })}</p>}
       {published === null ? <Loading /> : outcome === null && <Changes published={published} file={file} />}
       <Preview file={file} />
       {outcome !== null && <Result outcome={outcome} sale={file.sale} />}

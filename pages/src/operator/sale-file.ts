@@ -21,6 +21,7 @@ export interface SaleFile extends FileForMap {
   readonly room?: unknown;
   readonly refunds?: { readonly until?: string; readonly fee_percent?: number; readonly fee_minor?: number };
   readonly map?: unknown;
+  readonly challenges?: unknown;
 }
 
 /** Thrown with why a text is no sale file. */
@@ -31,6 +32,15 @@ export class NotASaleFile extends Error {
 }
 
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** The company whose check a file asks for, which these pages cannot show; null if it asks for none. */
+export function foreignChallenge({ challenges }: SaleFile): string | null {
+  if (!isObject(challenges) || challenges["kind"] !== "siteverify") {
+    return null;
+  }
+  const { siteverify } = challenges;
+  return isObject(siteverify) && typeof siteverify["provider"] === "string" ? siteverify["provider"] : "siteverify";
+}
 
 /** Reads the text of a file. */
 export function readSaleFile(text: string): SaleFile {

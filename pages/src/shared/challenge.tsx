@@ -1,4 +1,7 @@
-/** The answer that a sale asks for at the gate or on joining: computed, copied from a picture, or to a question. */
+/**
+ * The answer that a sale asks for at the gate or on joining: computed, copied from a picture, or to a question. A widget
+ * of another company would be its script on our pages, which their policy refuses: that is said in words.
+ */
 import { useEffect, useState } from "preact/hooks";
 
 import type { Schemas } from "./api.ts";
@@ -37,7 +40,7 @@ export function ChallengeForm({ challenge, onAnswer, failed = false }: Challenge
         </>
       )}
       {challenge.kind === "question" && <Written token={challenge.token} label={challenge.question} onAnswer={onAnswer} />}
-      {challenge.kind === "siteverify" && <p class="problem">{t("challenge.unsupported")}</p>}
+      {challenge.kind === "siteverify" && <p class="problem">{t("challenge.unsupported", { provider: challenge.provider })}</p>}
     </section>
   );
 }
@@ -72,5 +75,5 @@ function ProofOfWork({ challenge, onAnswer }: { readonly challenge: Work; readon
       .then((answer) => stop.signal.aborted || onAnswer({ answer }), () => stop.signal.aborted || setFailed(true));
     return () => stop.abort();
   }, [challenge]);
-  return failed ? <p class="problem">{t("challenge.unsupported")}</p> : <p role="status">{t("challenge.computing")}</p>;
+  return failed ? <p class="problem">{t("challenge.not-computed")}</p> : <p role="status">{t("challenge.computing")}</p>;
 }

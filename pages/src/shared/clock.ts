@@ -23,6 +23,18 @@ export class ServerClock {
     return this.#uncertaintyMs !== Number.POSITIVE_INFINITY;
   }
 
+  /** Starts from an offset that was kept from another visit, until an answer says better. */
+  assume(offsetMs: number): void {
+    if (!this.isKnown() && Number.isFinite(offsetMs)) {
+      this.#offsetMs = offsetMs;
+    }
+  }
+
+  /** Milliseconds that the server's clock is ahead of the local one. */
+  offsetMs(): number {
+    return this.#offsetMs;
+  }
+
   /**
    * An answer that was made between `fromMs` and `toMs` by the server's clock, to a request that was sent at
    * `sentMs` by the local one, and is there now.

@@ -4,11 +4,13 @@ import { useEffect, useRef } from "preact/hooks";
 import "./tickets.css";
 import { State } from "../order/parts.tsx";
 import { useNames, type Names } from "../order/sale.ts";
+import { ticketLook, ticketWord } from "../order/ticket-state.ts";
 import { stateWord, words, type Order } from "../order/words.ts";
 import en from "../i18n/tickets.en.json";
 import zh from "../i18n/tickets.zh.json";
 import { buyer, problem, reply, type OnsaleProblem } from "../shared/api.ts";
 import { clock } from "../shared/clock.ts";
+import { shortDateTime } from "../shared/format.ts";
 import { useLoaded, useSession } from "../shared/hooks.ts";
 import { href } from "../shared/language.ts";
 import { Loading, Page, Problem, SignInButton, start } from "../shared/layout.tsx";
@@ -87,11 +89,11 @@ function Sheet({ order, codes, failure, reload }: Loaded & { readonly reload: ()
         <p class="hint">{words.t("order-number", { order: order.order })} · {words.tn("tickets", tickets.length)} <State order={order} /></p>
         {order.state === "paid" && <button type="button" onClick={() => print()}>{t("print")}</button>}
       </div>
-      {order.state === "paid" && codes !== null && <p class="notice screen">{t("hint")}</p>}
-      {order.state === "paid" && codes === null && failure === null && <p class="notice">{t("code-later")}</p>}
+      {order.state === "paid" && codes !== null && <><p class="notice screen">{t("hint")}</p><p class="paper">{t("hint-print")}</p></>}
+      {order.state === "paid" && codes === null && failure === null && <p class="notice screen">{t("code-later")}</p>}
       {failure !== null && <Problem problem={failure} text={t("code-lost")} retry={() => void reload()} />}
       {hasTickets
-        ? <ol class="tickets">{tickets.map((ticket, at) => <Ticket key={`${ticket.tier}/${ticket.seat}`} ticket={ticket} names={names} order={order} number={at + 1} count={tickets.length} />)}</ol>
+        ? <ol class="tickets">{tickets.map((ticket) => <Ticket key={ticket.number} ticket={ticket} names={names} order={order} count={tickets.length} />)}</ol>
         : <div class="card">
             <p>{order.state === "pending" ? t("no-tickets.pending") : t("no-tickets.other", { state: stateWord(order, clock.nowMs()) })}</p>
             <a class="button" href={href(order.state === "pending" ? `/checkout/${order.order}` : `/my/orders#order-${order.order}`)}>{t("to-order")}</a>
@@ -104,12 +106,11 @@ interface TicketProps {
   readonly ticket: ShownTicket;
   readonly names: Names;
   readonly order: Order;
-  readonly number: number;
   readonly count: number;
 }
 
-function Ticket({ ticket, names, order, number, count }: TicketProps) {
-  const { seat, tier, from, to, attendee, state, code } = ticket;
+function Ticket({ ticket, names, order, count }: TicketProps) {
+  const { number, seat, tier, from, to, attendee, state, isReissued, code, checkedInAt } = ticket;
   return (
     <li class={`ticket ${state}`}>
       <div class="what">
@@ -120,12 +121,14 @@ function Ticket({ ticket, names, order, number, count }: TicketProps) {
           {from !== null && to !== null && <div><dt>{t("train")}</dt><dd>{words.t("journey", { from: names.stop(from), to: names.stop(to) })}</dd></div>}
           {attendee !== null && <div><dt>{t("attendee")}</dt><dd>{attendee}</dd></div>}
         </dl>
+        {isReissued && state !== "revoked" && <p class="hint small">{t("reissued")}</p>}
         <p class="hint small">{words.t("order-number", { order: order.order })} · {t("ticket-of", { number, count })}</p>
       </div>
       <div class="code">
-        {state === "void" && <div class="stamp"><strong>{t("void")}</strong><p>{t("void-text")}</p></div>}
-        {state === "used" && <p class="used"><strong>{t("used")}.</strong> {t("used-text")}</p>}
-        {state !== "void" && code !== null && (
+        <p class="mark"><span class={ticketLook(state)}>{ticketWord(state)}</span></p>
+        {state === "revoked" && <p class="why">{t("void-text")}</p>}
+        {state === "checked-in" && <p class="why">{checkedInAt === null ? "" : t("used-text", { time: shortDateTime(checkedInAt) })}</p>}
+        {state !== "revoked" && code !== null && (
           <>
             <Qr code={code} label={t("code-alt", { seat })} />
             <details><summary>{t("code-text")}</summary><code>{code}</code></details>

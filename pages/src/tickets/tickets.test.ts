@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import qrcode from "qrcode-generator";
 
+import { ticketLook, ticketWord } from "../order/ticket-state.ts";
 import type { Order } from "../order/words.ts";
 import { pictureOf } from "./qr.tsx";
 import { ticketsOf } from "./ticket.ts";
@@ -13,15 +14,24 @@ const ORDER: Order = {
 };
 
 test("tickets without codes are shown without codes", () => {
-  assert.deepEqual(ticketsOf(ORDER, null).map(({ seat, state, code }) => [seat, state, code]), [["1A", "valid", null], ["1B", "void", null], ["1C", "valid", null], ["1D", "valid", null]]);
+  assert.deepEqual(ticketsOf(ORDER, null).map(({ seat, state, code }) => [seat, state, code]), [["1A", "valid", null], ["1B", "revoked", null], ["1C", "valid", null], ["1D", "valid", null]]);
 });
 
 test("what the order says is void is void, and so is what the list of codes says; a void ticket has no code", () => {
   const codes = [
-    { tier: "second", seat: "1A", state: "valid", code: "c1" }, { tier: "second", seat: "1B", state: "valid", code: "c2" },
-    { tier: "second", seat: "1C", state: "refunded", code: "c3" }, { tier: "second", seat: "1D", state: "used", code: "c4" },
+    { number: 1, state: "valid", issue: 1, code: "c1" }, { number: 2, state: "valid", issue: 1, code: "c2" },
+    { number: 3, state: "revoked", issue: 1, code: "c3" }, { number: 4, state: "checked-in", issue: 2, code: "c4", checked_in_at: "2026-05-02T10:00:00Z" },
   ];
-  assert.deepEqual(ticketsOf(ORDER, codes).map(({ state, code }) => [state, code]), [["valid", "c1"], ["void", null], ["void", null], ["used", "c4"]]);
+  const shown = ticketsOf(ORDER, codes);
+  assert.deepEqual(shown.map(({ state, code }) => [state, code]), [["valid", "c1"], ["revoked", null], ["revoked", null], ["checked-in", "c4"]]);
+  assert.deepEqual(shown.map(({ isReissued, checkedInAt }) => [isReissued, checkedInAt]), [[false, null], [false, null], [false, null], [true, "2026-05-02T10:00:00Z"]]);
+  assert.equal(ticketsOf(ORDER, [{ number: 1, state: "unheard-of", issue: 1, code: "c" }])[0]?.code, null, "a state that nobody knows lets nobody in");
+});
+
+test("every state has its own word and look", () => {
+  const states = ["valid", "revoked", "checked-in"] as const;
+  assert.equal(new Set(states.map(ticketWord)).size, 3);
+  assert.equal(new Set(states.map(ticketLook)).size, 3);
 });
 
 test("the picture has exactly the dark modules, with four white ones around", () => {

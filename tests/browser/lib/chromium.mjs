@@ -83,10 +83,10 @@ export async function stopChromedriver() {
 
 /**
  * Opens a Chromium with a profile of its own.
- * @param {{width?: number, height?: number, dark?: boolean, languages?: string, reducedMotion?: boolean, scale?: number}} options
+ * @param {{width?: number, height?: number, dark?: boolean, languages?: string, reducedMotion?: boolean, scale?: number, proxyPort?: number}} options
  * @returns {Promise<import("selenium-webdriver").WebDriver & {finish: () => Promise<void>}>}
  */
-export async function openChromium({ width = 1280, height = 900, dark = false, languages = "en", reducedMotion = false, scale = 1 } = {}) {
+export async function openChromium({ width = 1280, height = 900, dark = false, languages = "en", reducedMotion = false, scale = 1, proxyPort } = {}) {
   const { match } = await chromedriver();
   const profile = mkdtempSync(join(tmpdir(), "onsale-chromium-"));
   const options = new Options();
@@ -100,6 +100,8 @@ export async function openChromium({ width = 1280, height = 900, dark = false, l
     "--use-angle=swiftshader", "--enable-unsafe-swiftshader",
     "--hide-scrollbars", `--force-device-scale-factor=${scale}`, `--window-size=${width},${height}`, `--accept-lang=${languages}`,
   );
+  // A browser goes to this machine without a proxy, unless it is told not to.
+  if (proxyPort !== undefined) options.addArguments(`--proxy-server=127.0.0.1:${proxyPort}`, "--proxy-bypass-list=<-loopback>");
   if (reducedMotion) options.addArguments("--force-prefers-reduced-motion");
   options.set("goog:loggingPrefs", { browser: "ALL" });
   const browser = await new Builder().disableEnvironmentOverrides().usingServer(`http://127.0.0.1:${match[1]}`).forBrowser("chrome").setChromeOptions(options).build();

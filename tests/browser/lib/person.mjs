@@ -6,7 +6,11 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Key } from "selenium-webdriver";
 import { openChromium, PATIENCE_MS, REPOSITORY } from "./chromium.mjs";
+import { startNetwork } from "./network.mjs";
 import { setSession, violations } from "./pages.mjs";
+
+/** Milliseconds between looks at a page: six people look at once, and each look costs the processor. */
+const LOOK_MS = 100;
 
 /** What may be pressed. */
 const PRESSABLE = "button, a[href], summary, input[type=submit], input[type=radio], input[type=checkbox], [role=button], [role=tab], [role=gridcell], [role=option], [role=radio], option";
@@ -49,17 +53,19 @@ function findByName(selector, name, isPattern, nth) {
 
 /** Somebody at a browser of their own. */
 export class Person {
-  constructor(browser, engine, { language, name, width }) {
-    Object.assign(this, { browser, engine, language, name, width });
+  constructor(browser, engine, { language, name, width, network }) {
+    Object.assign(this, { browser, engine, language, name, width, network });
   }
 
   /**
    * @param {import("./engine.mjs").Engine} engine
-   * @param {{language?: "en" | "zh", name?: string, width?: number, height?: number, dark?: boolean, reducedMotion?: boolean}} options
+   * @param {{language?: "en" | "zh", name?: string, width?: number, height?: number, dark?: boolean, reducedMotion?: boolean, hasWorker?: boolean}} options
+   *   `hasWorker`: the network can be taken from service workers too
    */
-  static async open(engine, { language = "en", name = "alice", width = 1280, ...window } = {}) {
-    const browser = await openChromium({ ...window, width, languages: language === "zh" ? "zh-CN,zh" : "en" });
-    return new Person(browser, engine, { language, name, width });
+  static async open(engine, { language = "en", name = "alice", width = 1280, hasWorker = false, ...window } = {}) {
+    const network = hasWorker ? await startNetwork() : undefined;
+    const browser = await openChromium({ ...window, width, proxyPort: network?.port, languages: language === "zh" ? "zh-CN,zh" : "en" });
+    return new Person(browser, engine, { language, name, width, network });
   }
 
   /** Goes to a path of the site, in this person's language. */
@@ -95,7 +101,7 @@ export class Person {
         thrown = error;
       }
       if (Date.now() > deadline) break;
-      await new Promise((later) => setTimeout(later, 40));
+      await new Promise((later) => setTimeout(later, LOOK_MS));
     }
     const text = await this.text().catch(String);
     throw new Error(`${typeof wrong === "function" ? await wrong() : wrong}${thrown ? ` (${thrown})` : ""}. At ${await this.browser.getCurrentUrl()} is visible:\n${text}`);
@@ -254,6 +260,7 @@ export class Person {
 
   /** Takes the network away, or gives it back. */
   async offline(isOffline) {
+    this.network?.cut(isOffline);
     await this.browser.sendDevToolsCommand("Network.enable", {});
     await this.browser.sendDevToolsCommand("Network.emulateNetworkConditions", { offline: isOffline, latency: 0, downloadThroughput: -1, uploadThroughput: -1 });
   }
@@ -287,7 +294,8 @@ export class Person {
     return entries.map(({ message }) => message).filter((message) => !/Failed to load resource|net::ERR_/.test(message));
   }
 
-  finish() {
-    return this.browser.finish();
+  async finish() {
+    await this.browser.finish();
+    await this.network?.stop();
   }
 }

@@ -69,19 +69,29 @@ export async function hold(person) {
   return (await person.path()).split("/")[2];
 }
 
-/** Pays on the provider's page: `pay`, `refuse` or `leave`; is back at the checkout then. */
-export async function payAtProvider(person, action = "pay", provider = "stripe") {
+/** Leaves for the page of a provider. */
+export async function openProvider(person, provider = "stripe") {
   const t = texts("checkout", person.language);
-  const order = (await person.path()).split("/")[2];
   await person.press(new RegExp(t(`provider.${provider}`).replace(/[()]/g, "\\$&")), "input[type=radio]");
   await person.press(like("checkout", person.language, "pay"), "button");
+}
+
+/** Pays on the provider's page, or leaves it (`leave`); is back at the checkout then. */
+export async function payAtProvider(person, action = "pay", provider = "stripe") {
+  const order = (await person.path()).split("/")[2];
+  await openProvider(person, provider);
   await actAtProvider(person, action, order);
 }
 
-/** Presses a button of the provider's page, and is back at the checkout then. */
-export async function actAtProvider(person, action, order) {
+/** Presses a button of the provider's page. After `refuse` somebody is still there, and told. */
+export async function pressAtProvider(person, action) {
   const button = await person.wait(() => person.browser.findElement({ css: `button[name=action][value=${action}]` }), "the provider's page does not come");
   await button.click();
+}
+
+/** Presses a button of the provider's page that leads back to the checkout. */
+export async function actAtProvider(person, action, order) {
+  await pressAtProvider(person, action);
   await person.at(`/checkout/${order}`);
 }
 

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { fixture } from "../lib/fixture.mjs";
 import { texts } from "../lib/person.mjs";
 import { hall, roomHall, SCRIPT } from "../lib/sales.mjs";
-import { chooseBest, chooseOnMap, findSale, hold, joinRoom, like, openTickets, payAtProvider, saying, waitForTurn } from "../lib/steps.mjs";
+import { actAtProvider, chooseBest, chooseOnMap, findSale, hold, joinRoom, like, openProvider, openTickets, payAtProvider, pressAtProvider, saying, waitForTurn } from "../lib/steps.mjs";
 
 const { it, test } = fixture();
 
@@ -92,8 +92,11 @@ test("a payment that is refused or left is said in words, and another is made", 
   await payAtProvider(buyer, "leave");
   await buyer.see(words("came-back"));
   await buyer.accessible("back without having paid");
-  await payAtProvider(buyer, "refuse").catch(() => {});
-  await buyer.go(`/checkout/${order}`);
+  await openProvider(buyer);
+  await pressAtProvider(buyer, "refuse");
+  await buyer.see("Your card was declined.");
+  await actAtProvider(buyer, "leave", order);
+  await buyer.see(words("came-back"));
   await payAtProvider(buyer, "pay", "alipay");
   await buyer.see(words("done.paid"));
   await buyer.browser.navigate().back();
@@ -123,6 +126,20 @@ test("a paid order is given back, and its ticket is void", async (t) => {
   await buyer.go(`/my/tickets/${order}`);
   await buyer.see(texts("tickets", "en")("void-text"));
   await buyer.accessible("a void ticket");
+});
+
+test("tickets are printed two on a sheet, none on two, and void ones not at all", async (t) => {
+  const file = hall("paper", { refunds: { until: "2099-01-01T00:00:00.000Z", fee_percent: 0 } });
+  await it.engine.publish(file);
+  const buyer = await it.person(t, { name: "paper" });
+  const { order, lines: [{ tickets: [first] }] } = await it.engine.paidOrder(file.sale, "paper", { tier: "stalls", best: { count: 6 } });
+  await it.engine.do(`/orders/${order}/refunds`, { body: { number: 1, tickets: [{ tier: "stalls", seat: first.seat }] }, as: "paper" });
+  await buyer.haveSession();
+  await buyer.go(`/my/tickets/${order}`);
+  await buyer.see(texts("order", "en")("ticket.revoked"));
+  const { data } = await buyer.browser.sendAndGetDevToolsCommand("Page.printToPDF", { paperWidth: 8.27, paperHeight: 11.69, preferCSSPageSize: true });
+  const sheets = Buffer.from(data, "base64").toString("latin1").match(/\/Type\s*\/Page\b/g) ?? [];
+  assert.equal(sheets.length, 3, "five tickets");
 });
 
 test("an order of somebody else, and one that there is not, are the same", async (t) => {

@@ -99,6 +99,10 @@ test("the order desk finds an order by its seat, shows its history, and refunds 
   await it.engine.until(`/orders/${order}`, ({ state }) => state === "refund_due" || state === "refunded", { as: "desk-buyer" });
   await operator.go("/operator");
   await operator.see(texts("operator", "en")("actions"));
+  await operator.go(`/operator/desk?sale=${file.sale}`);
+  await operator.press(words("export-start"));
+  // Both tickets, one line each: what was given back is in it too.
+  await operator.see(words("export-done.other", { count: 2 }));
 });
 
 test("a buyer sees nothing of the operators' pages, and may do nothing on their routes", async (t) => {

@@ -45,6 +45,7 @@ for (const [language, window] of [["en", {}], ["zh", { width: 320, height: 720, 
     await check("/checkout/1", texts("checkout", language)("sign-in-first"));
     await check("/operator", texts("operator", language)("sign-in-first"));
     await check("/operator/desk", texts("operator", language)("sign-in-first"));
+    await check("/scan", texts("scan", language)("sign-in-first"));
     await check("/signed-in?code=invented&state=invented", texts("signed-in", language)("title"));
     await check("/", index("search.title"));
     await visitor.type(index("search.title"), "there is no such title");
