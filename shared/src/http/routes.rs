@@ -84,7 +84,7 @@ const RARE: Throttle = Throttle { rate_parameter: "RareRate", rate: 50, burst: 2
 /// What operators do and look at in a browser.
 const OPERATORS: Throttle = Throttle { rate_parameter: "OperatorRate", rate: 10, burst: 10 };
 /// The default of the stage: each route without a throttle of its own has this much.
-pub const OTHERS: Throttle = Throttle { rate_parameter: "OtherRate", rate: 180, burst: 120 };
+pub const OTHERS: Throttle = Throttle { rate_parameter: "OtherRate", rate: 150, burst: 100 };
 
 /// A row of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -166,6 +166,8 @@ routes! {
     ShowAvailability(SaleId):
         "GET" "/sales/{sale}/availability", Sales, Anyone, READS, queries ["from", "to"];
     ShowMap(SaleId): "GET" "/sales/{sale}/map", Sales, Anyone, RARE, queries ["v"];
+    ListTrains: "GET" "/trains", Sales, Anyone, OTHERS,
+        queries ["cursor", "date", "from", "limit", "to"];
     JoinRoom(SaleId): "POST" "/sales/{sale}/places", WaitingRoom, Buyer, PLACES;
     ShowRoom(SaleId): "GET" "/sales/{sale}/room", WaitingRoom, Anyone, READS;
     ShowRoomLog(SaleId):
@@ -299,6 +301,8 @@ mod tests {
             ("GET", "/sales/g1", Ok(Route::ShowSale(sale()))),
             ("GET", "/sales/g1/availability", Ok(Route::ShowAvailability(sale()))),
             ("GET", "/sales/g1/map", Ok(Route::ShowMap(sale()))),
+            ("GET", "/trains", Ok(Route::ListTrains)),
+            ("GET", "/trains/", Err(NoRoute)),
             ("POST", "/sales/g1/places", Ok(Route::JoinRoom(sale()))),
             ("GET", "/sales/g1/room", Ok(Route::ShowRoom(sale()))),
             ("GET", "/sales/g1/room/log", Ok(Route::ShowRoomLog(sale()))),
