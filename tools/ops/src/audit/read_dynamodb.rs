@@ -156,8 +156,8 @@ impl Reading<'_> {
             let id: SaleId = parsed(sk, "sk")?;
             return if self.is_audited(&id) { self.sale(&id).map(|_| ()) } else { Ok(()) };
         }
-        if sale.starts_with("#trains#") {
-            return self.call_item(item, &sale["#trains#".len()..], sk);
+        if let Some(partition) = sale.strip_prefix("#trains#") {
+            return self.call_item(item, partition, sk);
         }
         if let Some((sale, copy)) = sale.split_once("#copy#") {
             // A compressed copy of a file: whoever finds it wanting reads the file itself.
