@@ -232,6 +232,9 @@ async fn every_example_can_be_sent_and_every_answer_is_as_described() {
         });
         format!("?{}", pairs.collect::<Vec<_>>().join("&"))
     };
+    let search = format!("{}&date=2026-11-21", journey);
+    let trains = client.ok(200, "listTrains", "", With { query: &search, ..none() }).await;
+    assert_eq!(trains["trains"][0]["tiers"][0]["available"], 10);
     let available = With { query: &journey, ..none() };
     let available = client.ok(200, "showAvailability", "", available).await;
     assert_eq!(available["tiers"][0]["available"], 10);

@@ -33,3 +33,4 @@ pub mod sale;
 pub mod sections;
 pub mod tickets;
 pub mod time;
+pub mod timetable;

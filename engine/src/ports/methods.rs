@@ -34,6 +34,7 @@ pub use crate::domain::room::visit::{Enter, EnterReply};
 pub use crate::domain::sale::{MapDocument, SaleFile};
 pub use crate::domain::tickets::Tickets;
 pub use crate::domain::time::Timestamp;
+pub use crate::domain::timetable::{CallMark, Day, StopLabel, TrainsPage};
 
 /// Calls the macro `$callback` with the list of all ports and their methods; `port_methods!(callback
 /// for Port)` puts `for Port;` before the list.
@@ -110,6 +111,10 @@ macro_rules! port_methods {
                 Sale: sale(ref id: SaleId, copy freshness: Freshness) -> Option<Published>;
                 Sales: sales() -> Vec<SaleId>;
                 Listed: listed(option after: SaleId, copy most: u16) -> SalesPage;
+                Trains: trains(
+                    copy day: Day, ref from: StopLabel, ref to: StopLabel, option after: CallMark,
+                    copy most: u16
+                ) -> TrainsPage;
                 Map: map(ref id: SaleId) -> Option<MapDocument>;
                 Publish: publish(ref file: SaleFile, copy replaces: Option<u64>) -> ChangeReply;
                 Lease: lease(

@@ -41,6 +41,7 @@ async fn answer(app: &App, request: &Request) -> Response<Body> {
             | Route::ShowSale(_)
             | Route::ShowAvailability(_)
             | Route::ShowMap(_)
+            | Route::ListTrains
             | Route::JoinRoom(_)
             | Route::ShowRoom(_)
             | Route::ShowPlainRoom(_)

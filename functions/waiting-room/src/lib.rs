@@ -74,6 +74,7 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
             | Route::ShowSale(_)
             | Route::ShowAvailability(_)
             | Route::ShowMap(_)
+            | Route::ListTrains
             | Route::Admit(_)
             | Route::Reserve(_)
             | Route::ListOrders

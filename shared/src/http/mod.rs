@@ -32,5 +32,6 @@ pub mod sale_body;
 pub mod sale_reply;
 pub mod sales_page;
 pub mod tokens;
+pub mod trains;
 
 pub use problem::Problem;

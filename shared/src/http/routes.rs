@@ -166,6 +166,8 @@ routes! {
     ShowAvailability(SaleId):
         "GET" "/sales/{sale}/availability", Sales, Anyone, READS, queries ["from", "to"];
     ShowMap(SaleId): "GET" "/sales/{sale}/map", Sales, Anyone, RARE, queries ["v"];
+    ListTrains: "GET" "/trains", Sales, Anyone, OTHERS,
+        queries ["cursor", "date", "from", "limit", "to"];
     JoinRoom(SaleId): "POST" "/sales/{sale}/places", WaitingRoom, Buyer, PLACES;
     ShowRoom(SaleId): "GET" "/sales/{sale}/room", WaitingRoom, Anyone, READS;
     ShowPlainRoom(SaleId): "GET" "/s/{sale}/room/plain", WaitingRoom, Anyone, RARE;
@@ -301,6 +303,8 @@ mod tests {
             ("GET", "/sales/g1", Ok(Route::ShowSale(sale()))),
             ("GET", "/sales/g1/availability", Ok(Route::ShowAvailability(sale()))),
             ("GET", "/sales/g1/map", Ok(Route::ShowMap(sale()))),
+            ("GET", "/trains", Ok(Route::ListTrains)),
+            ("GET", "/trains/", Err(NoRoute)),
             ("POST", "/sales/g1/places", Ok(Route::JoinRoom(sale()))),
             ("GET", "/sales/g1/room", Ok(Route::ShowRoom(sale()))),
             ("GET", "/s/g1/room/plain", Ok(Route::ShowPlainRoom(sale()))),

@@ -17,6 +17,7 @@ mod rooms;
 mod sales;
 mod statistics;
 mod tokens;
+mod trains;
 
 use std::fmt::Debug;
 use std::io::Write as _;
@@ -46,6 +47,7 @@ use refunds::wrong_refunds;
 use rooms::wrong_rooms;
 use statistics::wrong_statistics;
 use tokens::wrong_tokens;
+use trains::wrong_trains;
 
 const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
 
@@ -82,6 +84,7 @@ async fn what_the_engine_makes_is_clean_and_each_corruption_is_named() {
         wrong_records(&snapshot, &orders),
         wrong_tokens(&snapshot),
         wrong_rooms(&snapshot),
+        wrong_trains(&snapshot),
     ]
     .into_iter()
     .flatten()

@@ -22,6 +22,7 @@ mod refusals;
 mod rooms;
 mod started;
 mod tiers_apart;
+mod trains;
 
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
 use aws_sdk_sqs::types::QueueAttributeName;
@@ -182,7 +183,7 @@ pub fn request(
 pub async fn send(app: &App, request: Request) -> Got {
     // Of what is no route, each function says the same.
     let function = Row::of(&request).map_or(Function::Sales, |row| row.function);
-    let response = local::handlers::answer(app, function, request).await;
+    let response = Box::pin(local::handlers::answer(app, function, request)).await;
     Got::from_response(response)
 }
 

@@ -187,6 +187,12 @@ pub fn samples() -> Vec<Sample> {
         (Sales, "sales-list", "200", get("/sales").event(list_sales)),
         (Sales, "sales-show", "200", get("/sales/sample").event(show_sale)),
         (Sales, "sales-availability", "200", get("/sales/sample/availability").event(availability)),
+        (
+            Sales,
+            "sales-trains",
+            "200",
+            get("/trains?date=2026-11-21&from=VNP&to=NGH").event("GET /trains"),
+        ),
         // The sample has none.
         (Sales, "sales-map", "404", get("/sales/sample/map").event("GET /sales/{sale}/map")),
         (Sales, "sales-openapi", "200", get("/openapi.json").event("GET /openapi.json")),

@@ -300,7 +300,16 @@ impl SeededRng {
 
     fn file(&mut self) -> SaleFile {
         let limit = self.rng.random_range(1..5);
+        let runs_on = self.of(&[None, Some("2026-11-21"), Some("2026-11-22")]);
+        let departs = runs_on.map(|_| self.of(&["08:05", "23:10", "24:10"]));
+        let (first, last) = self.of(&[("A", "C"), ("C", "A")]);
+        let stops = json!([
+            { "stop": first, "name": "First", "departs": departs },
+            { "stop": "B", "name": "Second" },
+            { "stop": last, "name": "Last" }
+        ]);
         serde_json::from_value(json!({
+            "runs_on": runs_on, "stops": stops, "state": self.of(&["open", "open", "cancelled"]),
             "sale": self.sale(), "title": "Sale", "currency": "EUR",
             "opens_at": "2026-01-01T00:00:00Z", "closes_at": "2099-01-01T00:00:00Z",
             "limit_per_buyer": limit, "pay_window_seconds": 60,
@@ -344,7 +353,17 @@ impl SeededRng {
                 let epoch = self.epoch_of(&id, stores);
                 Call::Loaded { id, epoch }
             }
-            4 if self.once_in(2) => Call::Map { id },
+            4 if self.once_in(3) => Call::Map { id },
+            4 if self.once_in(2) => {
+                let stop = |name: &str| name.parse().unwrap();
+                Call::Trains {
+                    day: self.of(&["2026-11-21", "2026-11-22"]).parse().unwrap(),
+                    from: stop(self.of(&["a", "B", "second"])),
+                    to: stop(self.of(&["C", "last", "second"])),
+                    after: self.once_in(2).then(|| format!("0805#{id}").parse().unwrap()),
+                    most: self.of(&[1, 2, 10]),
+                }
+            }
             4 => Call::Sale { id, freshness: Freshness::Fresh },
             5 => {
                 let after = self.once_in(2).then(|| self.sale());

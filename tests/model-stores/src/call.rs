@@ -315,6 +315,7 @@ impl Call {
             | Self::Sales {}
             | Self::Listed { .. }
             | Self::Map { .. }
+            | Self::Trains { .. }
             | Self::Secret { .. }
             | Self::RoomRecord { .. }
             | Self::Records { .. }
@@ -448,6 +449,9 @@ impl Stores {
             Call::Sales {} => Reply::Sales(self.catalogue.sales()),
             Call::Listed { after, most } => {
                 Reply::Listed(self.catalogue.listed(after.as_ref(), *most))
+            }
+            Call::Trains { day, from, to, after, most } => {
+                Reply::Trains(self.catalogue.trains(*day, from, to, after.as_ref(), *most))
             }
             Call::Map { id } => Reply::Map(self.catalogue.map(id)),
             Call::Publish { file, replaces } => {

@@ -109,7 +109,7 @@ problems! {
     /// The request breaks a rule.
     Invalid: UNPROCESSABLE_ENTITY, "invalid", "The request breaks a rule", final,
         by [
-            PublishSale, ListSales, ShowAvailability, ShowMap, JoinRoom, ShowRoomLog, BringRound, CommandRoom,
+            PublishSale, ListSales, ShowAvailability, ShowMap, ListTrains, JoinRoom, ShowRoomLog, BringRound, CommandRoom,
             Admit, Reserve, ListOrders, StartPayment, GiveBack, RefundOrder, PaymentCallback,
             OperatorPublish, OperatorCommand, OperatorRefund, OperatorOrders, OperatorExport, OperatorActions,
         ],

@@ -26,6 +26,7 @@ use shared::http::room_address::GroupAddress;
 use shared::http::routes::{NoRoute, Route};
 use shared::http::sales_page::{MAX_SALES, SalesCursor};
 use shared::http::tokens::AdmissionKeys;
+use shared::http::trains::{TRAINS, TrainsQuery};
 use shared::http::{checks, sale_body};
 use shared::providers::stripe::event;
 use shared::providers::stripe::signature::{PaymentSecrets, header};
@@ -83,6 +84,13 @@ fn answer(request: &Request, route: &Route) -> Result<(), Problem> {
             if !file.is_ok_and(|file| sale_file::is_large(&file)) {
                 sale_file::check(&sale_body::read(request, id)?);
             }
+            Ok(())
+        }
+        Route::ListTrains => {
+            let asked = TrainsQuery::from_request(request)?;
+            let again = asked.cursor.as_ref().map(|cursor| cursor.to_string().parse());
+            assert_eq!(again, asked.cursor.map(Ok), "a cursor is written as it is read");
+            assert!((1..=TRAINS).contains(&asked.limit) && asked.from != asked.to);
             Ok(())
         }
         Route::ShowMap(_) => Ok(checks::query::<MapHash>(request, "v").map(drop)?),
@@ -313,6 +321,7 @@ fn check_route(request: &Request, route: &Route) {
         Route::PublishSale(sale) => ("PUT", format!("/sales/{sale}")),
         Route::ShowSale(sale) => ("GET", format!("/sales/{sale}")),
         Route::ShowAvailability(sale) => ("GET", format!("/sales/{sale}/availability")),
+        Route::ListTrains => ("GET", "/trains".to_owned()),
         Route::ShowMap(sale) => ("GET", format!("/sales/{sale}/map")),
         Route::JoinRoom(sale) => ("POST", format!("/sales/{sale}/places")),
         Route::ShowRoom(sale) => ("GET", format!("/sales/{sale}/room")),

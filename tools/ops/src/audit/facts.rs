@@ -61,6 +61,10 @@ pub struct SaleFacts {
     pub epoch: Option<String>,
     /// Where it is in its life.
     pub lifecycle: Lifecycle,
+    /// Counts every publication.
+    pub version: u64,
+    /// The calls by which searches find it.
+    pub calls: BTreeMap<CallKey, CallFact>,
     /// Its orders.
     pub orders: BTreeMap<OrderNumber, OrderFact>,
     /// Its claims, in no order; a seat-leg is duplicated if two items claim it.
@@ -81,6 +85,26 @@ pub struct SaleFacts {
     pub room: Option<RoomFacts>,
 }
 
+/// Where a search finds a train.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CallKey {
+    /// The day.
+    pub day: String,
+    /// The stop's id or name, in lower case.
+    pub stop: String,
+    /// Hours and minutes, `0805`; `2400` if they are not known.
+    pub time: String,
+}
+
+/// A call of a train, as searches find it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallFact {
+    /// The highest version of the sale that wrote it.
+    pub version: u64,
+    /// Ids and names of the stops that come later, in lower case.
+    pub later: BTreeSet<String>,
+}
+
 impl SaleFacts {
     /// A sale of the catalogue of which nothing else was read yet.
     #[must_use]
@@ -89,6 +113,8 @@ impl SaleFacts {
             sale,
             epoch,
             lifecycle: Lifecycle::Listed,
+            version: 1,
+            calls: BTreeMap::new(),
             orders: BTreeMap::new(),
             claims: Vec::new(),
             attendees: Vec::new(),

@@ -24,8 +24,8 @@ use shared::dynamodb::Tables;
 use super::AuditError;
 use super::decode;
 use super::facts::{
-    ClaimFact, CounterFact, Facts, LineFact, OrderFact, PaymentFact, RefundFact, SaleFacts,
-    ToldFact, Unreadable,
+    CallFact, CallKey, ClaimFact, CounterFact, Facts, LineFact, OrderFact, PaymentFact, RefundFact,
+    SaleFacts, ToldFact, Unreadable,
 };
 
 pub(super) type Item = HashMap<String, AttributeValue>;
@@ -124,7 +124,7 @@ impl Reading<'_> {
         for item in items.iter().filter(|item| text(item, "sk") == Ok("sale")) {
             let chunks = text(item, "pk").ok().and_then(|sale| chunks.get(sale));
             match read_sale(item, chunks) {
-                Ok((sale, epoch, lifecycle)) if self.is_audited(sale.id()) => {
+                Ok((sale, epoch, lifecycle, version)) if self.is_audited(sale.id()) => {
                     let is_listed = listed.contains(sale.id().as_str());
                     let what = match (is_listed, lifecycle) {
                         (false, Lifecycle::Listed | Lifecycle::Unloading) => {
@@ -138,7 +138,7 @@ impl Reading<'_> {
                         let id = Some(sale.id().clone());
                         self.record(id, "sales", item, what.to_owned());
                     }
-                    let facts = SaleFacts { lifecycle, ..SaleFacts::new(sale, epoch) };
+                    let facts = SaleFacts { lifecycle, version, ..SaleFacts::new(sale, epoch) };
                     self.facts.sales.insert(facts.sale.id().clone(), facts);
                 }
                 Ok(_) => {}
@@ -155,6 +155,9 @@ impl Reading<'_> {
         if sale == "#sales" {
             let id: SaleId = parsed(sk, "sk")?;
             return if self.is_audited(&id) { self.sale(&id).map(|_| ()) } else { Ok(()) };
+        }
+        if let Some(partition) = sale.strip_prefix("#trains#") {
+            return self.call_item(item, partition, sk);
         }
         if let Some((sale, copy)) = sale.split_once("#copy#") {
             // A compressed copy of a file: whoever finds it wanting reads the file itself.
@@ -195,6 +198,22 @@ impl Reading<'_> {
         let sum: &mut CounterFact = self.sale(&id)?.counters.entry(tier).or_default();
         sum.tickets += tickets;
         sum.revenue_minor += revenue_minor;
+        Ok(())
+    }
+
+    /// A call by which searches find a train.
+    fn call_item(&mut self, item: &Item, partition: &str, sk: &str) -> Read<()> {
+        let (day, stop) = partition.split_once('#').ok_or("is at no stop")?;
+        let (time, sale) = sk.split_once('#').ok_or("is the call of no sale")?;
+        let later = item.get("later").and_then(|later| later.as_ss().ok());
+        let later = later.ok_or("has no set in later")?.iter().cloned().collect();
+        let fact = CallFact { version: number(item, "version")?, later };
+        let id: SaleId = parsed(sale, "sk")?;
+        if !self.is_audited(&id) {
+            return Ok(());
+        }
+        let [day, stop, time] = [day, stop, time].map(str::to_owned);
+        self.sale(&id)?.calls.insert(CallKey { day, stop, time }, fact);
         Ok(())
     }
 
@@ -423,7 +442,7 @@ fn check_gene(item: &Item, gene: u64) -> Read<()> {
 fn read_sale(
     header: &Item,
     chunks: Option<&BTreeMap<String, &[u8]>>,
-) -> Read<(Sale, Option<String>, Lifecycle)> {
+) -> Read<(Sale, Option<String>, Lifecycle, u64)> {
     let file = format!("file#{}#", text(header, "file")?);
     let of_file = |sk: &str| sk.starts_with(&file);
     let chunks: Vec<&[u8]> = chunks
@@ -452,7 +471,7 @@ fn read_sale(
         Some(Ok(other)) => return Err(format!("has lifecycle {other}")),
         Some(Err(what)) => return Err(what),
     };
-    Ok((sale, epoch.transpose()?, lifecycle))
+    Ok((sale, epoch.transpose()?, lifecycle, number(header, "version")?))
 }
 
 fn read_order(item: &Item, order: OrderNumber) -> Read<OrderFact> {

@@ -37,6 +37,9 @@ pub enum Rule {
     /// No more was ordered than the gate has admitted.
     #[serde(rename = "tokens")]
     Tokens,
+    /// Trains are found where they can be boarded, and nowhere else.
+    #[serde(rename = "trains")]
+    Trains,
     /// A waiting room did what its log says, and orders are of those whom it let in.
     #[serde(rename = "rooms")]
     Rooms,
@@ -64,6 +67,7 @@ impl Rule {
             Self::I11 => "I11",
             Self::Attempts => "attempts",
             Self::Tokens => "tokens",
+            Self::Trains => "trains",
             Self::Rooms => "rooms",
             Self::Ledger => "ledger",
             Self::Records => "records",
@@ -87,6 +91,7 @@ impl Rule {
             }
             Self::Attempts => "one payment of an order is open at most, none long after its end",
             Self::Tokens => "no more tickets were ordered than the gate has admitted",
+            Self::Trains => "trains are found where they can be boarded, and nowhere else",
             Self::Rooms => "waiting rooms follow their logs, and let in who has ordered",
             Self::Ledger => "every acknowledged order is there",
             Self::Records => "every record can be read and is where it belongs",
@@ -107,6 +112,7 @@ impl Rule {
             Self::I10 => "settled facts",
             Self::I11 => "refunds",
             Self::Attempts | Self::Tokens => "orders",
+            Self::Trains => "calls",
             Self::Rooms => "records, places and buyers",
             Self::Ledger => "acknowledged orders",
             Self::Records => "records",

@@ -12,8 +12,9 @@ use engine::domain::sale::Sale;
 use engine::domain::time::Timestamp;
 
 use super::super::facts::{
-    CaptureFact, ClaimFact, CounterFact, Facts, HeadFact, HeldFact, HoldFact, LedgerFacts,
-    LineFact, OrderFact, PaymentFact, RefundFact, SaleFacts, ShardFact, TierBits, ToldFact,
+    CallFact, CallKey, CaptureFact, ClaimFact, CounterFact, Facts, HeadFact, HeldFact, HoldFact,
+    LedgerFacts, LineFact, OrderFact, PaymentFact, RefundFact, SaleFacts, ShardFact, TierBits,
+    ToldFact,
 };
 use super::check;
 
@@ -51,7 +52,8 @@ pub(super) fn sale() -> Sale {
     let file = serde_json::json!({
         "sale": "g1", "title": "G1", "currency": "EUR", "limit_per_buyer": 3,
         "opens_at": "2026-01-01T00:00:00Z", "closes_at": "2030-01-01T00:00:00Z",
-        "pay_window_seconds": 600, "stops": [stop("X"), stop("Y"), stop("Z")],
+        "pay_window_seconds": 600, "runs_on": "2026-11-21",
+        "stops": [{"stop": "X", "name": "X", "departs": "08:05"}, stop("Y"), stop("Z")],
         "tiers": [
             {"tier": "a", "name": "A", "price_minor": 50, "not_for_sale": ["A4"],
              "sections": [{"section": "1", "rows": [{"row": "1", "seats": names}]}]},
@@ -193,6 +195,11 @@ pub(super) fn clean_facts() -> Facts {
         since: Timestamp::from_ms(1_704_067_199_000),
     };
     redis.gate = [(0, shard(1)), (1, shard(2)), (2, shard(1)), (3, shard(1))].into();
+    for (stop, time, later) in [("x", "0805", ["y", "z"].as_slice()), ("y", "2400", &["z"])] {
+        let [day, stop, time] = ["2026-11-21", stop, time].map(str::to_owned);
+        let later = later.iter().map(|stop| (*stop).to_owned()).collect();
+        facts.calls.insert(CallKey { day, stop, time }, CallFact { version: 1, later });
+    }
     for mut order in [paid, pending, cancelled, late] {
         order.settled = order.settled.max(1);
         let numbered = (1..).zip(order.told.iter().cloned()).collect();

@@ -15,6 +15,7 @@ mod ledger;
 mod records;
 mod rooms;
 mod tokens;
+mod trains;
 
 #[cfg(test)]
 mod fixture;
@@ -40,6 +41,7 @@ pub use self::ledger::acknowledged_orders_exist;
 pub use self::records::records_are_readable;
 pub use self::rooms::rooms_follow_their_log;
 pub use self::tokens::orders_were_admitted;
+pub use self::trains::trains_are_found;
 
 /// Result of checking one rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -83,6 +85,7 @@ pub fn check(facts: &Facts, now: Timestamp, bound_seconds: u32) -> Vec<Finding> 
         refunds_are_of_orders(facts),
         attempts_are_closed(facts, now, bound_seconds),
         orders_were_admitted(facts),
+        trains_are_found(facts),
         rooms_follow_their_log(facts, now),
     ];
     findings.extend(acknowledged_orders_exist(facts));
@@ -127,6 +130,7 @@ mod tests {
                 ("I11", 1),
                 ("attempts", 4),
                 ("tokens", 4),
+                ("trains", 2),
                 ("rooms", 0),
                 ("ledger", 4),
                 ("records", 0)
