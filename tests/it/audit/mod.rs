@@ -16,6 +16,7 @@ mod refunds;
 mod rooms;
 mod sales;
 mod statistics;
+mod tickets;
 mod tokens;
 
 use std::fmt::Debug;
@@ -45,6 +46,7 @@ use redis_keys::wrong_redis;
 use refunds::wrong_refunds;
 use rooms::wrong_rooms;
 use statistics::wrong_statistics;
+use tickets::wrong_tickets;
 use tokens::wrong_tokens;
 
 const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
@@ -76,6 +78,7 @@ async fn what_the_engine_makes_is_clean_and_each_corruption_is_named() {
         wrong_redis(&orders),
         wrong_money(&snapshot, &orders),
         wrong_refunds(&snapshot, &orders),
+        wrong_tickets(&snapshot, &orders),
         wrong_attempts(&snapshot, &orders),
         wrong_statistics(&snapshot, &orders),
         wrong_orders(&snapshot, &orders),

@@ -20,6 +20,7 @@ mod refunds;
 mod refusals;
 mod rooms;
 mod started;
+mod tickets;
 mod tiers_apart;
 
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
@@ -46,6 +47,7 @@ use shared::runtime::config::{
     OperatorsConfig, PaymentConfig, RedisConfig, SalesConfig, Secret, SqsConfig,
 };
 use shared::runtime::edge::EdgeSecrets;
+use shared::tickets::TicketSecrets;
 
 use crate::backends::{self, Servers};
 
@@ -226,6 +228,11 @@ fn train() -> Value {
     })
 }
 
+/// What the fixtures' tickets are signed with.
+pub fn ticket_secrets() -> TicketSecrets {
+    TicketSecrets::new(vec!["the-secret-of-the-tickets-of-the-tests".to_owned()]).unwrap()
+}
+
 impl Fixture {
     /// Servers, tables, queues, and the engine on them.
     pub async fn start() -> Self {
@@ -257,6 +264,7 @@ impl Fixture {
                 sources: vec!["203.0.113.0/24".parse().unwrap()],
             },
             edge: EdgeSecrets::default(),
+            tickets: ticket_secrets(),
             providers: backends::providers(&provider),
             beacon: up::beacon_config(&beacon.url()),
             operators: OperatorsConfig { issuer: Some(OPERATOR_ISSUER.to_owned()) },

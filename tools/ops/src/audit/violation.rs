@@ -31,6 +31,8 @@ pub enum Rule {
     I10,
     /// A ticket has its claims exactly while it lives, and no more goes back of a payment than was captured.
     I11,
+    /// What is void is listed, and check-ins are of tickets.
+    I12,
     /// Payments that were started are closed.
     #[serde(rename = "attempts")]
     Attempts,
@@ -62,6 +64,7 @@ impl Rule {
             Self::I7 => "I7",
             Self::I10 => "I10",
             Self::I11 => "I11",
+            Self::I12 => "I12",
             Self::Attempts => "attempts",
             Self::Tokens => "tokens",
             Self::Rooms => "rooms",
@@ -85,6 +88,7 @@ impl Rule {
             Self::I11 => {
                 "refunds are their orders' and payments', and never more than was captured"
             }
+            Self::I12 => "void tickets are listed, and each lets one in, counted and named",
             Self::Attempts => "one payment of an order is open at most, none long after its end",
             Self::Tokens => "no more tickets were ordered than the gate has admitted",
             Self::Rooms => "waiting rooms follow their logs, and let in who has ordered",
@@ -106,6 +110,7 @@ impl Rule {
             Self::I7 => "pending orders",
             Self::I10 => "settled facts",
             Self::I11 => "refunds",
+            Self::I12 => "tickets and check-ins",
             Self::Attempts | Self::Tokens => "orders",
             Self::Rooms => "records, places and buyers",
             Self::Ledger => "acknowledged orders",
