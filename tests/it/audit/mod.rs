@@ -16,6 +16,7 @@ mod refunds;
 mod rooms;
 mod sales;
 mod statistics;
+mod tickets;
 mod tokens;
 mod trains;
 
@@ -46,6 +47,7 @@ use redis_keys::wrong_redis;
 use refunds::wrong_refunds;
 use rooms::wrong_rooms;
 use statistics::wrong_statistics;
+use tickets::wrong_tickets;
 use tokens::wrong_tokens;
 use trains::wrong_trains;
 
@@ -78,6 +80,7 @@ async fn what_the_engine_makes_is_clean_and_each_corruption_is_named() {
         wrong_redis(&orders),
         wrong_money(&snapshot, &orders),
         wrong_refunds(&snapshot, &orders),
+        wrong_tickets(&snapshot, &orders),
         wrong_attempts(&snapshot, &orders),
         wrong_statistics(&snapshot, &orders),
         wrong_orders(&snapshot, &orders),

@@ -21,6 +21,7 @@ mod refunds;
 mod refusals;
 mod rooms;
 mod started;
+mod tickets;
 mod tiers_apart;
 mod trains;
 
@@ -46,6 +47,7 @@ use shared::runtime::config::{
 };
 use shared::runtime::edge::EdgeSecrets;
 use shared::runtime::functions::Function;
+use shared::tickets::TicketSecrets;
 
 use crate::backends::{self, Servers};
 
@@ -224,6 +226,11 @@ fn train() -> Value {
     })
 }
 
+/// What the fixtures' tickets are signed with.
+pub fn ticket_secrets() -> TicketSecrets {
+    TicketSecrets::new(vec!["the-secret-of-the-tickets-of-the-tests".to_owned()]).unwrap()
+}
+
 impl Fixture {
     /// Servers, tables, queues, and the engine on them.
     pub async fn start() -> Self {
@@ -255,6 +262,7 @@ impl Fixture {
                 sources: vec!["203.0.113.0/24".parse().unwrap()],
             },
             edge: EdgeSecrets::default(),
+            tickets: ticket_secrets(),
             providers: backends::providers(&provider),
             beacon: up::beacon_config(&beacon.url()),
             operators: OperatorsConfig { issuer: Some(OPERATOR_ISSUER.to_owned()) },

@@ -21,7 +21,7 @@ use shared::http::sales_page::{MAX_SALES, SALES, SalesReply};
 use shared::http::trains::{TRAINS, TrainsReply};
 use shared::providers::{CaptureEvent, PaymentEvent};
 
-use super::{Schemas, examples, operators, rooms};
+use super::{Schemas, examples, operators, rooms, tickets};
 
 /// Examples: a name, what it shows, and the value.
 type Examples = fn() -> Vec<(&'static str, &'static str, Value)>;
@@ -90,7 +90,8 @@ impl Parameter {
 
 pub(super) const NOT_KEPT: &str = "no-store";
 pub(super) const KEPT_A_SECOND: &str = "public, max-age=1";
-const KEPT_A_WHILE: &str = "public, max-age=300";
+pub(super) const KEPT_FIVE_SECONDS: &str = "public, max-age=5";
+pub(super) const KEPT_A_WHILE: &str = "public, max-age=300";
 pub(super) const JSON: &str = "application/json";
 
 /// The operation of a route.
@@ -131,6 +132,12 @@ pub(super) fn operation(route: RouteName) -> Operation {
         RouteName::OperatorActions => operators::actions(),
         RouteName::OperatorStuck => operators::stuck(),
         RouteName::PaymentCallback | RouteName::TakeCallback => payment_callback(),
+        RouteName::ShowTickets => tickets::show(),
+        RouteName::ShowTicketKeys => tickets::keys(),
+        RouteName::ShowRevoked => tickets::revoked(),
+        RouteName::OperatorCheckIn => tickets::check_in(),
+        RouteName::OperatorCheckIns => tickets::board(),
+        RouteName::OperatorReissue => tickets::reissue(),
     }
 }
 

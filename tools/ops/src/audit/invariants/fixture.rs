@@ -12,9 +12,9 @@ use engine::domain::sale::Sale;
 use engine::domain::time::Timestamp;
 
 use super::super::facts::{
-    CallFact, CallKey, CaptureFact, ClaimFact, CounterFact, Facts, HeadFact, HeldFact, HoldFact,
-    LedgerFacts, LineFact, OrderFact, PaymentFact, RefundFact, SaleFacts, ShardFact, TierBits,
-    ToldFact,
+    CallFact, CallKey, CaptureFact, ClaimFact, CounterFact, DoubleFact, Facts, HeadFact, HeldFact,
+    HoldFact, LedgerFacts, LineFact, OrderFact, PaymentFact, RefundFact, SaleFacts, ShardFact,
+    TicketFact, TierBits, ToldFact,
 };
 use super::check;
 
@@ -71,6 +71,7 @@ pub(super) fn order(
     legs: (u16, u16),
     seats: &[u32],
 ) -> OrderFact {
+    let numbered = seats.to_vec();
     let seats: Vec<_> = seats.iter().map(|seat| (Seat(*seat), Vec::new())).collect();
     OrderFact {
         number: order_number(order),
@@ -94,7 +95,12 @@ pub(super) fn order(
         refunds_back: 0,
         attempts: Vec::new(),
         paid_attempt: None,
+        tickets: (1..).zip(&numbered).map(|(number, _)| ticket(number)).collect(),
     }
+}
+
+fn ticket(number: u8) -> TicketFact {
+    TicketFact { number, refund: None, issue: 1, check_in: None }
 }
 
 pub(super) fn told(kind: FactKind) -> ToldFact {
@@ -130,6 +136,10 @@ pub(super) fn clean_facts() -> Facts {
     paid.told.push(ToldFact { refund: Some(1), ..told(FactKind::Refunded) });
     paid.settled = 4;
     paid.lines[0].refunded = vec![("A7".to_owned(), 1)];
+    let first = (NOW.ms(), "north".to_owned());
+    paid.tickets[0].check_in = Some(first.clone());
+    paid.tickets[1].issue = 2;
+    paid.tickets.push(TicketFact { refund: Some(1), ..ticket(3) });
     (paid.refunds, paid.refunds_back) = (1, 1);
     paid.total = euros(150);
     paid.lines[0].seats[0].1 = vec![person('a')];
@@ -145,6 +155,10 @@ pub(super) fn clean_facts() -> Facts {
         facts.claims.push(ClaimFact { at, order: paid.number });
     }
     facts.claims.push(ClaimFact { at: at("ga", 1, 0), order: pending.number });
+    facts.revoked.insert(paid.number, [(2, 2), (3, 0)].into());
+    facts.check_ins = (1, 1);
+    let again = (NOW.ms() + 5, "south".to_owned());
+    facts.doubles.push(DoubleFact { order: paid.number, ticket: 1, first, again });
     facts.attendees.push((person('a'), paid.number));
     facts.named = [(id("alice"), [person('a')].into())].into();
     facts.counts = [(id("alice"), 2), (id("bob"), 1), (id("carol"), 0)].into();
@@ -230,6 +244,7 @@ pub(super) fn clean_facts() -> Facts {
             amount: euros(50),
             state: RefundState::Refunded,
             is_due: false,
+            is_of_cancelled_sale: false,
         }],
         log_positions: [(0, [1, 2, 3].into())].into(),
         ..Facts::default()
