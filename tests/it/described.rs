@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use serde_json::{Map, Value, json};
-use shared::http::respond::JSON_LINES;
+use shared::http::respond::{CSV, HTML, JSON_LINES};
 
 /// An answer, whoever asked.
 #[derive(Debug, Clone)]
@@ -148,7 +148,7 @@ impl Description {
         if method == "HEAD" {
             assert_eq!(answer.body, b"", "{what}");
         } else {
-            let is_text = content_type == Some(JSON_LINES);
+            let is_text = [JSON_LINES, CSV, HTML].map(Some).contains(&content_type);
             let text = || json!(String::from_utf8(answer.body.clone()).unwrap());
             let value = if is_text { text() } else { answer.json() };
             self.check(what, &media["schema"], &value);

@@ -93,6 +93,7 @@ async fn a_sale_sells_out_under_the_limits_of_aws_and_its_report_says_what_was_t
     }
     let options = replay::Options {
         limits: limits(),
+        spectators: replay::Spectators::default(),
         published: Published::named("tixcraft-2024").unwrap(),
         scale: 0.001,
         load: Load::Open {

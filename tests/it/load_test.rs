@@ -585,6 +585,7 @@ async fn a_published_on_sale_is_replayed_in_small() {
     let published = Published::named("tixcraft-2024").unwrap();
     let options = replay::Options {
         limits: Limits::None,
+        spectators: replay::Spectators::default(),
         published,
         scale: 0.001,
         load: open(890, 1.0, 100),

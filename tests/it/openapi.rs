@@ -195,6 +195,7 @@ impl Client {
         assert_eq!(ended["state"], "cancelled");
         let board = self.ok(200, "operatorBoard", "", With::default()).await;
         assert_eq!((&board["state"], &board["room"]), (&json!("open"), &Value::Null));
+        assert_eq!(self.send("operatorExport", "", With::default()).await.status, 200);
         let stuck = self.ok(200, "operatorStuck", "", With::default()).await;
         assert_eq!(stuck["dead_letters"]["expiry"], 0);
         let actions = self.ok(200, "operatorActions", "", With::default()).await;
@@ -310,6 +311,7 @@ async fn every_example_can_be_sent_and_every_answer_is_as_described() {
     }
     let board = client.ok(200, "operatorBoard", "", lanterns()).await;
     assert_eq!(board["room"]["notice"], "Doors open at seven.");
+    assert_eq!(client.send("showPlainRoom", "", lanterns()).await.status, 200);
     let log = client.send("showRoomLog", "", lanterns()).await;
     assert_eq!(log.status, 200);
     assert!(log.body.starts_with(b"{\"number\":0,") && log.body.ends_with(b"\n"));

@@ -307,6 +307,7 @@ async fn a_replay_with_a_waiting_room_sells_and_says_who_was_served() {
     };
     let options = replay::Options {
         limits: Limits::None,
+        spectators: replay::Spectators::default(),
         published: Published::named("tixcraft-2024").unwrap(),
         scale: 0.0002,
         load: Load::Open {

@@ -179,6 +179,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/operator/sales/{sale}/orders.csv": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example g35-2026-11-21 */
+                sale: components["schemas"]["SaleId"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Export the tickets of a sale
+         * @description A page of them as comma-separated values with a heading, by tier and seat: those of pending and paid orders, and those that were refunded. The header `X-Next-Cursor` has `cursor` of the next page; it is absent at the end. Text that a spreadsheet would take for a formula begins with `'`.
+         */
+        get: operations["operatorExport"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/operator/sales/{sale}/room/commands": {
         parameters: {
             query?: never;
@@ -378,6 +401,29 @@ export interface paths {
          * @description An event in Stripe's form, with whatever other fields it has. `payment_intent.succeeded` with `metadata.order` is a capture; everything else is answered `200` and passed over. `200` comes only when all that follows from the payment is done: until then the provider calls again, and is answered as the first time. The content type does not matter, what is signed does.
          */
         post: operations["paymentCallback"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/s/{sale}/room/plain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example g35-2026-11-21 */
+                sale: components["schemas"]["SaleId"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Show what a waiting room does now, as a page
+         * @description The room document in words and without script, for people. It loads itself anew. It stands where the pages are, not below `/api`.
+         */
+        get: operations["showPlainRoom"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -4278,6 +4324,124 @@ export interface operations {
             };
         };
     };
+    operatorExport: {
+        parameters: {
+            query?: {
+                /** @description Where the page begins: `X-Next-Cursor` of the page before. */
+                cursor?: number;
+            };
+            header?: never;
+            path: {
+                /** @example g35-2026-11-21 */
+                sale: components["schemas"]["SaleId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page. */
+            200: {
+                headers: {
+                    /** @description How long it keeps. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/csv; charset=utf-8": string;
+                };
+            };
+            /** @description The body cannot be read (`/problems/malformed`). */
+            400: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["MalformedProblem"];
+                };
+            };
+            /** @description The sender is not known (`/problems/not-authenticated`). */
+            401: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
+                };
+            };
+            /** @description Only an operator may do this (`/problems/not-permitted`); The request did not come through the edge (`/problems/not-through-the-edge`). */
+            403: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotPermittedProblem"] | components["schemas"]["NotThroughTheEdgeProblem"];
+                };
+            };
+            /** @description There is no such thing (`/problems/not-found`). */
+            404: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotFoundProblem"];
+                };
+            };
+            /** @description The body is too large (`/problems/too-large`). */
+            413: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["TooLargeProblem"];
+                };
+            };
+            /** @description The request breaks a rule (`/problems/invalid`). */
+            422: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["InvalidProblem"];
+                };
+            };
+            /** @description Something went wrong (`/problems/internal`). */
+            500: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["InternalProblem"];
+                };
+            };
+            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
+            503: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    /** @description After how many seconds to try again. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
+                };
+            };
+        };
+    };
     operatorCommand: {
         parameters: {
             query?: never;
@@ -5501,6 +5665,110 @@ export interface operations {
                 };
                 content: {
                     "application/problem+json": components["schemas"]["InvalidProblem"];
+                };
+            };
+            /** @description Something went wrong (`/problems/internal`). */
+            500: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["InternalProblem"];
+                };
+            };
+            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
+            503: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    /** @description After how many seconds to try again. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
+                };
+            };
+        };
+    };
+    showPlainRoom: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example g35-2026-11-21 */
+                sale: components["schemas"]["SaleId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The page. */
+            200: {
+                headers: {
+                    /** @description How long it keeps. */
+                    "Cache-Control": "public, max-age=1";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html; charset=utf-8": string;
+                };
+            };
+            /** @description The body cannot be read (`/problems/malformed`). */
+            400: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["MalformedProblem"];
+                };
+            };
+            /** @description The request did not come through the edge (`/problems/not-through-the-edge`). */
+            403: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"];
+                };
+            };
+            /** @description There is no such thing (`/problems/not-found`). */
+            404: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotFoundProblem"];
+                };
+            };
+            /** @description The sale is archived (`/problems/sale-archived`). */
+            410: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["SaleArchivedProblem"];
+                };
+            };
+            /** @description The body is too large (`/problems/too-large`). */
+            413: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["TooLargeProblem"];
                 };
             };
             /** @description Something went wrong (`/problems/internal`). */

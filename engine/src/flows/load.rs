@@ -489,7 +489,7 @@ impl<T: Copy + Send> Pages<T> {
 }
 
 /// The blocks of a tier in which anything is for sale.
-pub(crate) fn blocks_of(tier: &Tier) -> impl Iterator<Item = (&TierId, u32)> {
+pub fn blocks_of(tier: &Tier) -> impl Iterator<Item = (&TierId, u32)> {
     let blocks = (0..).zip(tier.layout.initial().chunks(BLOCK_BYTES));
     let with_seats = blocks.filter(|(_, places)| places.iter().any(|byte| *byte != 0xff));
     with_seats.map(move |(block, _)| (&tier.tier, block))

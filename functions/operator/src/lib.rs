@@ -1,5 +1,8 @@
 //! `GET /operator/orders`, `GET /operator/orders/{order}`, `GET /operator/sales/{sale}/board`,
-//! `GET /operator/actions` and `GET /operator/stuck`: an operator with a token looks at what goes on.
+//! `GET /operator/sales/{sale}/orders.csv`, `GET /operator/actions` and `GET /operator/stuck`: an operator with a token
+//! looks at what goes on.
+
+mod export;
 
 use std::collections::BTreeSet;
 
@@ -48,6 +51,8 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
         watched(app, request, find(app, request)).await
     } else if let Ok(Route::OperatorBoard(sale)) = route {
         watched(app, request, board(app, &sale, now)).await
+    } else if let Ok(Route::OperatorExport(sale)) = route {
+        watched(app, request, export::orders(app, request, &sale)).await
     } else if let Ok(Route::OperatorActions) = route {
         watched(app, request, actions(app, request)).await
     } else if let Ok(Route::OperatorStuck) = route {

@@ -43,6 +43,7 @@ async fn answer(app: &App, request: &Request) -> Response<Body> {
             | Route::ShowMap(_)
             | Route::JoinRoom(_)
             | Route::ShowRoom(_)
+            | Route::ShowPlainRoom(_)
             | Route::ShowRoomLog(_)
             | Route::ShowRoomLeaves(_)
             | Route::ShowRoomWindow(_)
@@ -61,6 +62,7 @@ async fn answer(app: &App, request: &Request) -> Response<Body> {
             | Route::OperatorOrder(_)
             | Route::OperatorOrders
             | Route::OperatorBoard(_)
+            | Route::OperatorExport(_)
             | Route::OperatorActions
             | Route::OperatorStuck
             | Route::PaymentCallback(_)

@@ -57,6 +57,7 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
         Ok(
             Route::JoinRoom(_)
             | Route::ShowRoom(_)
+            | Route::ShowPlainRoom(_)
             | Route::ShowRoomLog(_)
             | Route::ShowRoomLeaves(_)
             | Route::ShowRoomWindow(_)
@@ -77,6 +78,7 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
             | Route::OperatorOrder(_)
             | Route::OperatorOrders
             | Route::OperatorBoard(_)
+            | Route::OperatorExport(_)
             | Route::OperatorActions
             | Route::OperatorStuck
             | Route::PaymentCallback(_)

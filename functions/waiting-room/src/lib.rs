@@ -1,6 +1,8 @@
-//! `POST /sales/{sale}/places`, `GET /sales/{sale}/room` and what is below it, and
+//! `POST /sales/{sale}/places`, `GET /sales/{sale}/room` and what is below it, `GET /s/{sale}/room/plain`, and
 //! `POST /sales/{sale}/room/commands`, also below `/operator`: a buyer joins a waiting room, everyone sees what it does and what it has
 //! published, and an operator runs it. Whoever asks for the room makes its turns.
+
+mod plain;
 
 use std::sync::Arc;
 
@@ -20,14 +22,16 @@ use engine::flows::room::join::{JoinRequest, join, open_sale};
 use engine::flows::room::left;
 use engine::flows::room::turn::{command, turn};
 use engine::flows::room::window::{GroupAt, drawn_window, place};
-use engine::ports::{Ports as _, Queue as _, RoomPorts as _, Rooms as _, StoreError};
+use engine::ports::{Ports as _, Published, Queue as _, RoomPorts as _, Rooms as _, StoreError};
 use lambda_http::http::Response;
 use lambda_http::{Body, Request};
 use shared::challenges;
 use shared::http::identity::{Buyer, Operator, Scope, Unknown};
 use shared::http::operators::{self, Action, ActionKind};
 use shared::http::place::{PlaceBody, PlaceReply};
-use shared::http::respond::{Answer, Created, Immutable, JsonLines, JsonText, refuse, respond};
+use shared::http::respond::{
+    Answer, Created, Html, Immutable, JsonLines, JsonText, refuse, respond,
+};
 use shared::http::room::{BroughtReply, CommandBody, RoundBody, WindowReply};
 use shared::http::room_address::GroupAddress;
 use shared::http::routes::{NoRoute, Route};
@@ -50,6 +54,7 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
     match Route::from_request(request) {
         Ok(Route::JoinRoom(sale)) => respond(join_room(app, request, sale, now)).await,
         Ok(Route::ShowRoom(sale)) => respond(show(app, &sale, now)).await,
+        Ok(Route::ShowPlainRoom(sale)) => respond(show_plain(app, &sale, now)).await,
         Ok(Route::ShowRoomLog(sale)) => respond(log(app, request, &sale)).await,
         Ok(Route::ShowRoomLeaves(address)) => respond(leaves(app, &address)).await,
         Ok(Route::ShowRoomWindow(address)) => respond(window(app, &address)).await,
@@ -84,6 +89,7 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
             | Route::OperatorOrder(_)
             | Route::OperatorOrders
             | Route::OperatorBoard(_)
+            | Route::OperatorExport(_)
             | Route::OperatorActions
             | Route::OperatorStuck
             | Route::PaymentCallback(_)
@@ -172,8 +178,23 @@ async fn try_code(
     if tried > MAX_CODES_TRIED { Err(problem::too_many_codes()) } else { Ok(hash) }
 }
 
-/// Shows the room document, and makes a turn if one is due.
+/// Shows the room document.
 async fn show(app: &App, id: &SaleId, now: Timestamp) -> Result<JsonText, Problem> {
+    let (_, json) = shown(app, id, now).await?;
+    Ok(JsonText { json, max_age_seconds: Some(MAX_AGE_SECONDS) })
+}
+
+/// Shows the same as a page without script.
+async fn show_plain(app: &App, id: &SaleId, now: Timestamp) -> Result<Html, Problem> {
+    let (published, json) = shown(app, id, now).await?;
+    let room = serde_json::from_str(&json)
+        .map_err(|error| StoreError::Contract(format!("the room document of {id}: {error}")))?;
+    let markup = plain::page(&published.sale, &room);
+    Ok(Html { markup, max_age_seconds: MAX_AGE_SECONDS })
+}
+
+/// A sale that has a room, and the room document. Makes a turn if one is due.
+async fn shown(app: &App, id: &SaleId, now: Timestamp) -> Result<(Published, String), Problem> {
     let sale = checks::sale(&app.ports, id).await?;
     if sale.lifecycle.is_over() {
         return Err(problem::sale_archived());
@@ -186,7 +207,7 @@ async fn show(app: &App, id: &SaleId, now: Timestamp) -> Result<JsonText, Proble
     {
         tracing::warn!(sale = %id, %error, "the draw was not requested");
     }
-    Ok(JsonText { json: turned.shown.document, max_age_seconds: Some(MAX_AGE_SECONDS) })
+    Ok((sale, turned.shown.document))
 }
 
 /// Shows a page of the log, as the lines that are hashed.

@@ -7,7 +7,8 @@ use std::time::Duration;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use lambda_http::http::header::{
-    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER, VARY,
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE,
+    RETRY_AFTER, VARY,
 };
 use lambda_http::http::{HeaderMap, HeaderValue, StatusCode};
 use lambda_http::{Body, Response};
@@ -77,6 +78,24 @@ pub struct JsonLines {
     pub is_full: bool,
 }
 
+/// `200 OK` with a page of a table as comma-separated values (RFC 4180), for nobody else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Csv {
+    /// Its heading and its lines.
+    pub text: String,
+    /// The cursor of the next page, said in [`NEXT_CURSOR`]; `None` at the end.
+    pub next: Option<String>,
+}
+
+/// `200 OK` with a page that anyone may be shown, without script, style or anything else to load.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Html {
+    /// Its markup.
+    pub markup: String,
+    /// For how long it may be cached, in seconds.
+    pub max_age_seconds: u32,
+}
+
 /// `200 OK` with a long JSON text that anyone may be shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LargeJson {
@@ -109,6 +128,15 @@ fn gzip(text: &str) -> std::io::Result<Vec<u8>> {
     encoder.finish()
 }
 
+/// The header with the cursor of the next page of a table.
+pub const NEXT_CURSOR: &str = "x-next-cursor";
+/// The content type of a table.
+pub const CSV: &str = "text/csv; charset=utf-8";
+/// The content type of a page.
+pub const HTML: &str = "text/html; charset=utf-8";
+/// The content security policy of a page that loads nothing.
+pub const NOTHING_TO_LOAD: &str =
+    "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 /// The content type of lines of JSON.
 pub const JSON_LINES: &str = "application/x-ndjson";
 /// The caching of what never changes.
@@ -177,6 +205,29 @@ impl Reply for JsonLines {
         let lines = HeaderValue::from_static(JSON_LINES);
         response.headers_mut().insert(CONTENT_TYPE, lines);
         if self.is_full { for_ever(response) } else { for_everyone(response, 1) }
+    }
+}
+
+impl Reply for Csv {
+    fn into_response(self) -> Response<Body> {
+        let mut response = json_text(StatusCode::OK, self.text);
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(CSV));
+        if let Some(next) = self.next.and_then(|next| HeaderValue::from_str(&next).ok()) {
+            headers.insert(NEXT_CURSOR, next);
+        }
+        response
+    }
+}
+
+impl Reply for Html {
+    fn into_response(self) -> Response<Body> {
+        let mut response =
+            for_everyone(json_text(StatusCode::OK, self.markup), self.max_age_seconds);
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(HTML));
+        headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(NOTHING_TO_LOAD));
+        response
     }
 }
 

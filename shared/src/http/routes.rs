@@ -84,7 +84,7 @@ const RARE: Throttle = Throttle { rate_parameter: "RareRate", rate: 50, burst: 2
 /// What operators do and look at in a browser.
 const OPERATORS: Throttle = Throttle { rate_parameter: "OperatorRate", rate: 10, burst: 10 };
 /// The default of the stage: each route without a throttle of its own has this much.
-pub const OTHERS: Throttle = Throttle { rate_parameter: "OtherRate", rate: 180, burst: 120 };
+pub const OTHERS: Throttle = Throttle { rate_parameter: "OtherRate", rate: 150, burst: 100 };
 
 /// A row of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -168,6 +168,7 @@ routes! {
     ShowMap(SaleId): "GET" "/sales/{sale}/map", Sales, Anyone, RARE, queries ["v"];
     JoinRoom(SaleId): "POST" "/sales/{sale}/places", WaitingRoom, Buyer, PLACES;
     ShowRoom(SaleId): "GET" "/sales/{sale}/room", WaitingRoom, Anyone, READS;
+    ShowPlainRoom(SaleId): "GET" "/s/{sale}/room/plain", WaitingRoom, Anyone, RARE;
     ShowRoomLog(SaleId):
         "GET" "/sales/{sale}/room/log", WaitingRoom, Anyone, RARE, queries ["from"];
     ShowRoomLeaves(GroupAddress):
@@ -192,6 +193,7 @@ routes! {
     OperatorOrder(OrderNumber): "GET" "/operator/orders/{order}", Operator, Watch, OPERATORS;
     OperatorOrders: "GET" "/operator/orders", Operator, Watch, OPERATORS;
     OperatorBoard(SaleId): "GET" "/operator/sales/{sale}/board", Operator, Watch, OPERATORS;
+    OperatorExport(SaleId): "GET" "/operator/sales/{sale}/orders.csv", Operator, Watch, OPERATORS;
     OperatorActions: "GET" "/operator/actions", Operator, Watch, OPERATORS;
     OperatorStuck: "GET" "/operator/stuck", Operator, Watch, OPERATORS;
     PaymentCallback(ProviderId):
@@ -301,6 +303,7 @@ mod tests {
             ("GET", "/sales/g1/map", Ok(Route::ShowMap(sale()))),
             ("POST", "/sales/g1/places", Ok(Route::JoinRoom(sale()))),
             ("GET", "/sales/g1/room", Ok(Route::ShowRoom(sale()))),
+            ("GET", "/s/g1/room/plain", Ok(Route::ShowPlainRoom(sale()))),
             ("GET", "/sales/g1/room/log", Ok(Route::ShowRoomLog(sale()))),
             ("GET", "/sales/g1/room/leaves/all/7", Ok(Route::ShowRoomLeaves(number_7()))),
             ("GET", "/sales/g1/room/windows/all/7", Ok(Route::ShowRoomWindow(number_7()))),
@@ -328,6 +331,7 @@ mod tests {
             ("GET", "/operator/orders", Ok(Route::OperatorOrders)),
             ("GET", "/operator/sales/g1/board", Ok(Route::OperatorBoard(sale()))),
             ("GET", "/operator/actions", Ok(Route::OperatorActions)),
+            ("GET", "/operator/sales/g1/orders.csv", Ok(Route::OperatorExport(sale()))),
             ("GET", "/operator/stuck", Ok(Route::OperatorStuck)),
             ("GET", "/operator/sales/g1", Err(NoRoute)),
             ("GET", "/operator/orders/42/refunds", Err(NoRoute)),

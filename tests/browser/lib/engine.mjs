@@ -12,7 +12,7 @@ import { PATIENCE_MS, REPOSITORY, startProgram } from "./chromium.mjs";
 const run = promisify(execFile);
 
 /** The program `onsale`: ONSALE_BIN, or what the workspace's build made. */
-function onsaleProgram() {
+export function onsaleProgram() {
   if (process.env.ONSALE_BIN) return process.env.ONSALE_BIN;
   return join(execFileSync(join(REPOSITORY, "scripts/target-dir"), { encoding: "utf8" }).trim(), "debug/onsale");
 }

@@ -8,6 +8,7 @@ mod buying;
 mod challenges;
 mod codes;
 mod entry;
+mod exported_orders;
 mod exported_rooms;
 mod gate_rules;
 mod given_back;
@@ -26,17 +27,14 @@ use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
 use aws_sdk_sqs::types::QueueAttributeName;
 use engine::domain::ids::ProviderId;
 use engine::domain::time::Timestamp;
-use lambda_http::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
+use lambda_http::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, RETRY_AFTER};
 use lambda_http::{Body, Request, Response};
-use local::handlers::{
-    cancel, operator, orders, pay_callback, refund_order, reserve, sales, start_payment,
-    take_callback, token_gate, waiting_room,
-};
 use local::queues::Queues;
 use local::servers::{FakeBeacon, PaymentProvider, Stack};
 use local::up;
 use serde_json::{Value, json};
-use shared::http::respond::JSON_LINES;
+use shared::http::respond::{HTML, NEXT_CURSOR};
+use shared::http::routes::Row;
 use shared::providers::stripe::signature::sign;
 use shared::redis::Topology;
 use shared::runtime::app::App;
@@ -46,6 +44,7 @@ use shared::runtime::config::{
     OperatorsConfig, PaymentConfig, RedisConfig, SalesConfig, Secret, SqsConfig,
 };
 use shared::runtime::edge::EdgeSecrets;
+use shared::runtime::functions::Function;
 
 use crate::backends::{self, Servers};
 
@@ -79,6 +78,8 @@ pub struct Got {
     content_type: String,
     cache_control: String,
     retry_after: Option<String>,
+    /// Its `X-Next-Cursor`.
+    pub next: Option<String>,
     /// The body, as JSON or text.
     pub body: Value,
 }
@@ -91,14 +92,28 @@ impl Got {
         };
         let content_type = header(CONTENT_TYPE).unwrap();
         let text = || json!(std::str::from_utf8(response.body()).unwrap());
+        let is_document =
+            ["application/json", "application/problem+json"].contains(&content_type.as_str());
         let json_body = || serde_json::from_slice(response.body()).unwrap();
         Self {
             status: response.status().as_u16(),
             cache_control: header(CACHE_CONTROL).unwrap(),
             retry_after: header(RETRY_AFTER),
-            body: if content_type == JSON_LINES { text() } else { json_body() },
+            next: header(HeaderName::from_static(NEXT_CURSOR)),
+            body: if is_document { json_body() } else { text() },
             content_type,
         }
+    }
+
+    /// The text of an answer of this type.
+    pub fn text(&self, content_type: &str) -> &str {
+        assert_eq!((self.status, self.content_type.as_str()), (200, content_type), "{}", self.body);
+        self.body.as_str().unwrap()
+    }
+
+    /// The markup of a page.
+    pub fn page(&self) -> &str {
+        self.text(HTML)
     }
 
     /// Its `Cache-Control`.
@@ -165,27 +180,9 @@ pub fn request(
 /// An API Gateway that routes to the functions. What a function needs of the stack is boxed: a test
 /// sends many requests, and would have room for each.
 pub async fn send(app: &App, request: Request) -> Got {
-    let path = request.uri().path().to_owned();
-    let segments: Vec<&str> = path.trim_start_matches('/').split('/').collect();
-    let response = match segments.as_slice() {
-        ["sales", _, "admissions"] => Box::pin(token_gate::handle(app, request)).await,
-        ["sales", _, "places" | "room", ..] => Box::pin(waiting_room::handle(app, request)).await,
-        ["sales", _, "orders"] => Box::pin(reserve::handle(app, request)).await,
-        ["sales", ..] => Box::pin(sales::handle(app, request)).await,
-        ["orders", _, "cancel"] => Box::pin(cancel::handle(app, request)).await,
-        ["operator", "orders", _, "refunds"] => Box::pin(refund_order::handle(app, request)).await,
-        ["operator", "orders", _, "cancel"] => Box::pin(cancel::handle(app, request)).await,
-        ["operator", "sales", _, "room", ..] => Box::pin(waiting_room::handle(app, request)).await,
-        ["operator", "sales", _] => Box::pin(sales::handle(app, request)).await,
-        ["operator", ..] => Box::pin(operator::handle(app, request)).await,
-        ["orders", _, "payments"] => Box::pin(start_payment::handle(app, request)).await,
-        ["orders", _, "refunds", ..] if request.method() == "POST" => {
-            Box::pin(refund_order::handle(app, request)).await
-        }
-        ["orders", ..] => Box::pin(orders::handle(app, request)).await,
-        ["callbacks", ..] => Box::pin(take_callback::handle(app, request)).await,
-        _ => Box::pin(pay_callback::handle(app, request)).await,
-    };
+    // Of what is no route, each function says the same.
+    let function = Row::of(&request).map_or(Function::Sales, |row| row.function);
+    let response = local::handlers::answer(app, function, request).await;
     Got::from_response(response)
 }
 

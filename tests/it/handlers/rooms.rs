@@ -302,6 +302,46 @@ async fn who_has_a_due_place_is_let_in_and_nobody_else() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_has_no_script_sees_the_room_as_a_page() {
+    let fixture = Fixture::start().await;
+    let mut file = open_hall("hall");
+    file["title"] = json!("<script>alert(1)</script> & \"Friends\"");
+    fixture.publish(&file).await.ok(200);
+    let shown = async || fixture.get(Sender::Nobody, "/s/hall/room/plain").await.page().to_owned();
+    let drawing = shown().await;
+    for part in [
+        "<h1>&lt;script&gt;alert(1)&lt;/script&gt; &amp; &quot;Friends&quot;</h1>",
+        "<p lang=\"en\">Places are being drawn.</p><p lang=\"zh-Hans\">正在抽签。</p>",
+        "<meta http-equiv=\"refresh\" content=\"15\">",
+        "<html lang=\"en\">",
+    ] {
+        assert!(drawing.contains(part), "{part}: {drawing}");
+    }
+    assert!(!drawing.contains("<script"), "{drawing}");
+    fixture.join("alice", "hall", &json!({})).await.ok(201);
+    let id = SaleId::new("hall").unwrap();
+    assert_eq!(draw(&fixture.app.ports, &id, Timestamp::now()).await, Ok(Drawing::Drawn));
+    fixture.command("hall", &json!({ "command": "pause" })).await.ok(200);
+    let paused = shown().await;
+    assert!(paused.contains("主办方已暂停销售"), "{paused}");
+    let room = fixture.get(Sender::Nobody, "/sales/hall/room").await.ok(200);
+    let group = &room["groups"][0];
+    let [serving, passed, joined] = ["serving", "passed", "joined"].map(|name| &group[name]);
+    let row = format!("<td>{serving}</td><td>{passed}</td><td>{joined}</td>");
+    assert!(paused.contains(&row), "{row}: {paused}");
+    fixture.publish(&hall_without_a_room()).await.ok(200);
+    fixture.get(Sender::Nobody, "/s/small/room/plain").await.problem(404, "not-found");
+    fixture.get(Sender::Nobody, "/s/nowhere/room/plain").await.problem(404, "not-found");
+}
+
+/// A sale that has no room.
+fn hall_without_a_room() -> Value {
+    let mut file = super::hall();
+    file["sale"] = json!("small");
+    file
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_operators_command_is_a_record_and_is_shown_at_once() {
     let fixture = Fixture::start().await;
     fixture.publish(&open_hall("hall")).await.ok(200);
@@ -315,6 +355,10 @@ async fn an_operators_command_is_a_record_and_is_shown_at_once() {
     let said = json!({ "command": "notice", "notice": "Doors open at seven." });
     fixture.command("hall", &said).await.ok(200);
     assert_eq!(shown().await["notice"], "Doors open at seven.");
+    let plain = fixture.get(Sender::Nobody, "/s/hall/room/plain").await;
+    assert_eq!(plain.caching(), "public, max-age=1");
+    let text = plain.page();
+    assert!(text.contains("<blockquote>Doors open at seven.</blockquote>"), "{text}");
     assert_eq!(state(json!({ "command": "sold_out", "sold_out": true })).await, "sold_out");
     assert_eq!(state(json!({ "command": "sold_out", "sold_out": false })).await, "serving");
     let refused = fixture.command("hall", &json!({ "command": "notice", "notice": "a\nb" })).await;

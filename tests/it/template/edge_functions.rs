@@ -143,8 +143,16 @@ fn the_prefix_is_taken_off_and_the_viewer_named() {
             "= request.headers[\"x-onsale-viewer\"] || { value: event.viewer.ip }",
         ),
     ];
-    let paths = ["/api/sales", "/api/sales/api/room", "/api/", "/api//api/sales", "/api/orders/42"];
-    let expected = ["/sales", "/sales/api/room", "/", "//api/sales", "/orders/42"];
+    let paths = [
+        "/api/sales",
+        "/api/sales/api/room",
+        "/api/",
+        "/api//api/sales",
+        "/api/orders/42",
+        "/s/g35/room/plain",
+    ];
+    let expected =
+        ["/sales", "/sales/api/room", "/", "//api/sales", "/orders/42", "/s/g35/room/plain"];
     let events = paths.map(request);
     for (index, stack) in stacks(&mistakes).iter().enumerate() {
         let Some(answers) = run(stack, "EdgeApiRequest", &events) else { return };

@@ -184,6 +184,7 @@ mod tests {
             sales: Vec::new(),
             clean,
             findings: Vec::new(),
+            sold: Vec::new(),
         };
         let unread = ops::audit::AuditError::DynamoDb("no answer".to_owned());
         assert_eq!(code(&Ok(report(true))), 0);

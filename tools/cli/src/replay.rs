@@ -1,5 +1,6 @@
 //! `onsale replay`: a published on-sale once more, on this machine.
 
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -7,18 +8,22 @@ use clap::{Args, ValueEnum};
 
 use super::crowd::{CrowdArgs, Otherwise};
 use super::limits::LimitsArgs;
+use super::pages::BuiltPagesArgs;
 use super::{DECLINED, Failure, out};
 use loadtest::page;
 use loadtest::people::plan::Crowd;
 use loadtest::published::{PUBLISHED, Published};
 use loadtest::replay::admission::{Admission, AdmissionOptions};
-use loadtest::replay::{self, Outcome, comparison};
+use loadtest::replay::{self, Outcome, Seen, Spectators, comparison};
 
 /// Replay an on-sale of which figures were published, and prove by audit that nothing went wrong.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 It starts an engine of its own on free ports, with servers in memory, and leaves nothing behind.
 --scale 0.01 brings a hundredth of the people for a hundredth of the tickets, as fast as the real ones.
+
+With --pages (scripts/onsale sets it) the pages show it while it runs; with --json the address is told in a line of
+JSON on standard error, when the sale can be seen and when it is audited.
 
 With --admission room or challenges the sale has a waiting room; all replays it with the gate alone, with a
 room, and with a room that asks for the answer to a challenge, and prints what became of each side by side.
@@ -52,6 +57,11 @@ pub struct ReplayCommand {
     crowd: CrowdArgs,
     #[command(flatten)]
     limits: LimitsArgs,
+    /// After the audit, keep the engine running for whoever looks on, until standard input ends.
+    #[arg(long)]
+    stay: bool,
+    #[command(flatten)]
+    built: BuiltPagesArgs,
     /// Write the report as a page with plots, too; not of all ways of letting people in.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -124,6 +134,11 @@ impl ReplayCommand {
             rate_per_second: self.gate_rate,
             progress: !json,
             limits: self.limits.limits(),
+            spectators: Spectators {
+                pages: self.built.directory(),
+                on_change: Some(if json { announce_json } else { announce }),
+                stay: self.stay,
+            },
             admission: AdmissionOptions {
                 crowd: self.people,
                 admission: self.admission.one().unwrap_or_default(),
@@ -142,6 +157,20 @@ async fn compare(options: &replay::Options, json: bool) -> Result<ExitCode, Fail
         out(&comparison.table().to_string())?;
     }
     Ok(if comparison.is_good() { ExitCode::SUCCESS } else { ExitCode::from(DECLINED) })
+}
+
+/// Says where it is to be seen. Whoever started us may not listen; the replay goes on all the same.
+fn announce(seen: &Seen) {
+    let Seen { url, sale, data_dir: _, audited } = seen;
+    let state = if *audited { "as it ended" } else { "while it runs" };
+    let _unheard = writeln!(std::io::stderr(), "{url}/s/{sale} shows it {state}");
+}
+
+/// The same for a program.
+fn announce_json(seen: &Seen) {
+    if let Ok(line) = serde_json::to_string(seen) {
+        let _unheard = writeln!(std::io::stderr(), "{line}");
+    }
 }
 
 fn text(outcome: &Outcome) -> String {

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use shared::http::operators::{
     ActionsReply, BoardReply, FoundOrdersReply, OperatorOrderReply, StuckReply,
 };
+use shared::http::respond::CSV;
 
 use super::operations::{
     JSON, NOT_KEPT, Operation, Parameter, Success, cancel_order, publish_sale, refund_order,
@@ -111,6 +112,32 @@ pub(super) fn board() -> Operation {
         success: reply("The sale now.", Schemas::written::<BoardReply>, || {
             vec![("train", "A train with two tiers", sale_board())]
         }),
+    }
+}
+
+pub(super) fn export() -> Operation {
+    Operation {
+        id: "operatorExport",
+        tag: TAG,
+        summary: "Export the tickets of a sale",
+        description: "A page of them as comma-separated values with a heading, by tier and seat: those of pending and \
+                      paid orders, and those that were refunded. The header `X-Next-Cursor` has `cursor` of the next \
+                      page; it is absent at the end. Text that a spreadsheet would take for a formula begins with `'`.",
+        parameters: vec![parameter(
+            "cursor",
+            "Where the page begins: `X-Next-Cursor` of the page before.",
+            |_| json!({ "type": "integer", "minimum": 0 }),
+            None,
+        )],
+        body: None,
+        success: Success {
+            status: 200,
+            description: "A page.",
+            caching: &[NOT_KEPT],
+            media_type: CSV,
+            schema: |_| json!({ "type": "string" }),
+            examples: Vec::new,
+        },
     }
 }
 

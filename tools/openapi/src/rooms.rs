@@ -5,7 +5,7 @@ use engine::domain::room::leaves::Chunk;
 use serde_json::{Value, json};
 use shared::http::checks::MAX_BODY_BYTES;
 use shared::http::place::{PlaceBody, PlaceReply};
-use shared::http::respond::{IMMUTABLE, JSON_LINES};
+use shared::http::respond::{HTML, IMMUTABLE, JSON_LINES};
 use shared::http::room::{BroughtReply, CommandBody, RoundBody, WindowReply};
 
 use super::operations::{Body, JSON, KEPT_A_SECOND, NOT_KEPT, Operation, Parameter, Success};
@@ -106,6 +106,26 @@ pub(super) fn show() -> Operation {
             media_type: JSON,
             schema: Schemas::written::<Document>,
             examples: || vec![("drawn", "Half a minute before the opening", document())],
+        },
+    }
+}
+
+pub(super) fn show_plain() -> Operation {
+    Operation {
+        id: "showPlainRoom",
+        tag: "rooms",
+        summary: "Show what a waiting room does now, as a page",
+        description: "The room document in words and without script, for people. It loads itself anew. It stands \
+                      where the pages are, not below `/api`.",
+        parameters: Vec::new(),
+        body: None,
+        success: Success {
+            status: 200,
+            description: "The page.",
+            caching: &[KEPT_A_SECOND],
+            media_type: HTML,
+            schema: |_| json!({ "type": "string" }),
+            examples: Vec::new,
         },
     }
 }

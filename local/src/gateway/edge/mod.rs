@@ -32,6 +32,8 @@ use crate::pages_config::PagesConfig;
 
 /// The prefix of the API on the origin of the pages.
 pub const API: &str = "/api";
+/// Where the pages of sales are. What the API answers there, it answers behind the edge.
+const OF_SALES: &str = "/s/";
 /// What the headers begin with that only the edge may send.
 const OWN_HEADERS: [&str; 2] = ["x-onsale-", "cloudfront-"];
 
@@ -152,7 +154,11 @@ fn part(state: &GatewayState, method: &Method, path: &str) -> Part {
     if path.strip_prefix(API).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
         return Part::EdgeApi;
     }
-    if state.routes.find(method, path) != Matched::Nothing {
+    let is_route = state.routes.find(method, path) != Matched::Nothing;
+    if is_route && path.starts_with(OF_SALES) {
+        return Part::EdgeApi;
+    }
+    if is_route {
         return Part::OwnApi;
     }
     let is_read = matches!(*method, Method::GET | Method::HEAD);

@@ -111,7 +111,7 @@ problems! {
         by [
             PublishSale, ListSales, ShowAvailability, ShowMap, JoinRoom, ShowRoomLog, BringRound, CommandRoom,
             Admit, Reserve, ListOrders, StartPayment, GiveBack, RefundOrder, PaymentCallback,
-            OperatorPublish, OperatorCommand, OperatorRefund, OperatorOrders, OperatorActions,
+            OperatorPublish, OperatorCommand, OperatorRefund, OperatorOrders, OperatorExport, OperatorActions,
         ],
         with [sometimes "at": part_of_request, sometimes "defects": of::<Vec<Defect>>];
     /// The order has seats of several tiers of a sale that keeps its tiers apart.
@@ -129,7 +129,7 @@ problems! {
             PublishSale, JoinRoom, CommandRoom, Admit, Reserve, ListOrders, ShowOrder, CancelOrder,
             StartPayment, GiveBack, ListRefunds, RefundOrder, PaymentCallback, OperatorPublish,
             OperatorCommand, OperatorRefund, OperatorCancel, OperatorOrder, OperatorOrders,
-            OperatorBoard, OperatorActions, OperatorStuck,
+            OperatorBoard, OperatorExport, OperatorActions, OperatorStuck,
         ];
     /// The buyer is not admitted.
     NotAdmitted: FORBIDDEN, "not-admitted", "An admission is needed", final, by [Reserve],
@@ -157,7 +157,9 @@ problems! {
         by [JoinRoom];
     /// The sale is archived: it sells nothing any more.
     SaleArchived: GONE, "sale-archived", "The sale is archived", final,
-        by [PublishSale, ShowAvailability, JoinRoom, ShowRoom, Admit, Reserve, OperatorPublish];
+        by [
+            PublishSale, ShowAvailability, JoinRoom, ShowRoom, ShowPlainRoom, Admit, Reserve, OperatorPublish,
+        ];
     /// The sale was cancelled, which is not taken back.
     SaleCancelled: GONE, "sale-cancelled", "The sale is cancelled", final,
         by [PublishSale, OperatorPublish];
@@ -173,7 +175,7 @@ problems! {
     NotPermitted: FORBIDDEN, "not-permitted", "Only an operator may do this", final,
         by [
             PublishSale, CommandRoom, RefundOrder, OperatorPublish, OperatorCommand, OperatorRefund,
-            OperatorCancel, OperatorOrder, OperatorOrders, OperatorBoard, OperatorActions,
+            OperatorCancel, OperatorOrder, OperatorOrders, OperatorBoard, OperatorExport, OperatorActions,
             OperatorStuck,
         ];
     /// The request had to come through the edge.
@@ -186,11 +188,11 @@ problems! {
     /// The thing does not exist, or is not the caller's.
     NotFound: NOT_FOUND, "not-found", "There is no such thing", final,
         by [
-            PublishSale, ShowSale, ShowAvailability, ShowMap, JoinRoom, ShowRoom, ShowRoomLog,
+            PublishSale, ShowSale, ShowAvailability, ShowMap, JoinRoom, ShowRoom, ShowPlainRoom, ShowRoomLog,
             ShowRoomLeaves, ShowRoomWindow, BringRound, CommandRoom, Admit, Reserve, ShowOrder, CancelOrder,
             StartPayment, GiveBack, ListRefunds, RefundOrder, PaymentCallback, OperatorPublish,
             OperatorCommand, OperatorRefund, OperatorCancel, OperatorOrder, OperatorOrders,
-            OperatorBoard,
+            OperatorBoard, OperatorExport,
         ];
     /// The path exists, but not for this method.
     MethodNotAllowed:

@@ -92,7 +92,10 @@ fn answer(request: &Request, route: &Route) -> Result<(), Problem> {
             PlaceBody::read(request)?;
             Ok(())
         }
-        Route::ShowRoom(_) | Route::ShowRoomLeaves(_) | Route::ShowRoomWindow(_) => Ok(()),
+        Route::ShowRoom(_)
+        | Route::ShowPlainRoom(_)
+        | Route::ShowRoomLeaves(_)
+        | Route::ShowRoomWindow(_) => Ok(()),
         Route::ShowRoomLog(_) => Ok(checks::query::<u64>(request, "from").map(drop)?),
         Route::BringRound(_) => Ok(RoundBody::read(request).map(drop)?),
         Route::CommandRoom(_) => {
@@ -139,6 +142,7 @@ fn answer(request: &Request, route: &Route) -> Result<(), Problem> {
         Route::OperatorOrder(_)
         | Route::OperatorOrders
         | Route::OperatorBoard(_)
+        | Route::OperatorExport(_)
         | Route::OperatorActions
         | Route::OperatorStuck => Ok(operator(request, Scope::Watch).map(drop)?),
         Route::PaymentCallback(_) | Route::TakeCallback(_) => callback(request),
@@ -312,6 +316,7 @@ fn check_route(request: &Request, route: &Route) {
         Route::ShowMap(sale) => ("GET", format!("/sales/{sale}/map")),
         Route::JoinRoom(sale) => ("POST", format!("/sales/{sale}/places")),
         Route::ShowRoom(sale) => ("GET", format!("/sales/{sale}/room")),
+        Route::ShowPlainRoom(sale) => ("GET", format!("/s/{sale}/room/plain")),
         Route::ShowRoomLog(sale) => ("GET", format!("/sales/{sale}/room/log")),
         Route::ShowRoomLeaves(GroupAddress { sale, group, number }) => {
             ("GET", format!("/sales/{sale}/room/leaves/{group}/{number}"))
@@ -337,6 +342,7 @@ fn check_route(request: &Request, route: &Route) {
         Route::OperatorOrder(order) => ("GET", format!("/operator/orders/{order}")),
         Route::OperatorOrders => ("GET", "/operator/orders".to_owned()),
         Route::OperatorBoard(sale) => ("GET", format!("/operator/sales/{sale}/board")),
+        Route::OperatorExport(sale) => ("GET", format!("/operator/sales/{sale}/orders.csv")),
         Route::OperatorActions => ("GET", "/operator/actions".to_owned()),
         Route::OperatorStuck => ("GET", "/operator/stuck".to_owned()),
         Route::PaymentCallback(provider) => ("POST", format!("/payments/{provider}/callback")),

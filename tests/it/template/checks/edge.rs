@@ -340,6 +340,11 @@ fn queries(document: &Value, row: &Row) -> BTreeSet<String> {
     in_query.map(|one| text(&one["name"]).to_owned()).collect()
 }
 
+/// What comes before the path of a route at the edge: nothing where it stands among the pages.
+fn prefix(row: &Row) -> &'static str {
+    if row.path.starts_with("/s/") { "" } else { "/api" }
+}
+
 /// Paths of a route, with names of sales among them that are words of other routes.
 fn paths(row: &Row) -> Vec<String> {
     let of = |sale: &str| {
@@ -347,7 +352,7 @@ fn paths(row: &Row) -> Vec<String> {
             let value = if name == "sale" { sale } else { "7" };
             path.replace(&format!("{{{name}}}"), value)
         };
-        parameter_names(row.path).fold(format!("/api{}", row.path), value)
+        parameter_names(row.path).fold(format!("{}{}", prefix(row), row.path), value)
     };
     ["hall", "room", "log", "orders", "availability"].map(of).into()
 }
@@ -380,12 +385,14 @@ fn caching(stack: &Stack) -> Vec<String> {
                 Err(fault) => faults.push(format!("{path}: {}: {fault}", row.key)),
             }
             let behaviour = behaviour(stack, &path);
+            // People type the address of a page.
+            let protocol = if prefix(&row).is_empty() { "redirect-to-https" } else { "https-only" };
             let request = json!([{ "EventType": "viewer-request", "FunctionARN": "${EdgeApiRequest.FunctionMetadata.FunctionARN}" }]);
             faults.extend(unless(
                 &path,
                 [
                     (behaviour["FunctionAssociations"] == request, "keeps its prefix"),
-                    (behaviour["ViewerProtocolPolicy"] == "https-only", "is sent in plaintext"),
+                    (behaviour["ViewerProtocolPolicy"] == protocol, "is sent in plaintext"),
                 ],
             ));
         }

@@ -6,7 +6,7 @@ pub mod comparison;
 pub mod stadium;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use engine::domain::ids::InvalidId;
@@ -54,6 +54,32 @@ pub struct Options {
     pub progress: bool,
     /// The limits of the services.
     pub limits: Limits,
+    /// Who looks on.
+    pub spectators: Spectators,
+}
+
+/// How people look on at a replay by the pages.
+#[derive(Debug, Clone, Default)]
+pub struct Spectators {
+    /// The directory of the built pages; `None`: nobody looks on.
+    pub pages: Option<PathBuf>,
+    /// Called once the sale can be seen, and again when the audit is done.
+    pub on_change: Option<fn(&Seen)>,
+    /// True if the engine goes on after the audit until its standard input ends.
+    pub stay: bool,
+}
+
+/// Where a replay is to be seen.
+#[derive(Debug, Clone, Serialize)]
+pub struct Seen {
+    /// The address of the engine.
+    pub url: String,
+    /// The id of the sale.
+    pub sale: String,
+    /// Its data directory, for commands.
+    pub data_dir: PathBuf,
+    /// The audit is done: nothing changes any more but by those who look on.
+    pub audited: bool,
 }
 
 impl Options {
@@ -192,8 +218,12 @@ pub enum Error {
 /// Fails if it cannot be carried out; what went wrong in it is in the outcome.
 pub async fn run(options: &Options) -> Result<Outcome, Error> {
     let started = Instant::now();
-    let engine =
-        Engine::start(up::Options { limits: options.limits, ..up::Options::ephemeral() }).await?;
+    let engine = Engine::start(up::Options {
+        limits: options.limits,
+        pages: options.spectators.pages.clone(),
+        ..up::Options::ephemeral()
+    })
+    .await?;
     let gate = GateSettings { rate_per_second: options.rate_per_second, ..GateSettings::default() };
     let name = format!("replay-{}", options.published.name);
     let title = format!("Replay: {}", options.published.sale);
@@ -201,6 +231,13 @@ pub async fn run(options: &Options) -> Result<Outcome, Error> {
     let sale = stadium::sale(&name, &title, tickets, PAY_WINDOW_SECONDS, gate)?;
     let sale = options.admission.terms(sale, tickets, options.scale);
     publish(&engine, &[sale]).await?;
+    let tell = |audited| {
+        if let Some(tell) = options.spectators.on_change {
+            let (url, data_dir) = (engine.url().to_owned(), engine.data_dir().to_owned());
+            tell(&Seen { url, sale: name.clone(), data_dir, audited });
+        }
+    };
+    tell(false);
     // A stadium has one inventory, whose keys have the name of the sale as their hash tag.
     let slot = engine.app().meter();
     slot.watch(&name);
@@ -244,6 +281,10 @@ pub async fn run(options: &Options) -> Result<Outcome, Error> {
     let audited = Instant::now();
     let audit = audit(&engine, &ledger).await?;
     let auditing = lap(audited);
+    tell(true);
+    if options.spectators.stay {
+        end_of_input().await?;
+    }
     engine.stop().await?;
     Ok(Outcome {
         published: *options.published,
@@ -269,6 +310,13 @@ async fn audit(engine: &Engine, ledger: &Path) -> Result<audit::Report, Error> {
     };
     let target = Target::at(&stores.redis, &stores.dynamodb, &stores.table_prefix);
     Ok(audit::run(&target, &options).await?)
+}
+
+/// Waits until whoever started us closes our standard input.
+async fn end_of_input() -> std::io::Result<()> {
+    let read =
+        tokio::task::spawn_blocking(|| std::io::copy(&mut std::io::stdin(), &mut std::io::sink()));
+    read.await.map_err(std::io::Error::other)?.map(drop)
 }
 
 fn lap(since: Instant) -> f64 {

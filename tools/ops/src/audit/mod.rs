@@ -158,5 +158,5 @@ pub async fn read(target: &Target, sale: Option<&SaleId>) -> Result<Facts, Audit
 pub fn judge(facts: &Facts, now: Timestamp, bound_seconds: u32) -> Report {
     let findings = invariants::check(facts, now, bound_seconds);
     let sales = facts.sales.keys().cloned().collect();
-    Report::new(now, bound_seconds, sales, findings)
+    Report::new(now, bound_seconds, sales, findings, report::sold(facts))
 }

@@ -1,13 +1,16 @@
 //! The report: one row a rule, then everything that breaks one.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use comfy_table::{CellAlignment, Table};
-use engine::domain::ids::SaleId;
+use engine::domain::ids::{SaleId, TierId};
+use engine::domain::money::MinorUnits;
+use engine::domain::order::OrderState;
 use engine::domain::time::Timestamp;
 use serde::Serialize;
 
+use super::facts::Facts;
 use super::invariants::Finding;
 use super::violation::{Rule, Violation};
 use reporting::{self, grouped};
@@ -28,6 +31,43 @@ pub struct Report {
     pub clean: bool,
     /// Each rule.
     pub findings: Vec<Finding>,
+    /// What the paid orders have, by sale and tier.
+    pub sold: Vec<SoldTier>,
+}
+
+/// What the paid orders of a sale have of a tier, summed from the orders themselves.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SoldTier {
+    /// The sale.
+    pub sale: SaleId,
+    /// The tier.
+    pub tier: TierId,
+    /// Tickets that are not refunded.
+    pub tickets: i64,
+    /// What they cost, in minor units.
+    pub revenue_minor: MinorUnits,
+}
+
+/// What the paid orders have, by sale and tier.
+pub(super) fn sold(facts: &Facts) -> Vec<SoldTier> {
+    let mut sold = Vec::new();
+    for (id, sale) in &facts.sales {
+        let mut tiers: BTreeMap<&TierId, (i64, MinorUnits)> = BTreeMap::new();
+        let paid = sale.orders.values().filter(|order| order.state == OrderState::Paid);
+        for line in paid.flat_map(|order| &order.lines) {
+            let (tickets, revenue_minor) = tiers.entry(&line.tier).or_default();
+            *tickets += line.tickets();
+            *revenue_minor += line.total_minor();
+        }
+        let of_sale = tiers.into_iter().map(|(tier, (tickets, revenue_minor))| SoldTier {
+            sale: id.clone(),
+            tier: tier.clone(),
+            tickets,
+            revenue_minor,
+        });
+        sold.extend(of_sale);
+    }
+    sold
 }
 
 impl Report {
@@ -36,9 +76,10 @@ impl Report {
         bound_seconds: u32,
         sales: Vec<SaleId>,
         findings: Vec<Finding>,
+        sold: Vec<SoldTier>,
     ) -> Self {
         let clean = findings.iter().all(|finding| finding.violations.is_empty());
-        Self { now, bound_seconds, sales, clean, findings }
+        Self { now, bound_seconds, sales, clean, findings, sold }
     }
 
     /// Everything that breaks a rule.
@@ -116,7 +157,7 @@ mod tests {
             violations: (1..=MAX_NAMED + 2).map(violation).collect(),
         };
         let sales = vec![SaleId::new("s").unwrap()];
-        let report = Report::new(Timestamp::from_ms(0), 120, sales.clone(), vec![finding]);
+        let report = Report::new(Timestamp::from_ms(0), 120, sales.clone(), vec![finding], vec![]);
         let text = report.to_string();
         for expected in [
             "Audit of s at 1970-01-01",
@@ -128,9 +169,9 @@ mod tests {
             assert!(text.contains(expected), "{text}");
         }
         assert!(!report.clean);
-        let clean = Report::new(Timestamp::from_ms(0), 120, sales, Vec::new());
+        let clean = Report::new(Timestamp::from_ms(0), 120, sales, Vec::new(), Vec::new());
         assert!(clean.clean && clean.to_string().ends_with("Clean."));
-        let empty = Report::new(Timestamp::from_ms(0), 120, Vec::new(), Vec::new());
+        let empty = Report::new(Timestamp::from_ms(0), 120, Vec::new(), Vec::new(), Vec::new());
         assert!(empty.clean && empty.to_string().ends_with("there is no sale."));
     }
 }
