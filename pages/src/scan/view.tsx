@@ -229,7 +229,7 @@ function Scanner({ keeper, knowledge, door, onScan }: ScannerProps) {
   };
   return (
     <div class="scanner">
-      <div class="said" role="status" aria-live="assertive" aria-atomic="true">{verdict === null ? <Ready /> : <Outcome key={verdict.number} verdict={verdict.verdict} door={door} />}</div>
+      <div class="said" role="status" aria-live="assertive" aria-atomic="true" data-judged={verdict === null || verdict.verdict === "checking" ? undefined : verdict.number}>{verdict === null ? <Ready /> : <Outcome key={verdict.number} verdict={verdict.verdict} door={door} />}</div>
       <form class="card" noValidate onSubmit={(event) => { event.preventDefault(); submit(); }}>
         <div class="row">
           <div class="field">
