@@ -66,6 +66,7 @@ pub fn variables(config: &Config) -> Variables {
         ("ONSALE_CALLBACK_KEYS", entry_keys.join(",")),
         ("ONSALE_CALLBACK_SOURCES", sources.join(",")),
         ("ONSALE_EDGE_SECRETS", config.edge.text()),
+        ("ONSALE_TICKET_KEYS", config.tickets.text()),
         ("ONSALE_REDIS_URL", redis),
         ("ONSALE_REDIS_CLUSTER", is_cluster.to_string()),
         ("ONSALE_TABLE_PREFIX", prefix(&config.dynamodb.tables)),
@@ -163,6 +164,7 @@ mod tests {
     };
     use shared::runtime::edge::EdgeSecrets;
     use shared::sqs::QueueUrls;
+    use shared::tickets::TicketSecrets;
 
     use super::*;
 
@@ -198,6 +200,7 @@ mod tests {
                 sources: vec!["203.0.113.0/24".parse().unwrap()],
             },
             edge: EdgeSecrets::new(vec!["e".repeat(32), "f".repeat(32)]).unwrap(),
+            tickets: TicketSecrets::new(vec!["t".repeat(32), "u".repeat(32)]).unwrap(),
             providers: ProvidersConfig {
                 apis: vec![ProviderApi {
                     provider: stripe(),

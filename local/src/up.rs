@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use aws_lc_rs::hmac;
 use engine::domain::call_rate::CallRate;
 use engine::domain::capacity::CacheKind;
 use engine::domain::ids::{InvalidId, ProviderId};
@@ -31,6 +32,7 @@ use shared::runtime::config::{
 use shared::runtime::edge::EdgeSecrets;
 use shared::runtime::functions::{Function, Trigger};
 use shared::runtime::merchants::MerchantsSource;
+use shared::tickets::TicketSecrets;
 
 use crate::concurrency::Concurrency;
 use crate::data_dir::{self, DataDir, Secrets};
@@ -475,6 +477,15 @@ fn data_dir(path: Option<&Path>) -> Result<DataDir, Error> {
     Ok(data_dir)
 }
 
+/// What its tickets are signed with, made from the secret of admissions: so a data directory needs no new one.
+#[must_use]
+pub fn ticket_secrets(secrets: &Secrets) -> TicketSecrets {
+    let key = hmac::Key::new(hmac::HMAC_SHA256, secrets.admission.as_bytes());
+    let tag = hmac::sign(&key, b"keys of tickets");
+    let secret: String = tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    TicketSecrets::new(vec![secret]).unwrap_or_default()
+}
+
 /// The secrets without which its functions refuse buyers: none, unless they must come through the edge.
 fn edge_secrets(edge_only: bool, secrets: &Secrets) -> EdgeSecrets {
     let secret = edge_only.then(|| edge_secret(secrets));
@@ -640,6 +651,7 @@ pub fn config(
             sources: Vec::new(),
         },
         edge: EdgeSecrets::default(),
+        tickets: ticket_secrets(secrets),
         providers: ProvidersConfig {
             apis: vec![ProviderApi {
                 provider,

@@ -5,7 +5,7 @@
 //! - [`dynamodb`] keeps orders and the catalogue; [`sqs`] sends and takes messages;
 //!   [`providers`] asks the payment providers, [`beacon`] the randomness beacon.
 //! - [`challenges`] are what buyers answer first.
-//! - [`http`] checks requests and writes replies.
+//! - [`http`] checks requests and writes replies; [`tickets`] are the codes that doors check.
 //! - [`runtime`] is the configuration, the application, metrics and connections.
 
 pub mod beacon;
@@ -16,3 +16,4 @@ pub mod providers;
 pub mod redis;
 pub mod runtime;
 pub mod sqs;
+pub mod tickets;

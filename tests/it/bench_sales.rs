@@ -1,6 +1,6 @@
-//! `onsale bench sales`, `onsale bench growth` and `onsale bench reload`, small.
+//! `onsale bench sales`, `onsale bench growth`, `onsale bench reload` and `onsale bench trains`, small.
 
-use bench::{growth, reload, sales};
+use bench::{growth, reload, sales, trains};
 
 use crate::backends;
 
@@ -58,4 +58,19 @@ async fn a_sale_sells_again_after_redis_was_lost_in_the_midst_of_it() {
         assert!(loss.selling_ms > 0.0 && loss.loaded_ms > 0.0, "{loss:?}");
     }
     assert!(report.fit.is_some() && report.table().contains("for each 10,000 seats"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_search_reads_its_page_and_a_scan_the_whole_day() {
+    if backends::is_foreign("it measures our own fakes") {
+        return;
+    }
+    let report = trains::run(trains::Options { trains: 400, rounds: 1 }).await.unwrap();
+    assert_eq!((report.at_stop, report.on_journey), (24, 3));
+    assert_eq!((report.first.trains, report.anew[0].trains, report.repeated.trains), (3, 3, 3));
+    // A query, and the header of each train; of the first search the copy of its file as well.
+    assert_eq!((report.first.requests, report.anew[0].requests), (7.0, 4.0));
+    assert_eq!((report.repeated.requests, report.repeated.redis_calls), (1.0, 0.0));
+    assert!(report.scan.read_units > 20.0 * report.repeated.read_units, "{report}");
+    assert!(report.first.processor_ms > 0.0 && report.first.bytes > report.repeated.bytes);
 }

@@ -53,6 +53,7 @@ mod store;
 mod store_model;
 mod stripe_signature;
 mod template;
+mod ticket_commands;
 mod up;
 mod verify_draw;
 mod vocabulary;

@@ -169,6 +169,31 @@ impl Client {
         }
     }
 
+    /// The tickets of a paid order of which one was refunded: shown, issued anew, and checked in at a door.
+    async fn tickets(&mut self, paid: &Value) {
+        let order = || With { order: Some(&paid["order"]), ..With::default() };
+        self.ok(200, "operatorReissue", "one", order()).await;
+        let issued = self.ok(200, "operatorReissue", "all", order()).await;
+        assert_eq!(issued["tickets"], json!([{ "number": 2, "issue": 3 }]));
+        let shown = self.ok(200, "showTickets", "", order()).await;
+        let states: Vec<&Value> =
+            shown["tickets"].as_array().unwrap().iter().map(|one| &one["state"]).collect();
+        assert_eq!(states, ["revoked", "valid"]);
+        let (code, now) = (shown["tickets"][1]["code"].clone(), json!(Timestamp::now()));
+        let scanned = |body: &mut Value| {
+            body["check_ins"][0]["code"] = code.clone();
+            body["check_ins"][0]["at"] = now.clone();
+        };
+        let with = With { change: Some(&scanned), ..With::default() };
+        let results = self.ok(200, "operatorCheckIn", "one", with).await;
+        assert_eq!(results["results"][0]["outcome"], "admitted");
+        let query = With { query: "?conflicts=true", ..With::default() };
+        let board = self.ok(200, "operatorCheckIns", "", query).await;
+        assert_eq!((&board["admitted"], &board["conflicts"]), (&json!(1), &json!([])));
+        self.ok(200, "showTicketKeys", "", With::default()).await;
+        self.ok(200, "showRevoked", "", With::default()).await;
+    }
+
     /// What operators see and do with a token: an order that is paid, and one that is not.
     async fn operators(&mut self, paid: &Value, pending: &Value) {
         self.ok(200, "operatorPublish", "train", With::default()).await;
@@ -232,6 +257,9 @@ async fn every_example_can_be_sent_and_every_answer_is_as_described() {
         });
         format!("?{}", pairs.collect::<Vec<_>>().join("&"))
     };
+    let search = format!("{}&date=2026-11-21", journey);
+    let trains = client.ok(200, "listTrains", "", With { query: &search, ..none() }).await;
+    assert_eq!(trains["trains"][0]["tiers"][0]["available"], 10);
     let available = With { query: &journey, ..none() };
     let available = client.ok(200, "showAvailability", "", available).await;
     assert_eq!(available["tiers"][0]["available"], 10);
@@ -275,6 +303,7 @@ async fn every_example_can_be_sent_and_every_answer_is_as_described() {
     assert_eq!(client.send("startPayment", "page", begins()).await.status, 409);
 
     client.refunds(&best, &pattern).await;
+    client.tickets(&best).await;
     client.operators(&best, &standing).await;
 
     let lanterns = || With { sale: Some("lanterns-2026-11-21"), ..none() };

@@ -738,6 +738,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/trains": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Find the trains of a day between two stops
+         * @description By time, a page at a time: the trains that call at `from` on that day by the clocks there, and at `to` later, and that sell the journey, with what was left of each at its `as_of`. A page may be short, or empty, and not be the last: `next` says so. `date`, `from` and `to` must be given.
+         */
+        get: operations["listTrains"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -1094,6 +1114,8 @@ export interface components {
             /** @description The path from its root to the root of the tree, from below. */
             path: components["schemas"]["Hash"][];
         };
+        /** @description A time by the clock of a train, HH:MM, from midnight of the day on which it sets out: 25:10 is on the next day. */
+        ClockTime: string;
         /** @description A code, of 8 to 64 letters and digits. Case, blanks and hyphens mean nothing. */
         Code: string;
         /**
@@ -1152,6 +1174,8 @@ export interface components {
             sale: components["schemas"]["SaleId"];
             stage: components["schemas"]["Stage"];
         };
+        /** @description A day, YYYY-MM-DD. */
+        Day: string;
         /** @description A rule that a sale file breaks, with its place. */
         Defect: {
             /** @description Where in the file, as a path such as `tiers[2].sections[0]`. */
@@ -1206,6 +1230,8 @@ export interface components {
             /** @description Where it ends. */
             to: components["schemas"]["StopId"];
         };
+        /** @description The map of a sale file: a map of its own, or the name of the one that the sale has. */
+        FileMap: components["schemas"]["SeatMap"] | components["schemas"]["MapName"];
         /** @description An order that was found, with its buyer. */
         FoundOrder: {
             /**
@@ -1558,6 +1584,8 @@ export interface components {
             /** @description Stop where the journey ends; absent for a concert. */
             to?: components["schemas"]["StopId"];
         };
+        /** @description A minute by the clocks of the railway, without an offset. */
+        LocalTime: string;
         /**
          * The body cannot be read
          * @description docs/problems/malformed.md says when this happens and what to do.
@@ -1574,6 +1602,11 @@ export interface components {
         };
         /** @description a map's hash: lower-case hexadecimal digits */
         MapHash: string;
+        /** @description The name of the map that a sale has, which `GET /sales/{sale}` says in its place. */
+        MapName: {
+            /** @description The hash of its document. */
+            hash: components["schemas"]["MapHash"];
+        };
         /** @description A point of a map: `[x, y]`, from its upper left corner; y grows downwards. */
         MapPoint: [
             components["schemas"]["Coordinate"],
@@ -2795,10 +2828,10 @@ export interface components {
             /** @description How often buyers may ask, and give up orders. */
             limits?: components["schemas"]["LimitSettings"];
             /**
-             * @description Where the seats lie, for people who choose by looking; absent: pages lay them out by themselves. It may
-             *     come, change and go while the sale sells.
+             * @description Where the seats lie, for people who choose by looking, or the hash of the map that the sale has; absent:
+             *     pages lay them out by themselves. It may come, change and go while the sale sells.
              */
-            map?: components["schemas"]["SeatMap"] | null;
+            map?: components["schemas"]["FileMap"] | null;
             /** @description When selling begins (RFC 3339 with an offset). */
             opens_at: components["schemas"]["Timestamp"];
             /**
@@ -2816,6 +2849,11 @@ export interface components {
              *     nor does `opens_at` then.
              */
             room?: components["schemas"]["RoomSettings"] | null;
+            /**
+             * @description The day on which a train sets out, by the clocks of the railway; absent for a concert, and for a train
+             *     that no search is to find.
+             */
+            runs_on?: components["schemas"]["Day"] | null;
             /** @description The sale's id; in `PUT /sales/{sale}` the same as in the path. */
             sale: components["schemas"]["SaleId"];
             /**
@@ -2841,15 +2879,23 @@ export interface components {
         SaleReply: {
             /** @description End of selling. */
             closes_at: components["schemas"]["Timestamp"];
+            /** @description The currency of that price. */
+            currency?: components["schemas"]["Currency"];
             /**
-             * @description The sale file: terms, stops, tiers, prices and seats. The questions of its challenges and its map are
-             *     left out.
+             * @description The sale file: terms, stops, tiers, prices and seats. The questions of its challenges are left out, and
+             *     of its map it has the hash.
              */
             file: components["schemas"]["SaleFile"];
             /** @description The map of its seats, if it has one. */
             map?: components["schemas"]["MapReply"];
             /** @description Beginning of selling. */
             opens_at: components["schemas"]["Timestamp"];
+            /**
+             * Format: int64
+             * @description What its cheapest ticket costs, in minor units; of a train, on any journey. Absent of a sale that was
+             *     published before lists had this, and not since.
+             */
+            price_from_minor?: number;
             /** @description Its id. */
             sale: components["schemas"]["SaleId"];
             /** @description State for a buyer at the time of the reply. */
@@ -2872,8 +2918,16 @@ export interface components {
         SaleSummary: {
             /** @description End of selling. */
             closes_at: components["schemas"]["Timestamp"];
+            /** @description The currency of that price. */
+            currency?: components["schemas"]["Currency"];
             /** @description Beginning of selling. */
             opens_at: components["schemas"]["Timestamp"];
+            /**
+             * Format: int64
+             * @description What its cheapest ticket costs, in minor units; of a train, on any journey. Absent of a sale that was
+             *     published before lists had this, and not since.
+             */
+            price_from_minor?: number;
             /** @description Its id. */
             sale: components["schemas"]["SaleId"];
             /** @description State for a buyer at the time of the reply. */
@@ -3018,6 +3072,10 @@ export interface components {
         };
         /** @description A stop of a train. */
         Stop: {
+            /** @description When the train arrives. */
+            arrives?: components["schemas"]["ClockTime"] | null;
+            /** @description When it departs. */
+            departs?: components["schemas"]["ClockTime"] | null;
             /** @description The name people read. */
             name: string;
             /** @description The operator's code, unique in the sale. */
@@ -3262,6 +3320,78 @@ export interface components {
              * @enum {string}
              */
             type: "/problems/too-many-requests";
+        };
+        /** @description A train on one journey. */
+        TrainReply: {
+            /** @description When it arrives, likewise. */
+            arrives_at?: components["schemas"]["LocalTime"];
+            /** @description Time of the reading of what is left; absent if that is not known at this moment. */
+            as_of?: components["schemas"]["Timestamp"];
+            /** @description End of selling. */
+            closes_at: components["schemas"]["Timestamp"];
+            /** @description The currency of its prices. */
+            currency: components["schemas"]["Currency"];
+            /** @description When the train leaves there, by the clocks of the railway; absent if its file does not say so. */
+            departs_at?: components["schemas"]["LocalTime"];
+            /** @description Where the journey begins. */
+            from: components["schemas"]["TrainStopReply"];
+            /** @description Beginning of selling. */
+            opens_at: components["schemas"]["Timestamp"];
+            /** @description The sale's id. */
+            sale: components["schemas"]["SaleId"];
+            /** @description State for a buyer at the time of the reply: `upcoming`, `open` or `paused`. */
+            state: components["schemas"]["Phase"];
+            /** @description Each tier that sells the journey, in the order of the file. */
+            tiers: components["schemas"]["TrainTierReply"][];
+            /** @description Title for people. */
+            title: string;
+            /** @description Where it ends. */
+            to: components["schemas"]["TrainStopReply"];
+        };
+        /** @description An end of a journey. */
+        TrainStopReply: {
+            /** @description The name people read. */
+            name: string;
+            /** @description The stop's id, by which the sale knows it. */
+            stop: components["schemas"]["StopId"];
+        };
+        /** @description A tier of a train on one journey. */
+        TrainTierReply: {
+            /**
+             * Format: uint32
+             * @description Number of seats that were free on the whole journey at `as_of`; absent without that.
+             */
+            available?: number;
+            /** @description The name that buyers see. */
+            name: string;
+            /**
+             * Format: int64
+             * @description The price of one ticket for the journey, in minor units.
+             */
+            price_minor: number;
+            /** @description Tier id, unique in the sale. */
+            tier: components["schemas"]["TierId"];
+        };
+        /**
+         * @description Where a page of trains begins: after a call. As text it is opaque: the base64 of the form and the call. It
+         *     is checked, not signed: whoever makes one up is shown public trains after another time.
+         */
+        TrainsCursor: string;
+        /** @description A page of the trains of a day between two stops, by time. */
+        TrainsReply: {
+            /** @description The day of the search. */
+            date: components["schemas"]["Day"];
+            /** @description Where the search begins, in lower case. */
+            from: string;
+            /**
+             * @description Value of `cursor` for the next page; absent at the end. A page may be short, or empty, and not be the
+             *     last.
+             */
+            next?: components["schemas"]["TrainsCursor"];
+            /** @description Where it ends, in lower case. */
+            to: string;
+            /** @description The trains that sell the journey. */
+            trains: components["schemas"]["TrainReply"][];
         };
         /**
          * No answer now
@@ -7525,6 +7655,116 @@ export interface operations {
                 };
                 content: {
                     "application/problem+json": components["schemas"]["TooLargeProblem"];
+                };
+            };
+            /** @description Something went wrong (`/problems/internal`). */
+            500: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["InternalProblem"];
+                };
+            };
+            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
+            503: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    /** @description After how many seconds to try again. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
+                };
+            };
+        };
+    };
+    listTrains: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The day at `from`.
+                 * @example 2026-11-21
+                 */
+                date?: components["schemas"]["Day"];
+                /**
+                 * @description Where the journey begins: the id or the name of a stop, whatever the case.
+                 * @example VNP
+                 */
+                from?: components["schemas"]["StopId"];
+                /**
+                 * @description Where it ends, likewise.
+                 * @example NGH
+                 */
+                to?: components["schemas"]["StopId"];
+                /** @description How many trains of a page at most. */
+                limit?: number;
+                /** @description Where the page begins: `next` of the page before. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of trains. */
+            200: {
+                headers: {
+                    /** @description How long it keeps. */
+                    "Cache-Control": "public, max-age=1";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TrainsReply"];
+                };
+            };
+            /** @description The body cannot be read (`/problems/malformed`). */
+            400: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["MalformedProblem"];
+                };
+            };
+            /** @description The request did not come through the edge (`/problems/not-through-the-edge`). */
+            403: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"];
+                };
+            };
+            /** @description The body is too large (`/problems/too-large`). */
+            413: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["TooLargeProblem"];
+                };
+            };
+            /** @description The request breaks a rule (`/problems/invalid`). */
+            422: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["InvalidProblem"];
                 };
             };
             /** @description Something went wrong (`/problems/internal`). */

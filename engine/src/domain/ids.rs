@@ -159,6 +159,10 @@ text_id!(
     AttendeeId, 64, "attendee id", "1 to 64 bytes without control characters or #", |text| is_plain_text(text, AttendeeId::MAX_BYTES) && !text.contains('#'), plain_text_schema(AttendeeId::MAX_BYTES, "#")
 );
 text_id!(
+    /// A door, as the people who check tickets there call it.
+    DoorName, 32, "door", "1 to 32 bytes without control characters or #", |text| is_plain_text(text, DoorName::MAX_BYTES) && !text.contains('#'), plain_text_schema(DoorName::MAX_BYTES, "#")
+);
+text_id!(
     /// The name of a seat, unique within its sale, as printed on the ticket.
     SeatName, 64, "seat name", "1 to 64 bytes without control characters", |text| is_plain_text(text, SeatName::MAX_BYTES), plain_text_schema(SeatName::MAX_BYTES, "")
 );

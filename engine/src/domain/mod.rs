@@ -31,5 +31,7 @@ mod row_range;
 pub mod rules;
 pub mod sale;
 pub mod sections;
+pub mod ticket;
 pub mod tickets;
 pub mod time;
+pub mod timetable;

@@ -17,6 +17,7 @@ use crate::domain::inventory::{HeldLine, HoldRecord};
 use crate::domain::money::{MinorUnits, Money};
 use crate::domain::number::OrderNumber;
 use crate::domain::order_refund::{RefundCounts, RefundNumber, RefundTerms};
+use crate::domain::ticket::{CheckIn, Issue};
 use crate::domain::tickets::Tickets;
 use crate::domain::time::Timestamp;
 
@@ -186,6 +187,10 @@ pub struct Ticket {
     pub attendee: Option<Attendee>,
     /// The refund that took it back; `None` while it lives.
     pub refund: Option<RefundNumber>,
+    /// Its issue: only codes of this one are good.
+    pub issue: Issue,
+    /// The first check-in by it; `None` while it has let nobody in.
+    pub checked_in: Option<CheckIn>,
 }
 
 impl Ticket {

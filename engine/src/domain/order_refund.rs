@@ -240,6 +240,9 @@ pub enum RefundRefusal {
     /// The ticket was refunded before, or is named twice.
     #[error("ticket {} of tier {} is refunded already", .0.seat, .0.tier)]
     TicketRefunded(TicketName),
+    /// The ticket has let somebody in: its buyer cannot give it back any more.
+    #[error("ticket {} of tier {} was used to get in", .0.seat, .0.tier)]
+    TicketCheckedIn(TicketName),
     /// It names neither a ticket nor an amount.
     #[error("it names neither a ticket nor an amount")]
     Nothing,
@@ -381,6 +384,9 @@ fn taken_back(
         price += match request.asked_by {
             AskedBy::Operator | AskedBy::SaleCancelled => line.price_minor,
             AskedBy::Buyer => {
+                if stands(Guard::CheckedInStays) && ticket.checked_in.is_some() {
+                    return Err(RefundRefusal::TicketCheckedIn(name.clone()));
+                }
                 let terms = line.terms.filter(|terms| now < terms.until);
                 let terms = terms.ok_or(RefundRefusal::NotAllowed)?;
                 (line.price_minor - terms.fee_minor).max(MinorUnits::ZERO)
@@ -582,6 +588,7 @@ mod tests {
     };
     use crate::domain::number::Mint;
     use crate::domain::order::Capture;
+    use crate::domain::ticket::{CheckIn, Issue};
 
     const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
 
@@ -602,6 +609,8 @@ mod tests {
             name: SeatName::new(format!("a{seat}")).unwrap(),
             attendee: None,
             refund: None,
+            issue: Issue::FIRST,
+            checked_in: None,
         };
         let order = Order {
             number: Mint::new(0).mint(NOW, &user),
@@ -771,6 +780,15 @@ mod tests {
         for (request, refusal) in cases {
             assert_eq!(decide(&it, &request), Err(refusal), "{request:?}");
         }
+        let mut used = it.clone();
+        let door = crate::domain::ids::DoorName::new("north").unwrap();
+        used.0.lines[0].tickets[0].checked_in = Some(CheckIn { at: NOW, door });
+        let by_buyer = |tickets| ask(1, AskedBy::Buyer, tickets);
+        let refused = Err(No::TicketCheckedIn(name("a1")));
+        assert_eq!(decide(&used, &by_buyer(of(&["a1"]))), refused);
+        assert_eq!(decide(&used, &by_buyer(RefundedTickets::All)), refused);
+        assert!(decide(&used, &by_buyer(of(&["a2"]))).is_ok(), "the others may go back");
+        assert!(decide(&used, &one()).is_ok(), "an operator decides");
         let late = NOW.plus_seconds(REFUNDABLE_SECONDS);
         assert_eq!(decide_refund(&it.0, Some(&it.1), &one(), late), Err(No::TooOld));
         assert!(decide_refund(&it.0, Some(&it.1), &one(), late.plus_ms(-1)).is_ok());

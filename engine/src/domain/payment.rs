@@ -218,6 +218,7 @@ mod tests {
     use crate::domain::ids::{Legs, RequestFingerprint, SaleId, Seat, SeatName, TierId, UserId};
     use crate::domain::order::{OrderLine, Ticket};
     use crate::domain::order_refund::RefundCounts;
+    use crate::domain::ticket::Issue;
 
     fn order(state: OrderState, paid_by: Option<&str>) -> Order {
         let user = UserId::new("7").unwrap();
@@ -238,6 +239,8 @@ mod tests {
                     name: SeatName::new("a1").unwrap(),
                     attendee: None,
                     refund: None,
+                    issue: Issue::FIRST,
+                    checked_in: None,
                 }],
             }],
             total: Money { amount_minor: MinorUnits(500), currency },

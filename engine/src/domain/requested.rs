@@ -9,6 +9,7 @@ use super::inventory::{HoldRecord, Line};
 use super::money::MinorUnits;
 use super::order::{OrderLine, Ticket};
 use super::sale::Sale;
+use super::ticket::Issue;
 
 /// Most lines of an order.
 pub const MAX_LINES_PER_ORDER: usize = 4;
@@ -91,7 +92,14 @@ pub fn order_lines(
         let ticket = |(index, seat): (usize, &super::ids::Seat)| {
             let name: SeatName = tier.layout.name(*seat)?;
             let attendee = requested.attendees.get(index).cloned();
-            Some(Ticket { seat: *seat, name, attendee, refund: None })
+            Some(Ticket {
+                seat: *seat,
+                name,
+                attendee,
+                refund: None,
+                issue: Issue::FIRST,
+                checked_in: None,
+            })
         };
         Some(OrderLine {
             tier: held.tier.clone(),

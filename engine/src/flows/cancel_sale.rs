@@ -21,7 +21,7 @@ use crate::domain::order::{Order, OrderState};
 use crate::domain::order_refund::{
     AskedBy, RefundNumber, RefundRefusal, RefundRequest, RefundedTickets,
 };
-use crate::domain::sale::{Sale, SaleFile, SaleState, SeatMap};
+use crate::domain::sale::{FileMap, MapName, Sale, SaleFile, SaleState};
 use crate::domain::time::{Clock, Timestamp};
 use crate::flows::cancel::{self, end};
 use crate::flows::give_back::{self, give_back};
@@ -93,12 +93,7 @@ pub async fn stop(
 ) -> Result<Published, Refusal> {
     let published = ports.catalogue().sale(id, Freshness::Fresh).await?;
     let published = published.ok_or(Refusal::NoSuchSale)?;
-    let map = match published.map {
-        Some(_) => ports.catalogue().map(id).await?,
-        None => None,
-    };
-    let map = map.map(|map| SeatMap::from_document(&map)).transpose();
-    let map = map.map_err(|error| StoreError::Contract(format!("the map of {id}: {error}")))?;
+    let map = published.map.map(|hash| FileMap::Kept(MapName { hash }));
     let file = SaleFile { state: SaleState::Cancelled, map, ..published.sale.file().clone() };
     let sale = Sale::from_published(file).map_err(|defects| {
         let defect = defects.first().map(ToString::to_string).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What happens, step by step: admit, reserve, start and close payments, pay, refund, give back, cancel, expire, sync, publish, load, reconcile, archive,
+//! What happens, step by step: admit, reserve, start and close payments, pay, refund, give back, reissue, check in, cancel, expire, sync, publish, load, reconcile, archive,
 //! the reading of captures, and the flows of a waiting room.
 //!
 //! Each flow is written against [`crate::ports`], takes the time as an argument, and may be cut off
@@ -9,6 +9,7 @@ pub mod archive;
 pub mod cancel;
 pub mod cancel_sale;
 pub mod captures;
+pub mod check_in;
 pub mod close;
 pub mod discrepancy;
 pub mod expire;
@@ -19,6 +20,7 @@ pub mod pay;
 pub mod publish;
 pub mod reconcile;
 pub mod refund;
+pub mod reissue;
 pub mod reserve;
 pub mod room;
 pub mod start;

@@ -1,9 +1,11 @@
 //! Publish: an operator puts a sale on sale, or changes its terms.
 
+use std::borrow::Cow;
+
 use crate::domain::ids::{Epoch, SaleId};
 use crate::domain::inventory::Load;
 use crate::domain::room::bytes::Secret;
-use crate::domain::sale::{Sale, SaleFile, SaleState};
+use crate::domain::sale::{Defect, FileMap, MapName, Sale, SaleFile, SaleState, SeatMap};
 use crate::domain::time::Timestamp;
 use crate::flows::load::{Loaded, load, terms};
 use crate::flows::room;
@@ -24,6 +26,9 @@ pub enum Refusal {
     /// The sale has a waiting room with other settings, or lets people join none any more: rooms never change.
     #[error("the sale's waiting room, its opens_at and the largest order cannot change")]
     RoomDiffers,
+    /// The file names a map that is not the sale's, or does not fit it any more.
+    #[error("{}", .0.first().map(ToString::to_string).unwrap_or_default())]
+    Map(Vec<Defect>),
     /// The sale is archived: it sells nothing any more.
     #[error("the sale is archived: it sells nothing any more")]
     Archived,
@@ -96,7 +101,28 @@ async fn replaced(ports: &impl Ports, sale: &Sale) -> Result<Option<Published>, 
     {
         return Err(Refusal::Cancelled);
     }
+    if let Some(FileMap::Kept(MapName { hash })) = &sale.file().map
+        && existing.as_ref().and_then(|existing| existing.map) != Some(*hash)
+    {
+        let rule = "must be the hash of the map that the sale has";
+        return Err(Refusal::Map(vec![Defect::new("map.hash", rule)]));
+    }
     Ok(existing)
+}
+
+/// The sale with the map that it keeps, if its file names one in place of its own.
+async fn with_map<'a>(ports: &impl Ports, sale: &'a Sale) -> Result<Cow<'a, Sale>, Refusal> {
+    let Some(FileMap::Kept(MapName { hash })) = &sale.file().map else {
+        return Ok(Cow::Borrowed(sale));
+    };
+    let document = ports.catalogue().map(sale.id()).await?;
+    // Another map: somebody has published it a moment ago.
+    let document = document.filter(|document| document.hash == *hash).ok_or(Refusal::Busy)?;
+    let map = SeatMap::from_document(&document)
+        .map_err(|error| StoreError::Contract(format!("the map of {}: {error}", sale.id())))?;
+    let file = SaleFile { map: Some(FileMap::Own(map)), ..sale.file().clone() };
+    // Its names were checked with the file.
+    Sale::from_published(file).map(Cow::Owned).map_err(Refusal::Map)
 }
 
 /// Writes the sale to the catalogue and to Redis. Repeating it finishes what a crash left. It leaves the sale's
@@ -113,13 +139,14 @@ pub async fn publish(
     let file: &SaleFile = sale.file();
     let catalogue = ports.catalogue();
     let existing = replaced(ports, sale).await?;
-    let map = file.map.as_ref().map(|map| map.document().hash);
+    let map = file.map.as_ref().map(FileMap::hash);
     let is_same = existing
         .as_ref()
         .is_some_and(|existing| existing.map == map && *existing.sale.file() == file.without_map());
     if !is_same {
         let replaces = existing.as_ref().map(|existing| existing.version);
-        if catalogue.publish(file, replaces).await? == ChangeReply::Conflict {
+        let whole = with_map(ports, sale).await?;
+        if catalogue.publish(whole.file(), replaces).await? == ChangeReply::Conflict {
             return Err(Refusal::Busy);
         }
     }

@@ -8,8 +8,10 @@ use super::orders::ChangeReply;
 use crate::domain::archive::Lifecycle;
 use crate::domain::gate::tokens::TokenSnapshot;
 use crate::domain::ids::{Epoch, SaleId};
+use crate::domain::money::Money;
 use crate::domain::sale::{MapDocument, MapHash, Sale, SaleFile, SaleState};
 use crate::domain::time::Timestamp;
+use crate::domain::timetable::{CallMark, Day, StopLabel, TrainsPage};
 
 /// Days for which a snapshot of a sale's tokens is kept at least.
 pub const TOKEN_SNAPSHOTS_DAYS: i64 = 7;
@@ -49,6 +51,8 @@ pub struct ListedTerms {
     pub closes_at: Timestamp,
     /// Whether the operator has paused it.
     pub state: SaleState,
+    /// What its cheapest ticket costs; `None` if it was published before the list had this, and not since.
+    pub price_from: Option<Money>,
 }
 
 impl ListedTerms {
@@ -60,6 +64,7 @@ impl ListedTerms {
             opens_at: file.opens_at,
             closes_at: file.closes_at,
             state: file.state,
+            price_from: file.price_from(),
         }
     }
 }
@@ -101,6 +106,16 @@ pub trait Catalogue: Send + Sync {
         after: Option<&SaleId>,
         most: u16,
     ) -> impl Future<Output = Stored<SalesPage>> + Send;
+    /// At most `most` trains that call at `from` on a day by the clocks there, and at `to` later, by time,
+    /// after a call if one is named. It may name a train that has other times by now, or none.
+    fn trains(
+        &self,
+        day: Day,
+        from: &StopLabel,
+        to: &StopLabel,
+        after: Option<&CallMark>,
+        most: u16,
+    ) -> impl Future<Output = Stored<TrainsPage>> + Send;
     /// The map of a sale as it is now; `None` if it has none, or there is no such sale.
     fn map(&self, id: &SaleId) -> impl Future<Output = Stored<Option<MapDocument>>> + Send;
     /// Writes a sale and its map if its version is still `replaces` (`None`: if it is new) and it is not

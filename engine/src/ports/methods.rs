@@ -32,8 +32,12 @@ pub use crate::domain::room::join::{Membership, Replaced, TakenIndices, Tree};
 pub use crate::domain::room::log::Record as RoomRecord;
 pub use crate::domain::room::visit::{Enter, EnterReply};
 pub use crate::domain::sale::{MapDocument, SaleFile};
+pub use crate::domain::ticket::{
+    CheckInCounts, CheckInPlan, DoubleCheckIn, DoublesPage, ReissuePlan, RevokedPage,
+};
 pub use crate::domain::tickets::Tickets;
 pub use crate::domain::time::Timestamp;
+pub use crate::domain::timetable::{CallMark, Day, StopLabel, TrainsPage};
 
 /// Calls the macro `$callback` with the list of all ports and their methods; `port_methods!(callback
 /// for Port)` puts `for Port;` before the list.
@@ -91,6 +95,14 @@ macro_rules! port_methods {
                 GiveBack: give_back(ref plan: RefundPlan) -> ChangeReply;
                 RecordOrderRefund: record_order_refund(ref refund: OrderRefund, option order: Order)
                     -> ChangeReply;
+                Reissue: reissue(ref plan: ReissuePlan) -> ChangeReply;
+                CheckIn: check_in(ref plan: CheckInPlan) -> ChangeReply;
+                CheckInAgain: check_in_again(ref double: DoubleCheckIn) -> ChangeReply;
+                Revoked: revoked(ref sale: SaleId, copy from: Option<OrderNumber>, copy most: u16)
+                    -> RevokedPage;
+                CheckIns: check_ins(ref sale: SaleId) -> CheckInCounts;
+                Doubles: doubles(ref sale: SaleId, option after: String, copy most: u16)
+                    -> DoublesPage;
                 Count: sync(slice orders: Order, copy now: Timestamp) -> Vec<OrderNumber>;
                 Order: get(copy number: OrderNumber) -> Option<Order>;
                 ManyOrders: get_many(slice numbers: OrderNumber) -> Vec<Order>;
@@ -110,6 +122,10 @@ macro_rules! port_methods {
                 Sale: sale(ref id: SaleId, copy freshness: Freshness) -> Option<Published>;
                 Sales: sales() -> Vec<SaleId>;
                 Listed: listed(option after: SaleId, copy most: u16) -> SalesPage;
+                Trains: trains(
+                    copy day: Day, ref from: StopLabel, ref to: StopLabel, option after: CallMark,
+                    copy most: u16
+                ) -> TrainsPage;
                 Map: map(ref id: SaleId) -> Option<MapDocument>;
                 Publish: publish(ref file: SaleFile, copy replaces: Option<u64>) -> ChangeReply;
                 Lease: lease(

@@ -12,6 +12,9 @@ use crate::domain::order::{Order, PaymentKey, PaymentRecord, TierTotals};
 use crate::domain::order_refund::{OrderRefund, RefundKey, RefundPlan};
 use crate::domain::requested::{MAX_LINES_PER_ORDER, MAX_SEATS_PER_ORDER};
 use crate::domain::sale::MAX_LEGS;
+use crate::domain::ticket::{
+    CheckInCounts, CheckInPlan, DoubleCheckIn, DoublesPage, ReissuePlan, RevokedPage,
+};
 use crate::domain::tickets::Tickets;
 use crate::domain::time::Timestamp;
 
@@ -24,10 +27,10 @@ pub const MAX_TRANSACTION_ITEMS: usize = 100;
 const MAX_ITEMS_OF_ORDER: usize = 3 + (1 + MAX_ATTENDEE_KEYS) * MAX_SEATS_PER_ORDER;
 const _: () = assert!(MAX_ITEMS_OF_ORDER <= MAX_TRANSACTION_ITEMS);
 
-/// Items of the largest refund of an order: the order, the refund, the payment, the buyer's count, for each
-/// ticket its seat and its attendee by each key, and the counter of each line's tier.
+/// Items of the largest refund of an order: the order, the refund, the payment, what its sale says is revoked,
+/// the buyer's count, for each ticket its seat and its attendee by each key, and the counter of each line's tier.
 const MAX_ITEMS_OF_REFUND: usize =
-    4 + (1 + MAX_ATTENDEE_KEYS) * MAX_SEATS_PER_ORDER + MAX_LINES_PER_ORDER;
+    5 + (1 + MAX_ATTENDEE_KEYS) * MAX_SEATS_PER_ORDER + MAX_LINES_PER_ORDER;
 const _: () = assert!(MAX_ITEMS_OF_REFUND <= MAX_TRANSACTION_ITEMS);
 
 /// Items that one order adds to the transaction which counts it: the order, and the counter of each
@@ -226,6 +229,34 @@ pub trait Orders: Send + Sync {
         refund: &OrderRefund,
         order: Option<&Order>,
     ) -> impl Future<Output = Stored<ChangeReply>> + Send;
+    /// Issues tickets of a paid order anew, in one transaction with what its sale says is revoked
+    /// (`plan.order` as it shall be). It is done if the order is paid and each of the tickets is live and has
+    /// still the issue before.
+    fn reissue(&self, plan: &ReissuePlan) -> impl Future<Output = Stored<ChangeReply>> + Send;
+    /// Records the first check-in of a ticket, in one transaction with the count of its sale. It is done if the
+    /// order is paid, and the ticket is live, has the issue that was shown and has let nobody in.
+    fn check_in(&self, plan: &CheckInPlan) -> impl Future<Output = Stored<ChangeReply>> + Send;
+    /// Records a check-in after the first one, and counts it; `Conflict` if it is recorded already.
+    fn check_in_again(
+        &self,
+        double: &DoubleCheckIn,
+    ) -> impl Future<Output = Stored<ChangeReply>> + Send;
+    /// What of a sale was revoked ticket by ticket: the orders from `from` on, by number, strongly consistent.
+    fn revoked(
+        &self,
+        sale: &SaleId,
+        from: Option<OrderNumber>,
+        most: u16,
+    ) -> impl Future<Output = Stored<RevokedPage>> + Send;
+    /// How often the doors of a sale let somebody in, strongly consistent.
+    fn check_ins(&self, sale: &SaleId) -> impl Future<Output = Stored<CheckInCounts>> + Send;
+    /// The check-ins of a sale after the first of their ticket, by key, `after` a key, strongly consistent.
+    fn doubles(
+        &self,
+        sale: &SaleId,
+        after: Option<&String>,
+        most: u16,
+    ) -> impl Future<Output = Stored<DoublesPage>> + Send;
     /// Settles what is not settled of the facts of these orders, each exactly once however often it is given:
     /// those that sell are counted in the statistics of their sales, one counter write per sale and tier, and
     /// all are appended to the log, one record per sale. An order that has changed since it was read is left

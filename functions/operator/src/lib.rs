@@ -1,6 +1,8 @@
 //! `GET /operator/orders`, `GET /operator/orders/{order}`, `GET /operator/sales/{sale}/board`,
-//! `GET /operator/sales/{sale}/orders.csv`, `GET /operator/actions` and `GET /operator/stuck`: an operator with a token
-//! looks at what goes on.
+//! `GET /operator/sales/{sale}/orders.csv`, `GET /operator/actions`, `GET /operator/stuck` and
+//! `GET /operator/sales/{sale}/check-ins`: an operator with a token looks at what goes on.
+//! `POST /operator/sales/{sale}/check-ins`: doors say whom they let in.
+//! `POST /operator/orders/{order}/tickets/reissue`: tickets get new codes.
 
 mod export;
 
@@ -10,6 +12,8 @@ use engine::domain::ids::{AttendeeId, SaleId, SeatName, TierId, UserId};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::Order;
 use engine::domain::time::Timestamp;
+use engine::flows::check_in::{Scan, check_in};
+use engine::flows::reissue::reissue;
 use engine::ports::{Board as _, BoardPorts as _, Orders as _, Ports as _, StoreError, block_of};
 use futures_util::future::{try_join, try_join3};
 use lambda_http::http::Response;
@@ -20,12 +24,15 @@ use shared::http::checks::Refusal;
 use shared::http::edge;
 use shared::http::identity::{Operator, Scope};
 use shared::http::operators::{
-    ActionReply, ActionsReply, BoardReply, FoundOrderReply, FoundOrdersReply, OperatorOrderReply,
-    Search, StuckReply,
+    self, Action, ActionKind, ActionReply, ActionsReply, BoardReply, FoundOrderReply,
+    FoundOrdersReply, OperatorOrderReply, Search, StuckReply,
 };
 use shared::http::order_reply::OrderReply;
 use shared::http::respond::{Answer, Reply, refuse, respond};
 use shared::http::routes::{NoRoute, Route};
+use shared::http::ticket::{
+    CheckInBoardReply, CheckInsBody, CheckInsReply, DoubleReply, ReissueBody, ReissuedReply,
+};
 use shared::http::{Problem, checks, problem};
 use shared::runtime::app::App;
 use shared::runtime::functions::Function;
@@ -36,6 +43,9 @@ const PAGE: u16 = 50;
 const OVERDUE_SECONDS: i64 = 120;
 /// Most characters of the mark of a page of actions.
 const MAX_MARK_CHARS: usize = 40;
+
+/// Most bytes of the mark of a page of check-ins: the key of one.
+const MAX_DOUBLE_BYTES: usize = 96;
 
 /// Answers one request at the time of the system clock.
 pub async fn handle(app: &App, request: Request) -> Response<Body> {
@@ -57,6 +67,12 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
         watched(app, request, actions(app, request)).await
     } else if let Ok(Route::OperatorStuck) = route {
         watched(app, request, stuck(app, now)).await
+    } else if let Ok(Route::OperatorCheckIns(sale)) = route {
+        watched(app, request, check_ins(app, request, &sale)).await
+    } else if let Ok(Route::OperatorCheckIn(sale)) = route {
+        respond(scanned(app, request, &sale, now)).await
+    } else if let Ok(Route::OperatorReissue(order)) = route {
+        respond(issued_anew(app, request, order, now)).await
     } else {
         refuse(NoRoute)
     }
@@ -217,4 +233,60 @@ async fn stuck(app: &App, now: Timestamp) -> Result<Answer<StuckReply>, Problem>
         oldest_due_at: overdue.oldest_due_at,
         dead_letters: dead_letters.collect(),
     }))
+}
+
+/// Records what doors have scanned.
+async fn scanned(
+    app: &App,
+    request: &Request,
+    sale: &SaleId,
+    now: Timestamp,
+) -> Result<Answer<CheckInsReply>, Problem> {
+    Operator::with_scope(request, app.operator_issuer(), Scope::Scan)?;
+    let read = CheckInsBody::read(request, &app.tickets, sale, now)?;
+    checks::sale(&app.ports, sale).await?;
+    let scans: Vec<Scan> = read.iter().flatten().cloned().collect();
+    let outcomes = check_in(&app.ports, sale, &scans).await?;
+    Ok(Answer(CheckInsReply::new(&read, outcomes)))
+}
+
+/// Shows how a sale fills, and the tickets that two doors let in if they are asked for.
+async fn check_ins(
+    app: &App,
+    request: &Request,
+    sale: &SaleId,
+) -> Result<Answer<CheckInBoardReply>, Problem> {
+    let shows_conflicts: Option<bool> = checks::query(request, "conflicts")?;
+    let after: Option<String> = checks::query(request, "after")?;
+    if after.as_ref().is_some_and(|after| after.len() > MAX_DOUBLE_BYTES) {
+        return Err(Refusal::invalid("after", "must be next of the page before").into());
+    }
+    checks::sale(&app.ports, sale).await?;
+    let orders = app.ports.orders();
+    let mut reply = CheckInBoardReply::new(sale, orders.check_ins(sale).await?);
+    if shows_conflicts == Some(true) {
+        let page = orders.doubles(sale, after.as_ref(), PAGE).await?;
+        reply.conflicts = Some(page.doubles.into_iter().map(DoubleReply::from).collect());
+        reply.next = page.next;
+    }
+    Ok(Answer(reply))
+}
+
+/// Issues tickets of an order anew, and records who asked for it.
+async fn issued_anew(
+    app: &App,
+    request: &Request,
+    number: OrderNumber,
+    now: Timestamp,
+) -> Result<Answer<ReissuedReply>, Problem> {
+    let operator = Operator::with_scope(request, app.operator_issuer(), Scope::Operate)?;
+    let tickets = ReissueBody::read(request)?;
+    let named: Vec<String> = tickets.iter().map(ToString::to_string).collect();
+    let named = if named.is_empty() { "all".to_owned() } else { named.join(", ") };
+    let action = Action::new(ActionKind::Reissue).of_order(number);
+    let action = action.with(format!("tickets: {named}"));
+    let work = async { Ok(reissue(&app.ports, number, &tickets).await?) };
+    let order = operators::recorded(app, &operator, action, now, work).await?;
+    tracing::info!(operator = operator.who(), order = %number, "tickets were issued anew");
+    Ok(Answer(ReissuedReply::from(&order)))
 }

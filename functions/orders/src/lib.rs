@@ -1,28 +1,41 @@
-//! `GET /orders/{order}`, `GET /orders/{order}/refunds` and `GET /orders`: a buyer looks at the orders they
-//! made.
+//! `GET /orders/{order}`, `GET /orders/{order}/refunds`, `GET /orders/{order}/tickets` and `GET /orders`: a buyer
+//! looks at the orders they made. `GET /ticket-keys` and `GET /sales/{sale}/revoked`: what doors check tickets by.
 
 use std::collections::BTreeSet;
 
 use engine::domain::ids::{SaleId, UserId};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::Order;
-use engine::ports::{Orders as _, Page, Ports as _, Stored};
+use engine::domain::sale::SaleState;
+use engine::domain::time::Timestamp;
+use engine::flows::hold::sale_of;
+use engine::ports::{Catalogue as _, Freshness, Orders as _, Page, Ports as _, Stored};
 use futures_util::future::{try_join, try_join_all};
 use lambda_http::http::Response;
 use lambda_http::{Body, Request};
+use shared::http::checks::Refusal;
 use shared::http::identity::Buyer;
 use shared::http::order_refund::OrderRefundsReply;
 use shared::http::order_reply::{AllowanceReply, OrderReply, PageReply};
-use shared::http::respond::{Answer, refuse, respond};
+use shared::http::respond::{Answer, Cacheable, Reply as _, refuse, respond};
 use shared::http::routes::{NoRoute, Route};
+use shared::http::ticket::{IssuedTicketsReply, RevokedReply};
 use shared::http::{Problem, checks, edge, problem};
 use shared::runtime::app::App;
 use shared::runtime::functions::Function;
+use shared::tickets::RevokedList;
 
 /// Orders of a page, unless the request says how many.
 pub const PAGE: u16 = 20;
 /// Most orders of a page.
 pub const MAX: u16 = 100;
+
+/// Orders of a page of what was revoked: with ten tickets each a page has some 500 kB.
+pub const REVOKED: u16 = 1000;
+/// Time for which anyone may repeat the public keys, in seconds: a new key is published as long before it signs.
+const KEYS_MAX_AGE_SECONDS: u32 = 300;
+/// Time for which anyone may repeat what was revoked, in seconds.
+const REVOKED_MAX_AGE_SECONDS: u32 = 5;
 
 /// Answers one request.
 pub async fn handle(app: &App, request: Request) -> Response<Body> {
@@ -34,6 +47,14 @@ async fn answer(app: &App, request: &Request) -> Response<Body> {
         Ok(Route::ShowOrder(order)) => respond(show(app, request, order)).await,
         Ok(Route::ListOrders) => respond(list(app, request)).await,
         Ok(Route::ListRefunds(order)) => respond(refunds(app, request, order)).await,
+        Ok(Route::ShowTickets(order)) => respond(tickets(app, request, order)).await,
+        Ok(Route::ShowTicketKeys) => {
+            let body = app.tickets.public().clone();
+            Cacheable { body, max_age_seconds: KEYS_MAX_AGE_SECONDS }.into_response()
+        }
+        Ok(Route::ShowRevoked(sale)) => {
+            respond(revoked(app, request, &sale, Timestamp::now())).await
+        }
         Ok(
             Route::ShowOpenApi
             | Route::ListSales
@@ -41,6 +62,7 @@ async fn answer(app: &App, request: &Request) -> Response<Body> {
             | Route::ShowSale(_)
             | Route::ShowAvailability(_)
             | Route::ShowMap(_)
+            | Route::ListTrains
             | Route::JoinRoom(_)
             | Route::ShowRoom(_)
             | Route::ShowPlainRoom(_)
@@ -66,7 +88,10 @@ async fn answer(app: &App, request: &Request) -> Response<Body> {
             | Route::OperatorActions
             | Route::OperatorStuck
             | Route::PaymentCallback(_)
-            | Route::TakeCallback(_),
+            | Route::TakeCallback(_)
+            | Route::OperatorCheckIn(_)
+            | Route::OperatorCheckIns(_)
+            | Route::OperatorReissue(_),
         )
         | Err(NoRoute) => refuse(NoRoute),
     }
@@ -95,6 +120,40 @@ async fn refunds(
     let orders = app.ports.orders();
     let (order, refunds) = try_join(orders.get(number), orders.order_refunds(number)).await?;
     Ok(Answer(OrderRefundsReply::new(&own(order, &buyer)?, &refunds)))
+}
+
+/// Shows the tickets of the buyer's own order with their codes; any other is not found.
+async fn tickets(
+    app: &App,
+    request: &Request,
+    number: OrderNumber,
+) -> Result<Answer<IssuedTicketsReply>, Problem> {
+    let buyer = Buyer::from_request(request)?;
+    let order = own(app.ports.orders().get(number).await?, &buyer)?;
+    let published = sale_of(&app.ports, &order.sale, Freshness::Cached).await?;
+    Ok(Answer(IssuedTicketsReply::new(&app.tickets, &published.sale, &order)?))
+}
+
+/// Shows a page of what was revoked of a sale, signed. A cancelled sale is one line.
+async fn revoked(
+    app: &App,
+    request: &Request,
+    id: &SaleId,
+    now: Timestamp,
+) -> Result<Cacheable<RevokedReply>, Problem> {
+    let from: Option<OrderNumber> = checks::query(request, "from")?;
+    let published = app.ports.catalogue().sale(id, Freshness::Fresh).await?;
+    let published = published.ok_or(Refusal::NoSuchSale)?;
+    let deployment = app.tickets.deployment();
+    let list = match published.sale.file().state {
+        SaleState::Cancelled => RevokedList::of_cancelled(deployment, id, now),
+        SaleState::Open | SaleState::Paused => {
+            let page = app.ports.orders().revoked(id, from, REVOKED).await?;
+            RevokedList::new(deployment, id, from, &page, now)
+        }
+    };
+    let body = RevokedReply { list: app.tickets.sign_list(&list)?, next: list.next };
+    Ok(Cacheable { body, max_age_seconds: REVOKED_MAX_AGE_SECONDS })
 }
 
 /// The order, if it is there and the buyer's.

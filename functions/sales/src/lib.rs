@@ -1,15 +1,17 @@
 //! `PUT /sales/{sale}`, `PUT /operator/sales/{sale}`, `GET /sales`, `GET /sales/{sale}`, `GET /sales/{sale}/availability` and
 //! `GET /sales/{sale}/map`: an operator puts a sale on sale, and everyone sees what is sold, where it lies and
-//! what is left. `GET /openapi.json` says how to ask for all of it.
+//! what is left. `GET /trains` finds trains by day and stops. `GET /openapi.json` says how to ask for all of it.
 
 use engine::domain::ids::{Legs, SaleId};
 use engine::domain::sale::{MapDocument, MapHash};
 use engine::domain::time::Timestamp;
+use engine::domain::timetable::CallMark;
 use engine::flows;
 use engine::flows::publish::publish_with_room;
 use engine::ports::{
     Catalogue as _, Freshness, ListedSale, Ports as _, RoomPorts as _, SalesPage, Stored,
 };
+use futures_util::future::try_join_all;
 use lambda_http::http::Response;
 use lambda_http::{Body, Request};
 use shared::http::checks::Refusal;
@@ -23,6 +25,9 @@ use shared::http::respond::{
 use shared::http::routes::{NoRoute, Route};
 use shared::http::sale_reply::{AvailabilityReply, SaleReply, SaleSummary, tiers_on};
 use shared::http::sales_page::{MAX_SALES, SALES, SalesCursor, SalesReply};
+use shared::http::trains::{
+    TrainReply, TrainsCursor, TrainsQuery, TrainsReply, journey as journey_of,
+};
 use shared::http::{Problem, checks, edge, problem, sale_body};
 use shared::runtime::app::{App, new_epoch, new_secret};
 use shared::runtime::functions::Function;
@@ -53,6 +58,7 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
         }
         Ok(Route::ShowSale(sale)) => respond(show(app, &sale, now)).await,
         Ok(Route::ShowMap(sale)) => respond(map(app, request, &sale)).await,
+        Ok(Route::ListTrains) => respond(trains(app, request, now)).await,
         Ok(Route::ShowAvailability(sale)) => respond(availability(app, request, &sale, now)).await,
         Ok(
             Route::JoinRoom(_)
@@ -82,7 +88,13 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
             | Route::OperatorActions
             | Route::OperatorStuck
             | Route::PaymentCallback(_)
-            | Route::TakeCallback(_),
+            | Route::TakeCallback(_)
+            | Route::ShowTickets(_)
+            | Route::ShowTicketKeys
+            | Route::ShowRevoked(_)
+            | Route::OperatorCheckIn(_)
+            | Route::OperatorCheckIns(_)
+            | Route::OperatorReissue(_),
         )
         | Err(NoRoute) => refuse(NoRoute),
     }
@@ -144,6 +156,44 @@ async fn show(app: &App, id: &SaleId, now: Timestamp) -> Result<Cacheable<SaleRe
     let published = checks::sale(&app.ports, id).await?;
     let body = SaleReply::new(&published, now);
     Ok(Cacheable { body, max_age_seconds: MAX_AGE_SECONDS })
+}
+
+/// Lists the trains of a day between two stops, with what is left of each of the page.
+async fn trains(
+    app: &App,
+    request: &Request,
+    now: Timestamp,
+) -> Result<Cacheable<TrainsReply>, Problem> {
+    let asked = TrainsQuery::from_request(request)?;
+    let TrainsQuery { day, from, to, cursor, limit } = &asked;
+    let after = cursor.as_ref().map(|TrainsCursor(mark)| mark);
+    let page = app.ports.catalogue().trains(*day, from, to, after, *limit).await?;
+    // Futures first and the join then: the compiler cannot follow a closure in it.
+    let each: Vec<_> = page.calls.iter().map(|call| train(app, &asked, call, now)).collect();
+    let trains = try_join_all(each).await?;
+    let trains = trains.into_iter().flatten().collect();
+    let next = page.next.map(TrainsCursor);
+    let body = TrainsReply { date: *day, from: from.clone(), to: to.clone(), trains, next };
+    Ok(Cacheable { body, max_age_seconds: MAX_AGE_SECONDS })
+}
+
+/// One train of a search; `None` if it does not sell the journey. What is left is told if it can be read: a
+/// search is worth something without.
+async fn train(
+    app: &App,
+    asked: &TrainsQuery,
+    call: &CallMark,
+    now: Timestamp,
+) -> Result<Option<TrainReply>, Problem> {
+    let published = app.ports.catalogue().sale(&call.sale, Freshness::Cached).await?;
+    let Some(published) = published else { return Ok(None) };
+    let Some(legs) = journey_of(&published, asked, call, now) else { return Ok(None) };
+    let sale = &published.sale;
+    let reading = app.availability.reading(sale, now).await;
+    let reading = reading.inspect_err(|error| {
+        tracing::warn!(sale = %call.sale, %error, "what is left is not known");
+    });
+    Ok(TrainReply::new(sale, legs, reading.ok().as_deref(), now))
 }
 
 /// Shows the map of a sale: for ever under the name that it has now, and for this once without one.

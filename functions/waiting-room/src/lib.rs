@@ -74,6 +74,7 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
             | Route::ShowSale(_)
             | Route::ShowAvailability(_)
             | Route::ShowMap(_)
+            | Route::ListTrains
             | Route::Admit(_)
             | Route::Reserve(_)
             | Route::ListOrders
@@ -93,7 +94,13 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
             | Route::OperatorActions
             | Route::OperatorStuck
             | Route::PaymentCallback(_)
-            | Route::TakeCallback(_),
+            | Route::TakeCallback(_)
+            | Route::ShowTickets(_)
+            | Route::ShowTicketKeys
+            | Route::ShowRevoked(_)
+            | Route::OperatorCheckIn(_)
+            | Route::OperatorCheckIns(_)
+            | Route::OperatorReissue(_),
         )
         | Err(NoRoute) => refuse(NoRoute),
     }

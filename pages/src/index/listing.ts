@@ -1,8 +1,8 @@
 /** Which sales are shown, in which order. Pure: time is an argument. */
 import type { Schemas } from "onsale-client";
 
-/** A sale of the list. An API that knows the least price says it. */
-export type Summary = Schemas["SaleSummary"] & { readonly price_from_minor?: number; readonly currency?: string };
+/** A sale of the list. */
+export type Summary = Schemas["SaleSummary"];
 
 /** What is searched for. */
 export interface Search {

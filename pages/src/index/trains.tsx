@@ -1,62 +1,49 @@
-/** Trains by day, from and to. Hidden where the API has no such search. */
-import { useEffect, useState } from "preact/hooks";
+/** Trains by day, from and to, with what is left. */
+import { useState } from "preact/hooks";
 
-import { ask, problem, type OnsaleProblem } from "../shared/api.ts";
+import { everyone, problem, reply, type OnsaleProblem } from "../shared/api.ts";
 import { clock } from "../shared/clock.ts";
-import { money, shortDateTime } from "../shared/format.ts";
-import { href } from "../shared/language.ts";
+import { money } from "../shared/format.ts";
+import { href, locale } from "../shared/language.ts";
 import { Loading, Problem } from "../shared/layout.tsx";
+import { asked, dayOf, journeyQuery, leftOf, railwayTime, type Journey, type Train } from "./timetable.ts";
 import { t } from "./text.ts";
 
-/** A train that sells the journey. */
-interface Train {
-  readonly sale: string;
-  readonly title: string;
-  readonly departs_at?: string;
-  readonly currency?: string;
-  readonly tiers?: readonly { readonly tier: string; readonly name?: string; readonly price_minor?: number; readonly available?: number }[];
+/** A page of trains, and where the next one begins. */
+interface Shown {
+  readonly trains: readonly Train[];
+  readonly journey: Journey;
+  readonly next?: string | undefined;
 }
 
-interface Journey {
-  readonly date: string;
-  readonly from: string;
-  readonly to: string;
-}
+type Found = Shown | OnsaleProblem | "asking" | null;
 
-const query = (journey: Journey) => new URLSearchParams({ ...journey }).toString();
-
-/** True once it is known that the API has the search: an address that it does not have is not found. */
-function useIsThere(): boolean {
-  const [isThere, setIsThere] = useState(false);
-  useEffect(() => {
-    ask("/trains").then(() => setIsThere(true), (thrown: unknown) => {
-      const { slug } = problem(thrown);
-      setIsThere(slug === "invalid" || slug === "malformed");
-    });
-  }, []);
-  return isThere;
-}
-
-type Found = { readonly trains: readonly Train[]; readonly journey: Journey } | OnsaleProblem | "asking" | null;
+const search = async (journey: Journey, cursor?: string): Promise<Shown> => {
+  const query = { ...journey, ...(cursor === undefined ? {} : { cursor }) };
+  const { trains, next } = await reply(everyone.GET("/trains", { params: { query } }));
+  return { trains, journey, next };
+};
 
 /** The section of the storefront. */
 export function Trains() {
-  const isThere = useIsThere();
-  const [journey, setJourney] = useState<Journey>({ date: new Date(clock.nowMs()).toISOString().slice(0, 10), from: "", to: "" });
+  const [journey, setJourney] = useState<Journey>({ date: dayOf(clock.nowMs()), from: "", to: "" });
   const [found, setFound] = useState<Found>(null);
-  if (!isThere) {
-    return null;
-  }
-  const find = async (event: Event) => {
-    event.preventDefault();
-    setFound("asking");
+  const show = async (page: () => Promise<Shown>) => {
     try {
-      const { trains } = (await (await ask(`/trains?${query(journey)}`)).json()) as { trains: Train[] };
-      setFound({ trains, journey });
+      setFound(await page());
     } catch (thrown) {
       setFound(problem(thrown));
     }
   };
+  const find = async (event: Event) => {
+    event.preventDefault();
+    setFound("asking");
+    await show(() => search(asked(journey)));
+  };
+  const more = (before: Shown) => show(async () => {
+    const page = await search(before.journey, before.next);
+    return { ...page, trains: [...before.trains, ...page.trains] };
+  });
   const field = (name: keyof Journey, type: string) => (
     <div class="field">
       <label for={`train-${name}`}>{t(`trains.${name}`)}</label>
@@ -72,12 +59,12 @@ export function Trains() {
         {field("to", "text")}
         <button type="submit">{t("trains.find")}</button>
       </form>
-      <div aria-live="polite"><Results found={found} /></div>
+      <div aria-live="polite"><Results found={found} more={more} /></div>
     </section>
   );
 }
 
-function Results({ found }: { readonly found: Found }) {
+function Results({ found, more }: { readonly found: Found; readonly more: (before: Shown) => Promise<void> }) {
   if (found === null) {
     return null;
   }
@@ -87,21 +74,37 @@ function Results({ found }: { readonly found: Found }) {
   if (found instanceof Error) {
     return <Problem problem={found} />;
   }
-  const { trains, journey } = found;
-  const seats = (sale: string) => href(`/s/${encodeURIComponent(sale)}?${new URLSearchParams({ from: journey.from, to: journey.to })}`);
-  return trains.length === 0 ? <p>{t("trains.none")}</p> : (
-    <ul class="cards">
-      {trains.map(({ sale, title, departs_at: departsAt, currency, tiers = [] }) => (
-        <li class="card" key={sale}>
-          <h3><a href={seats(sale)}>{title}</a></h3>
-          {departsAt !== undefined && <p>{shortDateTime(departsAt)}</p>}
-          <ul>
-            {tiers.map(({ tier, name = tier, price_minor: price, available = 0 }) => (
-              <li key={tier}>{name} {price !== undefined && currency !== undefined && money(price, currency)}: {available > 0 ? t("trains.left", { count: available }) : t("trains.gone")}</li>
-            ))}
-          </ul>
-        </li>
-      ))}
-    </ul>
+  const hasMore = found.next !== undefined;
+  return (
+    <>
+      {found.trains.length === 0 && !hasMore && <p>{t("trains.none")}</p>}
+      <ul class="cards">{found.trains.map((train) => <Card key={`${train.sale} ${train.from.stop}`} train={train} />)}</ul>
+      {hasMore && <p><button type="button" onClick={() => void more(found)}>{t("more")}</button></p>}
+    </>
   );
+}
+
+function Card({ train }: { readonly train: Train }) {
+  const { sale, title, state, from, to, departs_at: departs, arrives_at: arrives, currency, tiers } = train;
+  const stop = (name: string, time: string | undefined) => time !== undefined ? `${name} ${railwayTime(time, locale)}` : name;
+  return (
+    <li class="card">
+      <h3><a href={href(`/s/${encodeURIComponent(sale)}?${journeyQuery(train)}`)}>{title}</a></h3>
+      <p>{t("trains.way", { from: stop(from.name, departs), to: stop(to.name, arrives) })}</p>
+      {state !== "open" && <p><span class={`state ${state}`}>{t(`state.${state}`)}</span></p>}
+      <ul>
+        {tiers.map((tier) => (
+          <li key={tier.tier}>{tier.name} {money(tier.price_minor, currency)}{left(tier)}</li>
+        ))}
+      </ul>
+    </li>
+  );
+}
+
+function left(tier: Train["tiers"][number]): string {
+  switch (leftOf(tier)) {
+    case "left": return `: ${t("trains.left", { count: tier.available ?? 0 })}`;
+    case "gone": return `: ${t("trains.gone")}`;
+    case "unknown": return "";
+  }
 }

@@ -6,9 +6,11 @@
 //! exactly that file, or none and reads the header again.
 
 mod copies;
+mod list;
 mod maps;
 mod memory;
 mod tokens;
+mod trains;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -25,12 +27,14 @@ use super::transaction::Transacted;
 use engine::domain::archive::Lifecycle;
 use engine::domain::gate::tokens::TokenSnapshot;
 use engine::domain::ids::{Epoch, SaleId};
-use engine::domain::sale::{MapDocument, Sale, SaleFile, SaleState, SeatMap};
+use engine::domain::sale::{FileMap, MapDocument, Sale, SaleFile};
 use engine::domain::time::Timestamp;
+use engine::domain::timetable::{CallMark, Day, StopLabel, TrainCall, TrainsPage, calls};
 use engine::ports::{
-    Catalogue, ChangeReply, Freshness, ListedSale, ListedTerms, Published, SalesPage, StoreError,
-    Stored,
+    Catalogue, ChangeReply, Freshness, ListedSale, Published, SalesPage, StoreError, Stored,
 };
+
+pub use trains::train_call_item;
 
 use copies::{COPIES, Copies};
 use maps::KeptMap;
@@ -103,26 +107,6 @@ fn is_obsolete(sk: &str, current: &str, version: u64) -> bool {
     let Some(name) = sk.strip_prefix("file#") else { return false };
     let theirs = name.split('-').next().and_then(|version| version.parse::<u64>().ok());
     theirs.is_some_and(|theirs| theirs <= version) && !sk.starts_with(&chunks_prefix(current))
-}
-
-/// The key of a sale in the list of sales.
-fn listed_key(sale: &SaleId) -> Item {
-    item([("pk", text(SALES_LIST)), ("sk", text(sale))])
-}
-
-/// A sale as the list has it; without its terms if it was published before the list had them.
-fn read_listed(item: &Item) -> Stored<ListedSale> {
-    let fields = Fields::from_item(item);
-    let sale: SaleId = fields.text("sk")?;
-    let Some(title) = fields.maybe_text("title")? else {
-        return Ok(ListedSale { sale, terms: None });
-    };
-    let time = |name: &str| fields.number(name).map(Timestamp::from_ms);
-    let state: String = fields.text("state")?;
-    let state = SaleState::from_text(&state)
-        .ok_or_else(|| broken(&sale, format!("it is listed as {state}")))?;
-    let (opens_at, closes_at) = (time("opens_ms")?, time("closes_ms")?);
-    Ok(ListedSale { sale, terms: Some(ListedTerms { title, opens_at, closes_at, state }) })
 }
 
 /// Where a sale is in its life: a header without the attribute is of a listed sale.
@@ -304,12 +288,53 @@ impl DynamoCatalogue {
 
     /// Writes the map of a file, if it has one, beside the file of a name.
     async fn write_map(&self, file: &SaleFile, name: &str) -> Stored<Option<KeptMap>> {
-        let Some(document) = file.map.as_ref().map(SeatMap::document) else { return Ok(None) };
         let id = &file.sale;
+        let document = match &file.map {
+            None => return Ok(None),
+            Some(FileMap::Own(map)) => map.document(),
+            Some(FileMap::Kept(_)) => return Err(broken(id, "a publication without its map")),
+        };
         let data =
             copies::compressed(document.json.as_bytes()).map_err(|error| broken(id, error))?;
         let chunks = self.write_chunks(&maps::partition(id), name, &data).await?;
         Ok(Some(KeptMap { hash: document.hash, chunks }))
+    }
+
+    /// The calls of the sale that a version replaces.
+    async fn calls_before(&self, id: &SaleId, replaces: Option<u64>) -> Stored<Vec<TrainCall>> {
+        if replaces.is_none() {
+            return Ok(Vec::new());
+        }
+        let published = self.sale(id, Freshness::Cached).await?;
+        Ok(published.map_or_else(Vec::new, |published| calls(published.sale.file())))
+    }
+
+    /// Deletes what a publication of `file` as `version` leaves behind: the calls that it has replaced, or its
+    /// own if another one has come before it; and chunks.
+    async fn tidy_after(
+        &self,
+        file: &SaleFile,
+        (version, name): (u64, &str),
+        before: &[TrainCall],
+        reply: &ChangeReply,
+    ) -> Stored<()> {
+        let (id, ours) = (&file.sale, calls(file));
+        match reply {
+            ChangeReply::Done => {
+                trains::delete(&self.db, before, &ours, version).await?;
+                self.tidy_all(id, |sk| is_obsolete(sk, name, version)).await
+            }
+            ChangeReply::Conflict => {
+                if !ours.is_empty() {
+                    let current = self.sale(id, Freshness::Fresh).await?;
+                    let current = current.filter(|current| !is_over(current));
+                    let theirs = current.map_or_else(Vec::new, |sale| calls(sale.sale.file()));
+                    trains::delete(&self.db, &ours, &theirs, version).await?;
+                }
+                let ours = chunks_prefix(name);
+                self.tidy_all(id, |sk| sk.starts_with(&ours)).await
+            }
+        }
     }
 
     /// Deletes what nobody needs any more of the file and of its copies. What stays is deleted after the
@@ -397,6 +422,10 @@ impl DynamoCatalogue {
     }
 }
 
+fn is_over(published: &Published) -> bool {
+    published.lifecycle.is_over()
+}
+
 fn reply(done: Transacted) -> ChangeReply {
     match done {
         Transacted::Done => ChangeReply::Done,
@@ -446,9 +475,20 @@ impl Catalogue for DynamoCatalogue {
         let found = self.db.query(query.consistent_read(true), usize::from(most) + 1).await?;
         let is_more = found.len() > usize::from(most);
         let page = found.iter().take(usize::from(most));
-        let sales = page.map(read_listed).collect::<Stored<Vec<ListedSale>>>()?;
+        let sales = page.map(list::read).collect::<Stored<Vec<ListedSale>>>()?;
         let next = sales.last().filter(|_| is_more).map(|last| last.sale.clone());
         Ok(SalesPage { sales, next })
+    }
+
+    async fn trains(
+        &self,
+        day: Day,
+        from: &StopLabel,
+        to: &StopLabel,
+        after: Option<&CallMark>,
+        most: u16,
+    ) -> Stored<TrainsPage> {
+        trains::find(&self.db, day, from, to, after, most).await
     }
 
     async fn map(&self, id: &SaleId) -> Stored<Option<MapDocument>> {
@@ -470,10 +510,12 @@ impl Catalogue for DynamoCatalogue {
         let id = &file.sale;
         let version = replaces.unwrap_or(0) + 1;
         let name = file_name(version, &random_hex(8)?);
+        let before = self.calls_before(id, replaces).await?;
         let json = serde_json::to_vec(&file.without_map()).map_err(|error| broken(id, error))?;
         let chunks = self.write_chunks(id.as_str(), &name, &json).await?;
         let copy_chunks = self.write_copies(id, &name, &json).await?;
         let map = self.write_map(file, &name).await?;
+        trains::write(&self.db, &calls(file), version).await?;
         let condition = match replaces {
             Some(_) => "#version = :replaces AND attribute_not_exists(#lifecycle)",
             None => "attribute_not_exists(#version)",
@@ -496,33 +538,13 @@ impl Catalogue for DynamoCatalogue {
             if map.is_some() { maps::SET } else { maps::REMOVE }
         );
         let header = update(self.table(), header_key(id), &expression, condition, with)?;
-        let listed = update(
-            self.table(),
-            listed_key(id),
-            "SET #version = :version, #title = :title, #opens_ms = :opens_ms, \
-             #closes_ms = :closes_ms, #state = :state",
-            "",
-            [
-                ("version", number(version)),
-                ("title", text(&file.title)),
-                ("opens_ms", number(file.opens_at.ms())),
-                ("closes_ms", number(file.closes_at.ms())),
-                ("state", text(file.state.as_str())),
-            ],
-        )?;
+        let listed = list::write(self.table(), file, version)?;
         let written = self.db.transact(1, vec![header, listed]).await;
         self.memory.doubt(id);
         // An error leaves open which file is current, so that nothing may go.
         let reply = reply(written?);
-        let tidied = match reply {
-            ChangeReply::Done => self.tidy_all(id, |sk| is_obsolete(sk, &name, version)).await,
-            ChangeReply::Conflict => {
-                let ours = chunks_prefix(&name);
-                self.tidy_all(id, |sk| sk.starts_with(&ours)).await
-            }
-        };
-        if let Err(error) = tidied {
-            tracing::warn!(sale = %id, %error, "chunks of another publication stay for now");
+        if let Err(error) = self.tidy_after(file, (version, &name), &before, &reply).await {
+            tracing::warn!(sale = %id, %error, "what another publication wrote stays for now");
         }
         Ok(reply)
     }
@@ -581,7 +603,11 @@ impl Catalogue for DynamoCatalogue {
             "attribute_exists(#lifecycle)",
             [("archived", text(ARCHIVED))],
         )?;
-        let unlisted = delete(self.table(), listed_key(id), "", [])?;
+        // Nobody publishes it any more, and who finds a call of it passes over it already.
+        if let Some(sale) = self.sale(id, Freshness::Fresh).await?.filter(is_over) {
+            trains::delete(&self.db, &calls(sale.sale.file()), &[], sale.version).await?;
+        }
+        let unlisted = delete(self.table(), list::key(id), "", [])?;
         let written = self.db.transact(1, vec![archived, unlisted]).await;
         self.memory.doubt(id);
         Ok(reply(written?))

@@ -13,6 +13,8 @@ use aws_sdk_dynamodb::config::StalledStreamProtectionConfig;
 use aws_sdk_dynamodb::config::retry::RetryConfig;
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_dynamodb::operation::delete_item::DeleteItemError;
+use aws_sdk_dynamodb::operation::delete_item::builders::DeleteItemFluentBuilder;
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
@@ -116,6 +118,12 @@ impl RetryBudget<'_> {
 /// True if an update was refused by its condition.
 fn is_conditional(error: &SdkError<UpdateItemError>) -> bool {
     let refused = UpdateItemError::is_conditional_check_failed_exception;
+    error.as_service_error().is_some_and(refused)
+}
+
+/// True if a delete was refused by its condition.
+fn is_refused(error: &SdkError<DeleteItemError>) -> bool {
+    let refused = DeleteItemError::is_conditional_check_failed_exception;
     error.as_service_error().is_some_and(refused)
 }
 
@@ -278,6 +286,21 @@ impl Dynamo {
         self.write(attempt).await
     }
 
+    /// Deletes one item if its condition holds; else nothing.
+    pub(super) async fn delete(&self, delete: DeleteItemFluentBuilder) -> Stored<()> {
+        let attempt = || {
+            let delete = delete.clone();
+            async move {
+                match delete.send().await {
+                    Ok(_) => Ok(()),
+                    Err(error) if is_refused(&error) => Ok(()),
+                    Err(error) => Err(error),
+                }
+            }
+        };
+        self.write(attempt).await
+    }
+
     /// Many items of one table, strongly consistent, in any order; absent ones are left out. No
     /// key may be duplicated.
     pub(super) async fn get_many(&self, table: &str, keys: Vec<Item>) -> Stored<Vec<Item>> {
@@ -305,6 +328,19 @@ impl Dynamo {
             }
         }
         Ok(found)
+    }
+
+    /// One page of a query that reads at most `most` items: those that its filter lets through, and the key of
+    /// the last that was read if there may be more.
+    pub(super) async fn query_once(
+        &self,
+        query: QueryFluentBuilder,
+        most: usize,
+    ) -> Stored<(Vec<Item>, Option<Item>)> {
+        let page = query.set_limit(i32::try_from(most).ok());
+        let mut answer = self.read(|| page.clone().send()).await?;
+        let found = answer.items.take().unwrap_or_default();
+        Ok((found, answer.last_evaluated_key.take()))
     }
 
     /// Every item of a query, page by page, but at most `most`.

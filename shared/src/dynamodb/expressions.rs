@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use aws_sdk_dynamodb::error::BuildError;
+use aws_sdk_dynamodb::operation::delete_item::builders::DeleteItemFluentBuilder;
 use aws_sdk_dynamodb::operation::put_item::builders::PutItemFluentBuilder;
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::operation::scan::builders::ScanFluentBuilder;
@@ -131,6 +132,18 @@ pub(super) fn placed(
         .set_expression_attribute_values(values(with))
 }
 
+/// Sets the condition of a single delete.
+pub(super) fn removed(
+    delete: DeleteItemFluentBuilder,
+    condition: &str,
+    with: impl IntoIterator<Item = Value>,
+) -> DeleteItemFluentBuilder {
+    delete
+        .condition_expression(condition)
+        .set_expression_attribute_names(names(&[condition]))
+        .set_expression_attribute_values(values(with))
+}
+
 /// Sets a query's condition on its keys.
 pub(super) fn keyed(
     query: QueryFluentBuilder,
@@ -140,6 +153,20 @@ pub(super) fn keyed(
     query
         .key_condition_expression(condition)
         .set_expression_attribute_names(names(&[condition]))
+        .set_expression_attribute_values(values(with))
+}
+
+/// Sets a query's condition on its keys, and what is left out of what they find.
+pub(super) fn keyed_and_filtered(
+    query: QueryFluentBuilder,
+    condition: &str,
+    filter: &str,
+    with: impl IntoIterator<Item = Value>,
+) -> QueryFluentBuilder {
+    query
+        .key_condition_expression(condition)
+        .filter_expression(filter)
+        .set_expression_attribute_names(names(&[condition, filter]))
         .set_expression_attribute_values(values(with))
 }
 

@@ -8,6 +8,7 @@ use std::str::FromStr;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 
+use super::orders::ticket_attributes;
 use super::tables;
 use engine::domain::attempt::{
     Attempt, AttemptNumber, AttemptState, Attempts, PaymentChoice, PaymentMethod,
@@ -25,6 +26,7 @@ use engine::domain::order_refund::{
     AskedBy, OrderRefund, RefundCounts, RefundKey, RefundNumber, RefundTerms, TicketName,
 };
 use engine::domain::refund::{Refund, RefundState};
+use engine::domain::ticket::{CheckIn, Issue};
 use engine::domain::time::Timestamp;
 use engine::ports::{StoreError, Stored, block_of, due_shard};
 
@@ -35,6 +37,12 @@ const ATTENDEE_HASHES: &str = "attendee_hashes";
 
 /// The attribute of a ticket that has the number of the refund which took it back.
 pub(super) const TICKET_REFUND: &str = "refund";
+
+/// The attribute of a ticket that has its issue, unless that is the first.
+pub(super) const TICKET_ISSUE: &str = "issue";
+/// The attributes of a ticket that say when and where it has let somebody in.
+pub(super) const TICKET_SCANNED: &str = "checked_in_ms";
+pub(super) const TICKET_DOOR: &str = "checked_in_door";
 
 /// An item: its attributes by name.
 pub(super) type Item = HashMap<String, AttributeValue>;
@@ -390,6 +398,7 @@ fn ticket_value(ticket: &Ticket) -> AttributeValue {
         add(&mut map, id.iter().map(|id| (ATTENDEE, text(id))));
     }
     add(&mut map, ticket.refund.map(|refund| (TICKET_REFUND, number(refund.get()))));
+    add(&mut map, ticket_attributes(ticket.issue, ticket.checked_in.as_ref()));
     AttributeValue::M(map)
 }
 
@@ -448,12 +457,30 @@ fn read_line(fields: &Fields<'_>) -> Stored<OrderLine> {
 }
 
 fn read_ticket(fields: &Fields<'_>) -> Stored<Ticket> {
+    let (seat, name) = (Seat(fields.number("seat")?), fields.text("name")?);
+    // Most have nothing else, and every order that is read has some.
+    if fields.item.len() == 2 {
+        let (attendee, refund, issue, checked_in) = (None, None, Issue::FIRST, None);
+        return Ok(Ticket { seat, name, attendee, refund, issue, checked_in });
+    }
     Ok(Ticket {
-        seat: Seat(fields.number("seat")?),
-        name: fields.text("name")?,
+        seat,
+        name,
         attendee: read_attendee(fields)?,
         refund: read_refund_number(fields, TICKET_REFUND)?,
+        issue: read_issue(fields)?,
+        checked_in: read_check_in(fields)?,
     })
+}
+
+fn read_issue(fields: &Fields<'_>) -> Stored<Issue> {
+    let Some(issue) = fields.maybe_number::<u32>(TICKET_ISSUE)? else { return Ok(Issue::FIRST) };
+    Issue::try_from(issue).map_err(|_| fields.broken(TICKET_ISSUE, "is no issue"))
+}
+
+fn read_check_in(fields: &Fields<'_>) -> Stored<Option<CheckIn>> {
+    let Some(at) = fields.maybe_number(TICKET_SCANNED)? else { return Ok(None) };
+    Ok(Some(CheckIn { at: Timestamp::from_ms(at), door: fields.text(TICKET_DOOR)? }))
 }
 
 fn read_terms(fields: &Fields<'_>) -> Stored<Option<RefundTerms>> {
@@ -639,6 +666,8 @@ mod tests {
                 hashes: ["a", "b"].map(|digit| digit.repeat(32).parse().unwrap()).to_vec(),
             }),
             refund: None,
+            issue: Issue::FIRST,
+            checked_in: None,
         };
         Order {
             number: engine::domain::number::Mint::new(77).mint(now, &user),
@@ -692,6 +721,9 @@ mod tests {
             refunded.lines[0].tickets[1].refund = RefundNumber::try_from(2).ok();
             let until = refunded.pay_by;
             refunded.lines[0].terms = Some(RefundTerms { until, fee_minor: MinorUnits(7) });
+            refunded.lines[0].tickets[0].issue = Issue::FIRST.next();
+            let door = engine::domain::ids::DoorName::new("北门 2").unwrap();
+            refunded.lines[0].tickets[1].checked_in = Some(CheckIn { at: until, door });
             for order in [plain, paid, tombstone, erased, without_hashes, refunded] {
                 assert_eq!(read_order(&order_item(&order)), Ok(order));
             }

@@ -24,7 +24,7 @@ mod rules;
 mod transaction;
 
 pub use calls::DynamoCalls;
-pub use catalogue::DynamoCatalogue;
+pub use catalogue::{DynamoCatalogue, train_call_item};
 pub use codes::CodeCounts;
 pub use cursors::DynamoCursors;
 pub use dynamo::{DEFAULT_CATALOGUE_BYTES, Dynamo, StoreConfig};

@@ -293,6 +293,36 @@ pub const RULES_HEADER: &str = "rules";
 /// What the sort key of a rule of a sale begins with.
 pub const RULE_PREFIX: &str = "rule#";
 
+/// The partition of what of a sale's tickets was revoked; no sale id has a `#`. Refunds come one by one, far fewer
+/// in a second than one partition takes.
+#[must_use]
+pub fn revoked_key(sale: &SaleId) -> String {
+    format!("{sale}#revoked")
+}
+
+/// The sort key of what of an order was revoked: text order is the order of the numbers.
+#[must_use]
+pub fn revoked_order_key(order: OrderNumber) -> String {
+    format!("{:019}", order.get())
+}
+
+/// The partition of a sale's check-ins, counted, and of those after the first of their ticket.
+#[must_use]
+pub fn check_ins_key(sale: &SaleId) -> String {
+    format!("{sale}#check-ins")
+}
+
+/// What the sort key of a shard of the count of check-ins begins with.
+pub const CHECK_IN_COUNT_PREFIX: &str = "count#";
+/// What the sort key of a check-in after the first begins with; comes after every count.
+pub const DOUBLE_PREFIX: &str = "double#";
+
+/// The sort key of the shard of the count of check-ins that an order adds to.
+#[must_use]
+pub fn check_in_count_key(order: OrderNumber) -> String {
+    format!("{CHECK_IN_COUNT_PREFIX}{}", (order.get() >> 10) % COUNTER_SHARDS)
+}
+
 /// The partition of the snapshots of a sale's tokens; no sale id has a `#`.
 #[must_use]
 pub fn tokens_key(sale: &SaleId) -> String {

@@ -31,6 +31,8 @@ pub mod routes;
 pub mod sale_body;
 pub mod sale_reply;
 pub mod sales_page;
+pub mod ticket;
 pub mod tokens;
+pub mod trains;
 
 pub use problem::Problem;

@@ -40,6 +40,8 @@ pub enum ActionKind {
     Refund,
     /// A pending order was cancelled.
     Cancel,
+    /// Tickets were issued anew.
+    Reissue,
 }
 
 impl ActionKind {
@@ -51,6 +53,7 @@ impl ActionKind {
             Self::CommandRoom => "command_room",
             Self::Refund => "refund",
             Self::Cancel => "cancel",
+            Self::Reissue => "reissue",
         }
     }
 }
@@ -135,7 +138,7 @@ pub struct ActionReply {
     pub who: String,
     /// How the operator was known: `iam` or `issuer`.
     pub way: String,
-    /// Kind of action: `publish`, `command_room`, `refund` or `cancel`.
+    /// Kind of action: `publish`, `command_room`, `refund`, `cancel` or `reissue`.
     pub action: String,
     /// The sale.
     #[serde(skip_serializing_if = "Option::is_none")]

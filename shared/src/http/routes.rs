@@ -73,13 +73,13 @@ pub struct Throttle {
     pub burst: u32,
 }
 
-const PLACES: Throttle = Throttle { rate_parameter: "PlaceRate", rate: 2500, burst: 1000 };
+const PLACES: Throttle = Throttle { rate_parameter: "PlaceRate", rate: 2250, burst: 900 };
 const ADMISSIONS: Throttle = Throttle { rate_parameter: "AdmissionRate", rate: 1500, burst: 750 };
 const ORDERS: Throttle = Throttle { rate_parameter: "OrderRate", rate: 1500, burst: 750 };
 const READS: Throttle = Throttle { rate_parameter: "ReadRate", rate: 700, burst: 350 };
 const CALLBACKS: Throttle = Throttle { rate_parameter: "CallbackRate", rate: 500, burst: 250 };
 const ENTRY: Throttle = Throttle { rate_parameter: "CallbackEntryRate", rate: 1000, burst: 500 };
-/// What operators send, what caches keep long, refunds, and what a provider limits to half of this.
+/// What operators send, and doors, what caches keep long, refunds, and what a provider limits to half of this.
 const RARE: Throttle = Throttle { rate_parameter: "RareRate", rate: 50, burst: 25 };
 /// What operators do and look at in a browser.
 const OPERATORS: Throttle = Throttle { rate_parameter: "OperatorRate", rate: 10, burst: 10 };
@@ -166,6 +166,8 @@ routes! {
     ShowAvailability(SaleId):
         "GET" "/sales/{sale}/availability", Sales, Anyone, READS, queries ["from", "to"];
     ShowMap(SaleId): "GET" "/sales/{sale}/map", Sales, Anyone, RARE, queries ["v"];
+    ListTrains: "GET" "/trains", Sales, Anyone, OTHERS,
+        queries ["cursor", "date", "from", "limit", "to"];
     JoinRoom(SaleId): "POST" "/sales/{sale}/places", WaitingRoom, Buyer, PLACES;
     ShowRoom(SaleId): "GET" "/sales/{sale}/room", WaitingRoom, Anyone, READS;
     ShowPlainRoom(SaleId): "GET" "/s/{sale}/room/plain", WaitingRoom, Anyone, RARE;
@@ -200,6 +202,13 @@ routes! {
         "POST" "/payments/{provider}/callback", PayCallback, Provider, CALLBACKS;
     TakeCallback(CallbackAddress):
         "POST" "/callbacks/{key}/{provider}", TakeCallback, ProviderWithKey, ENTRY;
+    ShowTickets(OrderNumber): "GET" "/orders/{order}/tickets", Orders, Buyer, RARE;
+    ShowTicketKeys: "GET" "/ticket-keys", Orders, Anyone, RARE;
+    ShowRevoked(SaleId): "GET" "/sales/{sale}/revoked", Orders, Anyone, RARE, queries ["from"];
+    OperatorCheckIn(SaleId): "POST" "/operator/sales/{sale}/check-ins", Operator, Scan, RARE;
+    OperatorCheckIns(SaleId): "GET" "/operator/sales/{sale}/check-ins", Operator, Watch, OPERATORS;
+    OperatorReissue(OrderNumber):
+        "POST" "/operator/orders/{order}/tickets/reissue", Operator, Operate, OPERATORS;
 }
 
 /// The names of the parameters of a path pattern: `order` of `/orders/{order}`.
@@ -301,6 +310,8 @@ mod tests {
             ("GET", "/sales/g1", Ok(Route::ShowSale(sale()))),
             ("GET", "/sales/g1/availability", Ok(Route::ShowAvailability(sale()))),
             ("GET", "/sales/g1/map", Ok(Route::ShowMap(sale()))),
+            ("GET", "/trains", Ok(Route::ListTrains)),
+            ("GET", "/trains/", Err(NoRoute)),
             ("POST", "/sales/g1/places", Ok(Route::JoinRoom(sale()))),
             ("GET", "/sales/g1/room", Ok(Route::ShowRoom(sale()))),
             ("GET", "/s/g1/room/plain", Ok(Route::ShowPlainRoom(sale()))),
@@ -333,6 +344,14 @@ mod tests {
             ("GET", "/operator/actions", Ok(Route::OperatorActions)),
             ("GET", "/operator/sales/g1/orders.csv", Ok(Route::OperatorExport(sale()))),
             ("GET", "/operator/stuck", Ok(Route::OperatorStuck)),
+            ("GET", "/orders/42/tickets", Ok(Route::ShowTickets(order()))),
+            ("GET", "/ticket-keys", Ok(Route::ShowTicketKeys)),
+            ("GET", "/sales/g1/revoked", Ok(Route::ShowRevoked(sale()))),
+            ("POST", "/operator/sales/g1/check-ins", Ok(Route::OperatorCheckIn(sale()))),
+            ("GET", "/operator/sales/g1/check-ins", Ok(Route::OperatorCheckIns(sale()))),
+            ("POST", "/operator/orders/42/tickets/reissue", Ok(Route::OperatorReissue(order()))),
+            ("POST", "/orders/42/tickets/reissue", Err(NoRoute)),
+            ("POST", "/sales/g1/check-ins", Err(NoRoute)),
             ("GET", "/operator/sales/g1", Err(NoRoute)),
             ("GET", "/operator/orders/42/refunds", Err(NoRoute)),
             ("POST", "/operator//orders/42/refunds", Err(NoRoute)),

@@ -8,8 +8,8 @@ use serde::Serialize;
 use engine::domain::archive::Lifecycle;
 use engine::domain::capacity::{CacheKind, starts_shortfall};
 use engine::domain::ids::{Legs, SaleId, StopId, TierId};
-use engine::domain::money::MinorUnits;
-use engine::domain::sale::{MapHash, Sale, SaleFile, SaleState, Tier};
+use engine::domain::money::{Currency, MinorUnits};
+use engine::domain::sale::{FileMap, MapHash, MapName, Sale, SaleFile, SaleState, Tier};
 use engine::domain::time::Timestamp;
 use engine::ports::{ListedTerms, Published};
 
@@ -58,6 +58,13 @@ pub struct SaleSummary {
     pub closes_at: Timestamp,
     /// State for a buyer at the time of the reply.
     pub state: Phase,
+    /// What its cheapest ticket costs, in minor units; of a train, on any journey. Absent of a sale that was
+    /// published before lists had this, and not since.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub price_from_minor: Option<MinorUnits>,
+    /// The currency of that price.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub currency: Option<Currency>,
 }
 
 impl SaleSummary {
@@ -78,8 +85,10 @@ impl SaleSummary {
     #[must_use]
     pub fn listed(sale: SaleId, terms: ListedTerms, now: Timestamp) -> Self {
         let state = Phase::from_terms(&terms, now);
-        let ListedTerms { title, opens_at, closes_at, state: _ } = terms;
-        Self { sale, title, opens_at, closes_at, state }
+        let ListedTerms { title, opens_at, closes_at, state: _, price_from } = terms;
+        let price_from_minor = price_from.map(|price| price.amount_minor);
+        let currency = price_from.map(|price| price.currency);
+        Self { sale, title, opens_at, closes_at, state, price_from_minor, currency }
     }
 }
 
@@ -91,8 +100,8 @@ pub struct SaleReply {
     pub summary: SaleSummary,
     /// Counts every publication.
     pub version: u64,
-    /// The sale file: terms, stops, tiers, prices and seats. The questions of its challenges and its map are
-    /// left out.
+    /// The sale file: terms, stops, tiers, prices and seats. The questions of its challenges are left out, and
+    /// of its map it has the hash.
     pub file: SaleFile,
     /// The map of its seats, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -138,7 +147,10 @@ impl SaleReply {
         Self {
             summary: SaleSummary::new(published, now),
             version: published.version,
-            file: sale.file().public(),
+            file: SaleFile {
+                map: published.map.map(|hash| FileMap::Kept(MapName { hash })),
+                ..sale.file().public()
+            },
             map: published.map.map(|hash| MapReply { hash }),
             tiers: sale.tiers().iter().map(grid).collect(),
             warnings: Vec::new(),

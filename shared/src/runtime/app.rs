@@ -41,6 +41,7 @@ use crate::runtime::merchants::MerchantsDefect;
 use crate::runtime::metrics::{Counted, Metrics};
 use crate::runtime::secret_document;
 use crate::sqs::{QueueConfig, SqsQueue};
+use crate::tickets::{TICKET_KEYS, TicketKeys};
 use engine::domain::attempt::Offer;
 use engine::domain::call_rate::Take;
 use engine::domain::capacity::CacheKind;
@@ -94,6 +95,8 @@ pub enum Need {
     PaymentSecrets,
     /// The key of the entry of callbacks.
     CallbackKey,
+    /// The keys of tickets.
+    TicketKeys,
 }
 
 /// Why the engine could not be built.
@@ -259,7 +262,8 @@ impl LivePorts {
             | Need::AttendeeKeys
             | Need::ChallengeKeys
             | Need::PaymentSecrets
-            | Need::CallbackKey => Ok(()),
+            | Need::CallbackKey
+            | Need::TicketKeys => Ok(()),
         }
     }
 }
@@ -364,6 +368,8 @@ pub struct App {
     pub challenges: Challenges,
     /// The entry of callbacks.
     pub callbacks: CallbackEntry,
+    /// Signs the codes of tickets, and checks them.
+    pub tickets: TicketKeys,
     /// The secrets of the edge.
     pub edge: EdgeSecrets,
     /// The origins that buyers may come back to from a provider's page.
@@ -438,6 +444,7 @@ impl App {
             room_memory: Mutex::default(),
             attendees: attendee_keys(&config.attendees),
             callbacks: config.callbacks.clone(),
+            tickets: TicketKeys::new(config.dynamodb.deployment(), &config.tickets),
             edge: config.edge.clone(),
             return_origins: config.providers.return_origins.clone(),
             metrics: Metrics::new(&config.metrics),
@@ -448,8 +455,8 @@ impl App {
 
     /// A function that signs or checks admissions does not start without a key, rather than turn
     /// every buyer away; nor does one that asks for challenges without theirs; one that takes names not
-    /// without the key that hashes them, one that takes callbacks not without a secret, and the entry not
-    /// without its key.
+    /// without the key that hashes them, one that signs or checks tickets not without theirs, one that takes
+    /// callbacks not without a secret, and the entry not without its key.
     ///
     /// # Errors
     /// Returns the variable that is missing.
@@ -467,6 +474,9 @@ impl App {
         }
         if lacks(Need::PaymentSecrets, !self.ports.provider.take_callbacks()) {
             return missing("ONSALE_PAYMENT_SECRETS");
+        }
+        if lacks(Need::TicketKeys, self.tickets.is_empty()) {
+            return missing(TICKET_KEYS);
         }
         if lacks(Need::CallbackKey, self.callbacks.keys.is_empty()) {
             return missing("ONSALE_CALLBACK_KEYS");

@@ -16,6 +16,7 @@ use crate::runtime::callbacks::{CallbackEntry, is_key};
 use crate::runtime::edge::{EDGE_SECRETS, EdgeSecrets};
 use crate::runtime::merchants::{self, MERCHANTS_FILE, MerchantsSource};
 use crate::sqs::QueueUrls;
+use crate::tickets::{TICKET_KEYS, TicketSecrets};
 use engine::domain::attendee::MAX_ATTENDEE_KEYS;
 use engine::domain::call_rate::CallRate;
 use engine::domain::capacity::CacheKind;
@@ -81,6 +82,8 @@ pub struct Config {
     pub beacon: BeaconConfig,
     /// Who operators are; without an issuer in functions that operators do not call.
     pub operators: OperatorsConfig,
+    /// The secrets that the keys of tickets are made from.
+    pub tickets: TicketSecrets,
     /// The metrics that are written.
     pub metrics: MetricsConfig,
     /// The file of the certificate authorities that are trusted in place of the public ones.
@@ -110,6 +113,18 @@ pub struct DynamoDbConfig {
     pub tables: Tables,
     /// Address of a DynamoDB emulator; `None` for the service of the region.
     pub endpoint: Option<String>,
+}
+
+impl DynamoDbConfig {
+    /// The name of the deployment, as its tickets have it: what its tables' names begin with.
+    #[must_use]
+    pub fn deployment(&self) -> &str {
+        let prefix = self.tables.orders.strip_suffix("orders").unwrap_or_default();
+        match prefix.trim_end_matches(['-', '_', '.']) {
+            "" => "onsale",
+            name => name,
+        }
+    }
 }
 
 /// How sales are remembered and archived.
@@ -364,6 +379,7 @@ impl Config {
             providers: ProvidersConfig::read(&variables)?,
             beacon: BeaconConfig::read(&variables)?,
             operators: OperatorsConfig::read(&variables)?,
+            tickets: TicketSecrets::read(variables.optional(TICKET_KEYS).as_deref())?,
             metrics: MetricsConfig::read(&variables)?,
             ca_file: variables.optional(CA_FILE),
         })

@@ -235,11 +235,11 @@ functions! {
     WaitingRoom: "waiting-room", Trigger::Http, [Redis, Sales, Queues, AdmissionKeys, ChallengeKeys], 256 MiB, 10 s;
     TokenGate: "token-gate", Trigger::Http, [Redis, Sales, AdmissionKeys, ChallengeKeys], 256 MiB, 10 s;
     Reserve: "reserve", Trigger::Http, [Redis, Sales, Queues, AdmissionKeys, AttendeeKeys], 256 MiB, 10 s;
-    Orders: "orders", Trigger::Http, [Sales], 256 MiB, 10 s;
+    Orders: "orders", Trigger::Http, [Sales, TicketKeys], 256 MiB, 10 s;
     Cancel: "cancel", Trigger::Http, [Redis, Sales], 256 MiB, 10 s;
     StartPayment: "start-payment", Trigger::Http, [Order], 256 MiB, 20 s;
     RefundOrder: "refund-order", Trigger::Http, [Redis, Sales, Queues], 256 MiB, 10 s;
-    Operator: "operator", Trigger::Http, [Redis, Sales, Orders, AttendeeKeys], 256 MiB, 10 s;
+    Operator: "operator", Trigger::Http, [Redis, Sales, Orders, AttendeeKeys, TicketKeys], 256 MiB, 10 s;
     PayCallback: "pay-callback",
         Trigger::Http, [Redis, Sales, Queues, PaymentSecrets], 256 MiB, 10 s;
     TakeCallback: "take-callback",

@@ -45,11 +45,12 @@ pub struct Target {
 }
 
 /// Every target.
-pub static TARGETS: [Target; 16] = [
+pub static TARGETS: [Target; 17] = [
     targets::REQUEST,
     targets::ADMISSION_TOKEN,
     targets::CHALLENGE_ANSWER,
     targets::IDENTITY_TOKEN,
+    targets::TICKET_CODE,
     targets::PAYMENT_CALLBACK,
     targets::WECHAT_MESSAGE,
     targets::ALIPAY_MESSAGE,

@@ -14,12 +14,15 @@ use engine::domain::order_refund::{
 };
 use engine::domain::requested::{RequestedLine, fingerprint};
 use engine::domain::sale::Sale;
+use engine::domain::ticket::{CheckIn, Serial};
 use engine::domain::time::Timestamp;
 use engine::flows::cancel::cancel;
+use engine::flows::check_in::{Outcome, Scan, check_in};
 use engine::flows::expire::Expired;
 use engine::flows::give_back::give_back;
 use engine::flows::pay::pay;
 use engine::flows::publish::publish;
+use engine::flows::reissue::reissue;
 use engine::flows::reserve::{Reservation, reserve};
 use engine::flows::sync::sync;
 use engine::flows::tokens;
@@ -250,6 +253,18 @@ impl Fixture {
         };
         let made = give_back(&self.engine, None, order, &request, LATER).await.unwrap();
         assert_eq!(made.refund.amount, show.sale.money(MinorUnits(70)));
+        // The other one gets a new code, by which two doors let somebody in.
+        let order_now = reissue(&self.engine, order, &[]).await.unwrap();
+        let ticket = order_now.numbered().next().unwrap();
+        let serial = Serial { order, ticket: ticket.number, issue: ticket.ticket.issue };
+        let scan = |door: &str, seconds: i64| Scan {
+            serial,
+            check_in: CheckIn { at: LATER.plus_seconds(seconds), door: id(door) },
+        };
+        let scans = [scan("north", 0), scan("south", 5)];
+        let admitted = check_in(&self.engine, show.sale.id(), &scans).await.unwrap();
+        let first = scans[0].check_in.clone();
+        assert_eq!(admitted, [Outcome::Admitted, Outcome::AlreadyAdmitted(first)]);
         order
     }
 

@@ -16,7 +16,9 @@ mod refunds;
 mod rooms;
 mod sales;
 mod statistics;
+mod tickets;
 mod tokens;
+mod trains;
 
 use std::fmt::Debug;
 use std::io::Write as _;
@@ -45,7 +47,9 @@ use redis_keys::wrong_redis;
 use refunds::wrong_refunds;
 use rooms::wrong_rooms;
 use statistics::wrong_statistics;
+use tickets::wrong_tickets;
 use tokens::wrong_tokens;
+use trains::wrong_trains;
 
 const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
 
@@ -76,12 +80,14 @@ async fn what_the_engine_makes_is_clean_and_each_corruption_is_named() {
         wrong_redis(&orders),
         wrong_money(&snapshot, &orders),
         wrong_refunds(&snapshot, &orders),
+        wrong_tickets(&snapshot, &orders),
         wrong_attempts(&snapshot, &orders),
         wrong_statistics(&snapshot, &orders),
         wrong_orders(&snapshot, &orders),
         wrong_records(&snapshot, &orders),
         wrong_tokens(&snapshot),
         wrong_rooms(&snapshot),
+        wrong_trains(&snapshot),
     ]
     .into_iter()
     .flatten()

@@ -18,7 +18,8 @@ pub(super) fn train() -> Sale {
     let file = json!({
         "sale": "g1", "title": "G1", "currency": "EUR", "limit_per_buyer": 3,
         "opens_at": "2026-01-01T00:00:00Z", "closes_at": "2030-01-01T00:00:00Z",
-        "pay_window_seconds": 600, "stops": [stop("X"), stop("Y"), stop("Z")],
+        "pay_window_seconds": 600, "runs_on": "2026-11-21",
+        "stops": [{"stop": "X", "name": "Xanten", "departs": "08:05"}, stop("Y"), stop("Z")],
         "tiers": [
             {"tier": "a", "name": "A", "price_minor": 50, "not_for_sale": ["A4"],
              "sections": [{"section": "1", "rows": [{"row": "1", "seats": names}]}]},

@@ -29,6 +29,7 @@ use shared::runtime::config::{
     OperatorsConfig, PaymentConfig, ProvidersConfig, RedisConfig, SalesConfig, SqsConfig,
 };
 use shared::runtime::edge::EdgeSecrets;
+use shared::tickets::TicketSecrets;
 
 use crate::backends::{self, Servers};
 
@@ -103,6 +104,7 @@ impl Fixture {
             payments: PaymentConfig { secrets: vec![], tolerance_seconds: 0 },
             callbacks: CallbackEntry::default(),
             edge: EdgeSecrets::default(),
+            tickets: TicketSecrets::default(),
             providers: ProvidersConfig { grace, ..backends::providers(&provider) },
             beacon: up::beacon_config(&beacon.url()),
             operators: OperatorsConfig::default(),

@@ -27,7 +27,7 @@ fn with_map(seats: u32) -> Value {
 
 async fn hash(fixture: &Fixture) -> Value {
     let sale = fixture.get(Sender::Nobody, "/sales/arena").await.ok(200);
-    assert_eq!(sale["file"].get("map"), None);
+    assert_eq!(sale["file"].get("map"), sale.get("map"));
     sale.get("map").map_or(Value::Null, |map| map["hash"].clone())
 }
 
@@ -83,6 +83,45 @@ async fn a_map_is_kept_for_ever_under_its_hash_and_for_no_time_without() {
     fixture.publish(&hall()).await.ok(200);
     fixture.get(Sender::Nobody, "/sales/hall/map").await.problem(404, "not-found");
     fixture.get(Sender::Nobody, "/sales/nowhere/map").await.problem(404, "not-found");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_that_was_read_is_published_with_the_map_that_it_names() {
+    let fixture = Fixture::start().await;
+    let own = with_map(100);
+    fixture.publish(&own).await.ok(200);
+    let first = hash(&fixture).await;
+    let mut read = fixture.get(Sender::Nobody, "/sales/arena").await.ok(200)["file"].clone();
+    assert_eq!(read["map"], json!({ "hash": first }));
+    assert_eq!(fixture.publish(&read).await.ok(200)["version"], 1, "nothing has changed");
+    read["title"] = json!("The arena");
+    assert_eq!(fixture.publish(&read).await.ok(200)["version"], 2);
+    let map = fixture.get(Sender::Nobody, "/sales/arena/map").await;
+    assert_eq!((hash(&fixture).await, &map.body), (first.clone(), &own["map"]));
+
+    // Another map's name: an old one of this sale, or nobody's. Nothing changes.
+    let mut other = own.clone();
+    other["map"]["outlines"] = json!([]);
+    fixture.publish(&other).await.ok(200);
+    let second = hash(&fixture).await;
+    read["title"] = json!("Nobody's arena");
+    for wrong in [first.as_str().unwrap(), &"0".repeat(32)] {
+        read["map"]["hash"] = json!(wrong);
+        let refused = fixture.publish(&read).await.problem(422, "invalid");
+        assert_eq!(refused["defects"][0]["at"], "map.hash", "{wrong}");
+    }
+    read["map"]["hash"] = second.clone();
+    read["map"]["width"] = json!(3);
+    fixture.publish(&read).await.problem(422, "invalid");
+    read["map"] = json!({ "hash": "XYZ" });
+    fixture.publish(&read).await.problem(422, "invalid");
+    let shown = fixture.get(Sender::Nobody, "/sales/arena").await.ok(200);
+    assert_eq!((&shown["version"], &shown["map"]["hash"]), (&json!(3), &second));
+    // A sale that has no map, and one that is not there.
+    let mut hall = hall();
+    hall["map"] = json!({ "hash": second });
+    fixture.publish(&hall).await.problem(422, "invalid");
+    fixture.get(Sender::Nobody, "/sales/hall").await.problem(404, "not-found");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -21,7 +21,9 @@ mod refunds;
 mod refusals;
 mod rooms;
 mod started;
+mod tickets;
 mod tiers_apart;
+mod trains;
 
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
 use aws_sdk_sqs::types::QueueAttributeName;
@@ -45,6 +47,7 @@ use shared::runtime::config::{
 };
 use shared::runtime::edge::EdgeSecrets;
 use shared::runtime::functions::Function;
+use shared::tickets::TicketSecrets;
 
 use crate::backends::{self, Servers};
 
@@ -182,7 +185,7 @@ pub fn request(
 pub async fn send(app: &App, request: Request) -> Got {
     // Of what is no route, each function says the same.
     let function = Row::of(&request).map_or(Function::Sales, |row| row.function);
-    let response = local::handlers::answer(app, function, request).await;
+    let response = Box::pin(local::handlers::answer(app, function, request)).await;
     Got::from_response(response)
 }
 
@@ -223,6 +226,11 @@ fn train() -> Value {
     })
 }
 
+/// What the fixtures' tickets are signed with.
+pub fn ticket_secrets() -> TicketSecrets {
+    TicketSecrets::new(vec!["the-secret-of-the-tickets-of-the-tests".to_owned()]).unwrap()
+}
+
 impl Fixture {
     /// Servers, tables, queues, and the engine on them.
     pub async fn start() -> Self {
@@ -254,6 +262,7 @@ impl Fixture {
                 sources: vec!["203.0.113.0/24".parse().unwrap()],
             },
             edge: EdgeSecrets::default(),
+            tickets: ticket_secrets(),
             providers: backends::providers(&provider),
             beacon: up::beacon_config(&beacon.url()),
             operators: OperatorsConfig { issuer: Some(OPERATOR_ISSUER.to_owned()) },

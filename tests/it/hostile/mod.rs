@@ -14,6 +14,7 @@ mod refunds;
 mod request;
 mod rooms;
 mod sale_files;
+mod tickets;
 
 use std::time::Duration;
 
@@ -209,6 +210,7 @@ async fn every_hostile_request_has_its_exact_answer_and_leaves_nothing_behind() 
     cases.extend(fixture.orders().await);
     cases.extend(fixture.callbacks().await);
     cases.extend(fixture.refunds().await);
+    cases.extend(fixture.tickets().await);
     cases.extend(fixture.payments().await);
     let mut faults = Vec::new();
     let mut refused = 0;

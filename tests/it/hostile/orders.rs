@@ -189,6 +189,24 @@ impl Fixture {
             let target = format!("/sales/hall/map?{query}");
             cases.push(case(&format!("map: {query}"), Raw::new("GET", target), invalid));
         }
+        for query in [
+            "",
+            "date=2026-11-21&from=X",
+            "date=2026-11-21&from=X&to=X",
+            "date=2026-11-31&from=X&to=Z",
+            "date=21.11.2026&from=X&to=Z",
+            "date=2026-11-21&from=X&to=Z&from=Y",
+            "date=2026-11-21&from=X%0aY&to=Z",
+            "date=2026-11-21&from=%20&to=Z",
+            "date=2026-11-21&from=x&to=X",
+            "date=2026-11-21&from=X&to=Z&limit=21",
+            "date=2026-11-21&from=X&to=Z&limit=0",
+            "date=2026-11-21&from=X&to=Z&cursor=MToyNTAwI2c",
+            "date=2026-11-21&from=X&to=Z&cursor=%00",
+        ] {
+            let target = format!("/trains?{query}");
+            cases.push(case(&format!("trains: {query}"), Raw::new("GET", target), invalid));
+        }
         cases.push(case(
             "journey: in a hall",
             Raw::new("GET", "/sales/hall/availability?from=X&to=Z"),

@@ -42,6 +42,15 @@ impl Fixture {
                 Problem(413, "too-large"),
             ),
             case("file: other seats", rows(json!(["1", "2"])), Problem(409, "seats-differ")),
+            case("file: nobody's map", with(json!({ "map": { "hash": "0".repeat(32) } })), invalid),
+            case(
+                "file: a map's name in capitals",
+                with(json!({ "map": { "hash": "A".repeat(32) } })),
+                invalid,
+            ),
+            case("file: a map of nothing", with(json!({ "map": {} })), invalid),
+            case("file: a day of no train", with(json!({ "runs_on": "2026-11-21" })), invalid),
+            case("file: a day of no calendar", with(json!({ "runs_on": "2026-11-31" })), invalid),
             case("file: a run as a list", rows(json!(["A", 1, 5])), invalid),
             case("file: a run without count", rows(json!({ "prefix": "A", "first": 1 })), invalid),
             case(

@@ -38,13 +38,24 @@ async fn sam_local_gives_a_function_all_but_the_secrets_of_others() {
         "ONSALE_CALLBACK_KEYS",
         "ONSALE_CALLBACK_SOURCES",
         "ONSALE_CHALLENGE_KEYS",
+        "ONSALE_TICKET_KEYS",
         "ONSALE_EDGE_SECRETS",
         "ONSALE_PAYMENT_SECRETS",
         "ONSALE_PROVIDER_KEYS",
         "ONSALE_SITEVERIFY_SECRETS",
     ];
-    let [admission, attendee, key, sources, challenge, edge, payment, provider, siteverify] =
-        secrets;
+    let [
+        admission,
+        attendee,
+        key,
+        sources,
+        challenge,
+        tickets,
+        edge,
+        payment,
+        provider,
+        siteverify,
+    ] = secrets;
     let missing_of_each = missing(&template, &variables);
     assert_eq!(missing_of_each.len(), FUNCTIONS.len());
     for (function, missing) in missing_of_each {
@@ -53,10 +64,9 @@ async fn sam_local_gives_a_function_all_but_the_secrets_of_others() {
                 &[admission, challenge, edge, siteverify]
             }
             "ReserveFunction" => &[admission, attendee, edge],
-            "OperatorFunction" => &[attendee, edge],
-            "SalesFunction" | "OrdersFunction" | "CancelFunction" | "RefundOrderFunction" => {
-                &[edge]
-            }
+            "OperatorFunction" => &[attendee, tickets, edge],
+            "OrdersFunction" => &[tickets, edge],
+            "SalesFunction" | "CancelFunction" | "RefundOrderFunction" => &[edge],
             "StartPaymentFunction" => &[edge, provider],
             "PayCallbackFunction" => &[payment],
             "TakeCallbackFunction" => &[key, sources, payment],

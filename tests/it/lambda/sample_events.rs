@@ -155,6 +155,7 @@ pub fn samples() -> Vec<Sample> {
     let unsigned =
         give_back(Sender::Nobody, "/orders/{order}/refunds/operator", json!("all"), json!({}));
     let refunds = Request::get(Sender::Buyer(BUYER), format!("/orders/{}/refunds", number(BUYER)));
+    let tickets = Request::get(Sender::Buyer(BUYER), format!("/orders/{}/tickets", number(BUYER)));
     let (give, refund_it) =
         ("POST /orders/{order}/refunds", "POST /orders/{order}/refunds/operator");
     let show = Request::get(Sender::Buyer(BUYER), format!("/orders/{}", number(BUYER)));
@@ -187,6 +188,12 @@ pub fn samples() -> Vec<Sample> {
         (Sales, "sales-list", "200", get("/sales").event(list_sales)),
         (Sales, "sales-show", "200", get("/sales/sample").event(show_sale)),
         (Sales, "sales-availability", "200", get("/sales/sample/availability").event(availability)),
+        (
+            Sales,
+            "sales-trains",
+            "200",
+            get("/trains?date=2026-11-21&from=VNP&to=NGH").event("GET /trains"),
+        ),
         // The sample has none.
         (Sales, "sales-map", "404", get("/sales/sample/map").event("GET /sales/{sale}/map")),
         (Sales, "sales-openapi", "200", get("/openapi.json").event("GET /openapi.json")),
@@ -241,6 +248,14 @@ pub fn samples() -> Vec<Sample> {
             "operator-buyer",
             "401",
             Request::get(Sender::Buyer(BUYER), "/operator/actions").event("GET /operator/actions"),
+        ),
+        (Orders, "orders-tickets", "200", tickets.event("GET /orders/{order}/tickets")),
+        (Orders, "orders-ticket-keys", "200", get("/ticket-keys").event("GET /ticket-keys")),
+        (
+            Orders,
+            "orders-revoked",
+            "200",
+            get("/sales/sample/revoked").event("GET /sales/{sale}/revoked"),
         ),
         (Orders, "orders-refunds", "200", refunds.event("GET /orders/{order}/refunds")),
         (Reserve, "reserve-second", "201", reserve(SECOND_BUYER, key).event(make)),

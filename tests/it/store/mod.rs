@@ -29,6 +29,7 @@ use engine::domain::order::{
     Capture, Order, OrderEvent, OrderLine, OrderState, PaymentKey, PaymentOutcome, PaymentRecord,
     Ticket,
 };
+use engine::domain::ticket::Issue;
 use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
 use engine::ports::{Claim, CreateReply, DUE_SHARDS, Due, Orders, SettleReply, Settlement};
@@ -165,6 +166,8 @@ fn line(in_tier: &str, legs: (u16, u16), seats: &[u32]) -> OrderLine {
         name: SeatName::new(format!("s{seat}")).unwrap(),
         attendee: None,
         refund: None,
+        issue: Issue::FIRST,
+        checked_in: None,
     };
     OrderLine {
         tier: tier(in_tier),

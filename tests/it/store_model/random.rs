@@ -7,7 +7,8 @@ use engine::domain::attempt::{
 use engine::domain::fact::{Cause, FactKind};
 use engine::domain::gate::tokens::{TokenCounts, TokenSnapshot};
 use engine::domain::ids::{
-    Epoch, Legs, PaymentId, ProviderId, RequestFingerprint, SaleId, Seat, SeatName, TierId, UserId,
+    DoorName, Epoch, Legs, PaymentId, ProviderId, RequestFingerprint, SaleId, Seat, SeatName,
+    TierId, UserId,
 };
 use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::number::{Gene, OrderNumber};
@@ -20,6 +21,9 @@ use engine::domain::order_refund::{
 };
 use engine::domain::refund::{Refund, RefundState};
 use engine::domain::sale::SaleFile;
+use engine::domain::ticket::{
+    CheckIn, CheckInDecision, Issue, Serial, TicketNumber, decide_check_in, decide_reissue,
+};
 use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
 use engine::ports::{DUE_SHARDS, Freshness, Settlement};
@@ -50,6 +54,8 @@ pub struct SeededRng {
     pub tiers: Vec<TierId>,
     /// A refund that was decided, and may be asked for once more.
     plan: Option<RefundPlan>,
+    /// A paid order as it was.
+    seen: Option<Order>,
 }
 
 impl SeededRng {
@@ -64,6 +70,7 @@ impl SeededRng {
             rng: StdRng::seed_from_u64(seed),
             now: START,
             plan: None,
+            seen: None,
             numbers: numbers.collect(),
             sales: ["s1", "s2"].map(|id| SaleId::new(id).unwrap()).to_vec(),
             tiers: ["a", "b"].map(|id| TierId::new(id).unwrap()).to_vec(),
@@ -101,6 +108,8 @@ impl SeededRng {
             name: SeatName::new(format!("x-{seat}")).unwrap(),
             attendee: attendee.map(attendee_of),
             refund: None,
+            issue: Issue::FIRST,
+            checked_in: None,
         }
     }
 
@@ -257,9 +266,40 @@ impl SeededRng {
             asked_by: AskedBy::Operator,
             reason: self.once_in(2).then(|| "rain".to_owned()),
         };
-        let plan = decide_refund(&order, Some(&payment), &request, self.now).ok()?;
+        let mut plan = decide_refund(&order, Some(&payment), &request, self.now).ok()?;
+        // As if the order had been read before its tickets were used.
+        plan.refund.asked_by = self.of(&AskedBy::ALL);
         self.plan = self.once_in(3).then(|| plan.clone());
         Some(Call::GiveBack { plan })
+    }
+
+    /// A new issue or a check-in of a ticket, sometimes of a paid order as it was before, or one at a second door.
+    fn door(&mut self, stores: &Stores) -> Option<Call> {
+        let paid = stores.orders.orders.values().filter(|order| order.state == OrderState::Paid);
+        let paid: Vec<Order> = paid.cloned().collect();
+        if paid.is_empty() {
+            return None;
+        }
+        let now = self.of(&paid);
+        let before = self.seen.take().filter(|_| self.once_in(2)).unwrap_or_else(|| now.clone());
+        self.seen = Some(now);
+        let count = before.numbered().count();
+        let ticket = u8::try_from(self.rng.random_range(1..=count)).ok()?;
+        let ticket = TicketNumber::try_from(ticket).ok()?;
+        if self.once_in(3) {
+            return decide_reissue(&before, &[ticket]).ok().map(|plan| Call::Reissue { plan });
+        }
+        let door = DoorName::new(self.of(&["north", "south"])).unwrap();
+        let check_in = CheckIn { at: START.plus_seconds(self.rng.random_range(0..3)), door };
+        let issue = before.numbered().find(|of| of.number == ticket)?.ticket.issue;
+        let serial = Serial { order: before.number, ticket, issue };
+        match decide_check_in(Some(&before), &before.sale, &serial, &check_in) {
+            CheckInDecision::Admit(plan) => Some(Call::CheckIn { plan: *plan }),
+            CheckInDecision::Double(double) => Some(Call::CheckInAgain { double }),
+            CheckInDecision::Repeated(_) | CheckInDecision::Revoked | CheckInDecision::Unknown => {
+                None
+            }
+        }
     }
 
     /// What a provider says of a refund of an order.
@@ -300,7 +340,16 @@ impl SeededRng {
 
     fn file(&mut self) -> SaleFile {
         let limit = self.rng.random_range(1..5);
+        let runs_on = self.of(&[None, Some("2026-11-21"), Some("2026-11-22")]);
+        let departs = runs_on.map(|_| self.of(&["08:05", "23:10", "24:10"]));
+        let (first, last) = self.of(&[("A", "C"), ("C", "A")]);
+        let stops = json!([
+            { "stop": first, "name": "First", "departs": departs },
+            { "stop": "B", "name": "Second" },
+            { "stop": last, "name": "Last" }
+        ]);
         serde_json::from_value(json!({
+            "runs_on": runs_on, "stops": stops, "state": self.of(&["open", "open", "cancelled"]),
             "sale": self.sale(), "title": "Sale", "currency": "EUR",
             "opens_at": "2026-01-01T00:00:00Z", "closes_at": "2099-01-01T00:00:00Z",
             "limit_per_buyer": limit, "pay_window_seconds": 60,
@@ -344,7 +393,17 @@ impl SeededRng {
                 let epoch = self.epoch_of(&id, stores);
                 Call::Loaded { id, epoch }
             }
-            4 if self.once_in(2) => Call::Map { id },
+            4 if self.once_in(3) => Call::Map { id },
+            4 if self.once_in(2) => {
+                let stop = |name: &str| name.parse().unwrap();
+                Call::Trains {
+                    day: self.of(&["2026-11-21", "2026-11-22"]).parse().unwrap(),
+                    from: stop(self.of(&["a", "B", "second"])),
+                    to: stop(self.of(&["C", "last", "second"])),
+                    after: self.once_in(2).then(|| format!("0805#{id}").parse().unwrap()),
+                    most: self.of(&[1, 2, 10]),
+                }
+            }
             4 => Call::Sale { id, freshness: Freshness::Fresh },
             5 => {
                 let after = self.once_in(2).then(|| self.sale());
@@ -413,7 +472,7 @@ impl SeededRng {
     /// The next call. Time goes on with each, so that no two things are due at one moment.
     pub fn call(&mut self, stores: &Stores) -> Call {
         self.now = self.now.plus_ms(997);
-        match self.rng.random_range(0..20) {
+        match self.rng.random_range(0..23) {
             0..=4 => {
                 Call::Create { order: self.order(), limit: Tickets::new(self.of(&[1, 3, 3, 6])) }
             }
@@ -439,6 +498,7 @@ impl SeededRng {
                 Call::Count { orders, now: self.now }
             }
             13..=15 => self.of_the_catalogue(stores),
+            20..=22 => self.door(stores).unwrap_or_else(|| self.read()),
             _ => self.read(),
         }
     }
@@ -464,6 +524,18 @@ impl SeededRng {
                 }));
             }
             calls.push(Call::Statistics { sale: sale.clone() });
+            calls.push(Call::CheckIns { sale: sale.clone() });
+            for most in [1, 100] {
+                let after = Some("0".to_owned());
+                calls.push(Call::Revoked { sale: sale.clone(), from: None, most });
+                calls.push(Call::Revoked {
+                    sale: sale.clone(),
+                    from: Some(self.numbers[2].0),
+                    most,
+                });
+                calls.push(Call::Doubles { sale: sale.clone(), after: None, most });
+                calls.push(Call::Doubles { sale: sale.clone(), after, most });
+            }
             calls.push(Call::Sale { id: sale, freshness: Freshness::Fresh });
         }
         calls

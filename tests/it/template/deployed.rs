@@ -132,6 +132,7 @@ impl Deployed {
                 ("ONSALE_ADMISSION_KEYS", format!("k:{}", "A".repeat(64))),
                 ("ONSALE_ATTENDEE_KEYS", format!("k:{}", "B".repeat(64))),
                 ("ONSALE_CHALLENGE_KEYS", format!("k:{}", "C".repeat(64))),
+                ("ONSALE_TICKET_KEYS", format!("[\"{}\"]", "t".repeat(64))),
                 ("ONSALE_PAYMENT_SECRETS", format!("stripe:{PAYMENT_SECRET}")),
                 ("ONSALE_CALLBACK_KEYS", ENTRY_KEY.to_owned()),
                 ("ONSALE_PROVIDER_KEYS", format!("stripe:{API_KEY}")),
@@ -685,7 +686,7 @@ impl Deployed {
 
     /// What operators see and do with a token.
     async fn operators(&self) {
-        let scopes = "onsale/watch onsale/operate onsale/refund";
+        let scopes = "onsale/watch onsale/operate onsale/refund onsale/scan";
         let sender = Sender::Token(OPERATOR_ISSUER, scopes);
         let send = async |function: &str, line: String, body: Value, status: u16| {
             let answer = self.http(function, sender, &line, &body).await;
@@ -716,11 +717,36 @@ impl Deployed {
         }
         seen(format!("/operator/sales/{SALE}/board")).await;
         seen("/operator/stuck".to_owned()).await;
+        self.doors(&send).await;
         send("cancel", format!("POST {orders}/cancel"), none(), 200).await;
         let actions = seen("/operator/actions".to_owned()).await;
         let kinds = actions["actions"].as_array().unwrap().iter();
         let kinds: Vec<&str> = kinds.map(|action| action["action"].as_str().unwrap()).collect();
-        assert_eq!(kinds[..3], ["cancel", "refund", "publish"]);
+        assert_eq!(kinds[..4], ["cancel", "reissue", "refund", "publish"]);
+    }
+
+    /// Tickets are shown, issued anew and checked in at two doors, and the list of what is void is asked for.
+    async fn doors(&self, send: &impl AsyncFn(&str, String, Value, u16) -> Value) {
+        let paid = self.buy("ida", "2-18").await;
+        self.callback("pi_62", &paid.number, PRICE).await;
+        let shown = async |line: &str| {
+            let answer = self.http("orders", Sender::Buyer("ida"), line, &json!({})).await;
+            assert_eq!(answer["status"], 200, "{line} {answer:#}");
+            answer
+        };
+        let reissue = format!("POST /operator/orders/{}/tickets/reissue", paid.number);
+        send("operator", reissue, json!({ "tickets": [1] }), 200).await;
+        let tickets = shown(&format!("GET /orders/{}/tickets", paid.number)).await;
+        let code = tickets["tickets"][0]["code"].clone();
+        let (line, now) = (format!("/operator/sales/{SALE}/check-ins"), Timestamp::now());
+        for door in ["north", "south"] {
+            let body = json!({ "check_ins": [{ "code": code, "door": door, "at": now }] });
+            send("operator", format!("POST {line}"), body, 200).await;
+        }
+        let board = send("operator", format!("GET {line}?conflicts=true"), json!({}), 200).await;
+        assert_eq!((&board["admitted"], &board["doubles"]), (&json!(1), &json!(1)));
+        shown(&format!("GET /sales/{SALE}/revoked")).await;
+        shown("GET /ticket-keys").await;
     }
 
     /// Ends an order as the queue of its expiry would.

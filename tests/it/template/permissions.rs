@@ -303,6 +303,7 @@ fn unmet(stack: &Stack, called: Function) -> Vec<String> {
         Need::ChallengeKeys => has("ONSALE_CHALLENGE_KEYS"),
         Need::PaymentSecrets => has("ONSALE_PAYMENT_SECRETS"),
         Need::CallbackKey => has("ONSALE_CALLBACK_KEYS"),
+        Need::TicketKeys => has("ONSALE_TICKET_KEYS"),
     };
     let unmet = needs.iter().filter(|need| !is_met(need));
     let mut unmet: Vec<String> = unmet.map(|need| format!("{need:?}")).collect();

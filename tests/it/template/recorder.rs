@@ -128,10 +128,17 @@ fn of_dynamodb(operation: &str, content: &Value) -> Vec<(String, String)> {
     let table = |of: &Value| {
         let name = of["TableName"].as_str().unwrap_or("?");
         // The rights to the rooms are by what a key begins with; so is that to write what operators did.
-        let leads = match of["Item"]["pk"]["S"].as_str() {
+        let key = of["Item"]["pk"]["S"].as_str().or_else(|| of["Key"]["pk"]["S"].as_str());
+        // What is written of tickets is allowed by what its keys end with.
+        let ends = |with: &&&str| key.is_some_and(|key| key.ends_with(**with));
+        let leads = match key {
             Some(ACTIONS) => format!(" {ACTIONS}"),
             Some(_) | None if name.ends_with("rooms") => leading(of),
-            Some(_) | None => String::new(),
+            Some(_) | None => {
+                let of_tickets = ["#revoked", "#check-ins"];
+                let found = of_tickets.iter().find(ends).filter(|_| name.ends_with("sales"));
+                found.map(|with| format!(" *{with}")).unwrap_or_default()
+            }
         };
         format!("table {name}{leads}")
     };

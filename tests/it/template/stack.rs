@@ -75,8 +75,10 @@ pub fn variants() -> Vec<Variant> {
         Variant::from_stage("prod").with("ProvisionedReserve", "10").with("WarmWrites", "20000");
     let arn = "arn:aws:secretsmanager:eu-central-1:000000000000:secret:mine";
     let secrets = secrets.with("AdmissionKeysSecretArn", arn).with("AttendeeKeysSecretArn", arn);
-    let secrets =
-        secrets.with("ChallengeKeysSecretArn", arn).with("SiteverifySecretsSecretArn", arn);
+    let secrets = secrets
+        .with("TicketKeysSecretArn", arn)
+        .with("ChallengeKeysSecretArn", arn)
+        .with("SiteverifySecretsSecretArn", arn);
     let secrets = secrets.with("PaymentSecretsSecretArn", arn);
     let secrets = secrets.with("ProviderKeysSecretArn", arn);
     all.push(secrets.with("MerchantsSecretArn", arn));

@@ -254,6 +254,9 @@ impl Call {
             | Self::RecordRefund { .. }
             | Self::GiveBack { .. }
             | Self::RecordOrderRefund { .. }
+            | Self::Reissue { .. }
+            | Self::CheckIn { .. }
+            | Self::CheckInAgain { .. }
             | Self::Count { .. } => Effect::Orders,
             Self::Publish { .. }
             | Self::Lease { .. }
@@ -304,6 +307,9 @@ impl Call {
             | Self::Cursor { .. }
             | Self::OrderRefund { .. }
             | Self::OrderRefunds { .. }
+            | Self::Revoked { .. }
+            | Self::CheckIns { .. }
+            | Self::Doubles { .. }
             | Self::OrdersOf { .. }
             | Self::TicketsOf { .. }
             | Self::Due { .. }
@@ -315,6 +321,7 @@ impl Call {
             | Self::Sales {}
             | Self::Listed { .. }
             | Self::Map { .. }
+            | Self::Trains { .. }
             | Self::Secret { .. }
             | Self::RoomRecord { .. }
             | Self::Records { .. }
@@ -426,6 +433,18 @@ impl Stores {
             Call::RecordOrderRefund { refund, order } => {
                 Reply::RecordOrderRefund(self.orders.record_order_refund(refund, order.as_ref())?)
             }
+            Call::Reissue { plan } => Reply::Reissue(self.orders.reissue(plan)?),
+            Call::CheckIn { plan } => Reply::CheckIn(self.orders.check_in(plan)?),
+            Call::CheckInAgain { double } => {
+                Reply::CheckInAgain(self.orders.check_in_again(double))
+            }
+            Call::Revoked { sale, from, most } => {
+                Reply::Revoked(self.orders.revoked(sale, *from, *most))
+            }
+            Call::CheckIns { sale } => Reply::CheckIns(self.orders.check_ins(sale)),
+            Call::Doubles { sale, after, most } => {
+                Reply::Doubles(self.orders.doubles(sale, after.as_ref(), *most))
+            }
             Call::Count { orders, now: _ } => Reply::Count(self.orders.sync(orders)),
             Call::Order { number } => Reply::Order(self.orders.get(*number)),
             Call::ManyOrders { numbers } => Reply::ManyOrders(self.orders.get_many(numbers)),
@@ -448,6 +467,9 @@ impl Stores {
             Call::Sales {} => Reply::Sales(self.catalogue.sales()),
             Call::Listed { after, most } => {
                 Reply::Listed(self.catalogue.listed(after.as_ref(), *most))
+            }
+            Call::Trains { day, from, to, after, most } => {
+                Reply::Trains(self.catalogue.trains(*day, from, to, after.as_ref(), *most))
             }
             Call::Map { id } => Reply::Map(self.catalogue.map(id)),
             Call::Publish { file, replaces } => {

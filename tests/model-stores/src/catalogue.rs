@@ -9,8 +9,9 @@ use engine::domain::archive::Lifecycle;
 use engine::domain::gate::tokens::TokenSnapshot;
 use engine::domain::guard::{Guard, stands};
 use engine::domain::ids::{Epoch, SaleId};
-use engine::domain::sale::{MapDocument, Sale, SaleFile, SeatMap};
+use engine::domain::sale::{FileMap, MapDocument, Sale, SaleFile, SeatMap};
 use engine::domain::time::Timestamp;
+use engine::domain::timetable::{CallMark, Day, StopLabel, TrainCall, TrainsPage, calls};
 use engine::ports::{
     ChangeReply, ListedSale, ListedTerms, Published, SalesPage, StoreError, Stored,
 };
@@ -84,6 +85,31 @@ impl CatalogueModel {
         self.sales.get(id).map(Listed::published)
     }
 
+    /// At most `most` listed trains that call at a stop on a day, and at another one later, after a call.
+    #[must_use]
+    pub fn trains(
+        &self,
+        day: Day,
+        from: &StopLabel,
+        to: &StopLabel,
+        after: Option<&CallMark>,
+        most: u16,
+    ) -> TrainsPage {
+        let all = self.all_listed().flat_map(|(_, listed)| calls(listed.sale.file()));
+        let is_it = |call: &TrainCall| {
+            call.day == day
+                && call.stop == *from
+                && call.later.contains(to)
+                && after.is_none_or(|after| call.mark > *after)
+        };
+        let mut calls: Vec<CallMark> = all.filter(is_it).map(|call| call.mark).collect();
+        calls.sort();
+        let is_more = calls.len() > usize::from(most);
+        calls.truncate(most.into());
+        let next = calls.last().filter(|_| is_more).cloned();
+        TrainsPage { calls, next }
+    }
+
     /// The map of a sale.
     #[must_use]
     pub fn map(&self, id: &SaleId) -> Option<MapDocument> {
@@ -142,7 +168,7 @@ impl CatalogueModel {
             return Ok(ChangeReply::Conflict);
         }
         let broken = |defects| StoreError::Contract(format!("sale {}: {defects:?}", file.sale));
-        let map = file.map.as_ref().map(SeatMap::document);
+        let map = file.map.as_ref().and_then(FileMap::own).map(SeatMap::document);
         let sale = Arc::new(Sale::new(file.without_map()).map_err(broken)?);
         let version = replaces.unwrap_or(0) + 1;
         match self.sales.get_mut(&file.sale) {

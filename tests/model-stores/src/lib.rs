@@ -20,6 +20,7 @@ mod rooms;
 mod seats;
 mod seed;
 mod stores;
+mod tickets;
 
 pub use board::BoardModel;
 pub use call::{Call, Caller, Driver, Effect, Reply};

@@ -18,6 +18,7 @@ use engine::domain::order::{
 };
 use engine::domain::order_refund::{OrderRefund, RefundKey, RefundPlan};
 use engine::domain::refund::{Refund, RefundState};
+use engine::domain::ticket::{CheckInCounts, DoubleCheckIn, Revocations};
 use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
 use engine::ports::MAX_TRANSACTION_ITEMS;
@@ -59,6 +60,12 @@ pub struct OrdersModel {
     pub counters: BTreeMap<(SaleId, TierId), TierTotals>,
     /// The facts of each order that were settled, in the order in which they were.
     pub log: BTreeMap<OrderNumber, Vec<Fact>>,
+    /// What of each sale was revoked, ticket by ticket.
+    pub revoked: BTreeMap<(SaleId, OrderNumber), Revocations>,
+    /// The check-ins of each sale, counted.
+    pub check_ins: BTreeMap<SaleId, CheckInCounts>,
+    /// The check-ins after the first of their ticket, by key.
+    pub doubles: BTreeMap<(SaleId, String), DoubleCheckIn>,
     /// The index of what is due.
     pub due: BTreeSet<(Timestamp, Due)>,
 }
@@ -492,13 +499,17 @@ impl OrdersModel {
                 && (all <= payment.capture.amount.amount_minor || !stands(Guard::RefundBound))
         });
         let is_there = self.orders.get(&order.number).filter(fits).is_some();
-        if !is_there || !has_room {
+        let is_used = plan.must_be_unused()
+            && stands(Guard::CheckedInStays)
+            && self.any_checked_in(order.number, plan.revokes().into_keys());
+        if !is_there || !has_room || is_used {
             return Ok(ChangeReply::Conflict);
         }
         if !taken.is_tombstone() && !self.owns_its_claims(&taken) {
             must(order, !stands(Guard::RefundsSeen), "is paid without its claims")?;
             return Ok(ChangeReply::Conflict);
         }
+        self.revoke(order, plan.revokes());
         self.free(&taken);
         for place in places(&taken) {
             self.returned.entry(place).or_default().insert(order.number);

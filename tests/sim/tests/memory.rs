@@ -25,6 +25,7 @@ use engine::domain::money::MinorUnits;
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Order, OrderLine, OrderState, Ticket};
 use engine::domain::sale::Sale;
+use engine::domain::ticket::Issue;
 use engine::domain::time::Timestamp;
 use engine::flows::load::{Loaded, load, terms};
 use engine::flows::reconcile::dry_run;
@@ -81,6 +82,8 @@ impl Full {
             name: SeatName::new(format!("Spot {seat}")).unwrap(),
             attendee: None,
             refund: None,
+            issue: Issue::FIRST,
+            checked_in: None,
         };
         let line = OrderLine {
             tier: self.tiers[tier as usize].clone(),

@@ -12,3 +12,4 @@ pub mod room;
 pub mod sales;
 pub mod scripts;
 pub mod selling;
+pub mod trains;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::{Failure, out};
-use bench::{draw, growth, http, reload, room, sales, scripts};
+use bench::{draw, growth, http, reload, room, sales, scripts, trains};
 use local::servers::Flavour;
 
 /// Measure what the engine costs on this machine.
@@ -25,6 +25,7 @@ enum Bench {
     Reload(ReloadCommand),
     Room(RoomCommand),
     Draw(DrawCommand),
+    Trains(TrainsCommand),
     /// The draw that `bench draw` measures, in a process of its own.
     #[command(hide = true)]
     DrawProcess {
@@ -134,6 +135,7 @@ impl BenchCommand {
             Bench::Reload(command) => command.run(json).await,
             Bench::Room(command) => command.run(json),
             Bench::Draw(command) => command.run(json).await,
+            Bench::Trains(command) => command.run(json).await,
             Bench::DrawProcess { url } => draw::serve(&url).await.map(|()| ExitCode::SUCCESS),
             Bench::HttpEngine => http::serve(data_dir).await.map(|()| ExitCode::SUCCESS),
         }
@@ -337,6 +339,33 @@ impl DrawCommand {
     async fn run(self, json: bool) -> Result<ExitCode, Failure> {
         let options = draw::Options { places: self.places, kill_at_percent: self.kill_at };
         let report = draw::run(&options).await?;
+        if json { out(&report.json()) } else { out(&report) }
+    }
+}
+
+/// What a search for trains takes among all of a day: processor time, and what it asks the stores for; the same
+/// found by a scan.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+It starts servers of its own in memory, fills the index of one day, and puts the trains of the journey
+on sale. Build it with ONSALE_PROFILE=measure to measure the engine, not its debug build.
+
+Examples:
+  onsale bench trains
+  onsale bench trains --trains 500 --rounds 3 --json")]
+pub struct TrainsCommand {
+    /// Trains of the day.
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    trains: u32,
+    /// How many searches find everything too old.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    rounds: u32,
+}
+
+impl TrainsCommand {
+    async fn run(self, json: bool) -> Result<ExitCode, Failure> {
+        let Self { trains, rounds } = self;
+        let report = trains::run(trains::Options { trains, rounds }).await?;
         if json { out(&report.json()) } else { out(&report) }
     }
 }

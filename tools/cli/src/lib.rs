@@ -22,6 +22,7 @@ pub mod replay;
 pub mod room;
 pub mod rush;
 pub mod sale;
+pub mod ticket;
 pub mod token;
 pub mod up;
 pub mod verify_draw;
@@ -102,6 +103,7 @@ enum Command {
     Gate(gate::GateCommand),
     Room(room::RoomCommand),
     VerifyDraw(verify_draw::VerifyDrawCommand),
+    Ticket(ticket::TicketCommand),
     Bench(bench::BenchCommand),
     Cost(Box<cost::CostCommand>),
     Chaos(chaos::ChaosCommand),
@@ -134,7 +136,8 @@ impl Command {
             | Self::Events(_)
             | Self::Gate(_)
             | Self::Room(_)
-            | Self::VerifyDraw(_) => LOG,
+            | Self::VerifyDraw(_)
+            | Self::Ticket(_) => LOG,
         }
     }
 }
@@ -178,6 +181,7 @@ impl Cli {
             Command::Gate(command) => on_heap(|| command.run(&data_dir, json)).await,
             Command::Room(command) => on_heap(|| command.run(&data_dir, json)).await,
             Command::VerifyDraw(command) => command.run(json),
+            Command::Ticket(command) => on_heap(|| command.run(&data_dir, json)).await,
             Command::Bench(command) => on_heap(|| command.run(&data_dir, json)).await,
             Command::Cost(command) => on_heap(|| command.run(json)).await,
             Command::Chaos(command) => on_heap(|| command.run(json)).await,
@@ -249,6 +253,9 @@ mod tests {
             "onsale verify-draw d --seen 00",
             "onsale verify-draw d --index 5",
             "onsale verify-draw d --buyer alice",
+            "onsale ticket",
+            "onsale ticket verify",
+            "onsale ticket verify a --keys",
             "onsale token --user a#b",
             "onsale token --user ",
         ] {

@@ -4,6 +4,7 @@ use engine::domain::ids::{SaleId, TierId};
 use engine::domain::money::Currency;
 use engine::domain::sale::{AttendeeRule, GateSettings, SaleFile, Stop, TierFile};
 use engine::domain::time::Timestamp;
+use engine::domain::timetable::{ClockTime, Day};
 
 use super::Error;
 
@@ -78,6 +79,27 @@ impl Terms {
         let selling = opens_at..closes_at;
         let file = SaleFile::new(sale, title, currency, selling, limit, pay_window, tiers);
         Ok(SaleFile { attendees: self.attendees, stops, gate: self.gate, ..file })
+    }
+}
+
+/// The file of a train with the day on which it sets out. Times without a day say nothing, and are taken away.
+pub(super) fn running_on(mut file: SaleFile, runs_on: Option<Day>) -> SaleFile {
+    if runs_on.is_none() || file.stops.is_empty() {
+        for stop in &mut file.stops {
+            (stop.arrives, stop.departs) = (None, None);
+        }
+        return file;
+    }
+    SaleFile { runs_on, ..file }
+}
+
+/// Takes away the times of stops that are before one that stands before them: the source has been told so, and
+/// its order decides.
+pub(super) fn keep_ordered_times(stops: &mut [Stop]) {
+    let mut last: Option<ClockTime> = None;
+    for time in stops.iter_mut().flat_map(|stop| [&mut stop.arrives, &mut stop.departs]) {
+        *time = time.filter(|time| last.is_none_or(|last| *time >= last));
+        last = time.or(last);
     }
 }
 

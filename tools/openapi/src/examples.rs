@@ -9,6 +9,8 @@ pub(super) const SALE: &str = "g35-2026-11-21";
 pub(super) const FROM: &str = "VNP";
 /// Where it ends.
 pub(super) const TO: &str = "NGH";
+/// The day of the journey.
+pub(super) const DAY: &str = "2026-11-21";
 /// The order of every example.
 pub(super) const ORDER: &str = "169218430493097984";
 const TOKEN: &str = "eyJ0eXAiOiJKV1QiLCJhbGciOiJIUzI1NiIsImtpZCI6IjIwMjYtMDEifQ.e30.c2lnbmF0dXJl";
@@ -25,10 +27,11 @@ pub(super) fn sale_file() -> Value {
         "pay_window_seconds": 600,
         "attendees": "optional",
         "refunds": { "until": "2095-12-31T12:00:00Z", "fee_percent": 5 },
+        "runs_on": DAY,
         "stops": [
-            { "stop": "VNP", "name": "北京南" },
-            { "stop": "JGK", "name": "济南西" },
-            { "stop": "NGH", "name": "宁波" }
+            { "stop": "VNP", "name": "北京南", "departs": "09:56" },
+            { "stop": "JGK", "name": "济南西", "arrives": "11:19", "departs": "11:21" },
+            { "stop": "NGH", "name": "宁波", "arrives": "15:14" }
         ],
         "gate": { "shards": 1, "user_lock_ms": 1000 },
         "tiers": [
@@ -58,7 +61,26 @@ fn summary() -> Value {
         "title": "G35 Beijing South - Ningbo",
         "opens_at": "2026-01-01T00:00:00.000Z",
         "closes_at": "2096-01-01T00:00:00.000Z",
-        "state": "open"
+        "state": "open", "price_from_minor": 18500, "currency": "CNY"
+    })
+}
+
+pub(super) fn trains() -> Value {
+    json!({
+        "date": DAY, "from": "vnp", "to": "ngh",
+        "trains": [{
+            "sale": SALE, "title": "G35 Beijing South - Ningbo", "state": "open",
+            "opens_at": "2026-01-01T00:00:00.000Z", "closes_at": "2096-01-01T00:00:00.000Z",
+            "from": { "stop": "VNP", "name": "北京南" }, "to": { "stop": "NGH", "name": "宁波" },
+            "departs_at": "2026-11-21T09:56", "arrives_at": "2026-11-21T15:14",
+            "currency": "CNY",
+            "tiers": [
+                { "tier": "second", "name": "Second class", "price_minor": 58500, "available": 8 },
+                { "tier": "standing", "name": "No seat", "price_minor": 29250, "available": 40 }
+            ],
+            "as_of": "2026-11-20T02:00:03.120Z"
+        }],
+        "next": "MTowOTU2I2czNS0yMDI2LTExLTIx"
     })
 }
 

@@ -12,6 +12,7 @@ mod examples;
 mod operations;
 mod operators;
 mod rooms;
+mod tickets;
 
 use std::collections::BTreeMap;
 

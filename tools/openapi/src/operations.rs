@@ -3,6 +3,7 @@
 use engine::domain::ids::StopId;
 use engine::domain::number::OrderNumber;
 use engine::domain::sale::{MapHash, SaleFile, SeatMap};
+use engine::domain::timetable::Day;
 use serde_json::{Value, json};
 use shared::http::admission::{AdmissionBody, AdmissionReply};
 use shared::http::checks::{MAX_BODY_BYTES, MAX_SALE_FILE_BYTES};
@@ -17,9 +18,10 @@ use shared::http::respond::IMMUTABLE;
 use shared::http::routes::RouteName;
 use shared::http::sale_reply::{AvailabilityReply, SaleReply};
 use shared::http::sales_page::{MAX_SALES, SALES, SalesReply};
+use shared::http::trains::{TRAINS, TrainsReply};
 use shared::providers::{CaptureEvent, PaymentEvent};
 
-use super::{Schemas, examples, operators, rooms};
+use super::{Schemas, examples, operators, rooms, tickets};
 
 /// Examples: a name, what it shows, and the value.
 type Examples = fn() -> Vec<(&'static str, &'static str, Value)>;
@@ -88,7 +90,8 @@ impl Parameter {
 
 pub(super) const NOT_KEPT: &str = "no-store";
 pub(super) const KEPT_A_SECOND: &str = "public, max-age=1";
-const KEPT_A_WHILE: &str = "public, max-age=300";
+pub(super) const KEPT_FIVE_SECONDS: &str = "public, max-age=5";
+pub(super) const KEPT_A_WHILE: &str = "public, max-age=300";
 pub(super) const JSON: &str = "application/json";
 
 /// The operation of a route.
@@ -99,6 +102,7 @@ pub(super) fn operation(route: RouteName) -> Operation {
         RouteName::PublishSale => publish_sale(),
         RouteName::ShowSale => show_sale(),
         RouteName::ShowAvailability => show_availability(),
+        RouteName::ListTrains => list_trains(),
         RouteName::ShowMap => show_map(),
         RouteName::JoinRoom => rooms::join(),
         RouteName::ShowRoom => rooms::show(),
@@ -128,6 +132,12 @@ pub(super) fn operation(route: RouteName) -> Operation {
         RouteName::OperatorActions => operators::actions(),
         RouteName::OperatorStuck => operators::stuck(),
         RouteName::PaymentCallback | RouteName::TakeCallback => payment_callback(),
+        RouteName::ShowTickets => tickets::show(),
+        RouteName::ShowTicketKeys => tickets::keys(),
+        RouteName::ShowRevoked => tickets::revoked(),
+        RouteName::OperatorCheckIn => tickets::check_in(),
+        RouteName::OperatorCheckIns => tickets::board(),
+        RouteName::OperatorReissue => tickets::reissue(),
     }
 }
 
@@ -264,6 +274,58 @@ fn show_availability() -> Operation {
             media_type: JSON,
             schema: Schemas::written::<AvailabilityReply>,
             examples: || vec![("train", "Both tiers", examples::availability())],
+        },
+    }
+}
+
+fn list_trains() -> Operation {
+    let parameter = |name, description, schema: SchemaOf, example| Parameter {
+        name,
+        place: "query",
+        description,
+        schema,
+        example,
+    };
+    let limit: SchemaOf =
+        |_| json!({ "type": "integer", "minimum": 1, "maximum": TRAINS, "default": TRAINS });
+    Operation {
+        id: "listTrains",
+        tag: "sales",
+        summary: "Find the trains of a day between two stops",
+        description: "By time, a page at a time: the trains that call at `from` on that day by the clocks there, and \
+                      at `to` later, and that sell the journey, with what was left of each at its `as_of`. A page \
+                      may be short, or empty, and not be the last: `next` says so. `date`, `from` and `to` must \
+                      be given.",
+        parameters: vec![
+            parameter("date", "The day at `from`.", Schemas::read::<Day>, Some(examples::DAY)),
+            parameter(
+                "from",
+                "Where the journey begins: the id or the name of a stop, whatever the case.",
+                Schemas::read::<StopId>,
+                Some(examples::FROM),
+            ),
+            parameter(
+                "to",
+                "Where it ends, likewise.",
+                Schemas::read::<StopId>,
+                Some(examples::TO),
+            ),
+            parameter("limit", "How many trains of a page at most.", limit, None),
+            parameter(
+                "cursor",
+                "Where the page begins: `next` of the page before.",
+                |_| json!({ "type": "string" }),
+                None,
+            ),
+        ],
+        body: None,
+        success: Success {
+            status: 200,
+            description: "A page of trains.",
+            caching: &[KEPT_A_SECOND],
+            media_type: JSON,
+            schema: Schemas::written::<TrainsReply>,
+            examples: || vec![("trains", "One train, and more to come", examples::trains())],
         },
     }
 }

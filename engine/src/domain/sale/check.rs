@@ -15,6 +15,7 @@ use crate::domain::bitmap;
 use crate::domain::challenge::Stage;
 use crate::domain::ids::{SeatName, StopId, TierId};
 use crate::domain::money::MinorUnits;
+use crate::domain::timetable::ClockTime;
 
 /// A rule that a sale file breaks, with its place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, thiserror::Error)]
@@ -27,7 +28,7 @@ pub struct Defect {
 }
 
 impl Defect {
-    pub(super) fn new(at: impl Into<String>, rule: impl Into<String>) -> Self {
+    pub(crate) fn new(at: impl Into<String>, rule: impl Into<String>) -> Self {
         Self { at: at.into(), rule: rule.into() }
     }
 }
@@ -149,10 +150,34 @@ pub(super) fn check_stops(file: &SaleFile, defects: &mut Vec<Defect>) -> HashMap
             ));
         }
     }
+    check_times(file, defects);
     if file.stops.len() == 1 || file.stops.len() > MAX_LEGS + 1 {
         defects.push(Defect::new("stops", "must be absent, or 2 to 65 stops"));
     }
     index_of
+}
+
+/// The times of a train go up along its way, and say nothing without its day.
+fn check_times(file: &SaleFile, defects: &mut Vec<Defect>) {
+    let mut last: Option<ClockTime> = None;
+    let mut is_timed = false;
+    for (index, stop) in file.stops.iter().enumerate() {
+        for (name, time) in [("arrives", stop.arrives), ("departs", stop.departs)] {
+            let Some(time) = time else { continue };
+            is_timed = true;
+            if last.is_some_and(|last| time < last) {
+                let rule = "must not be before the time that stands before it";
+                defects.push(Defect::new(format!("stops[{index}].{name}"), rule));
+            }
+            last = Some(time);
+        }
+    }
+    if file.runs_on.is_some() && file.stops.is_empty() {
+        defects.push(Defect::new("runs_on", "must be absent where there are no stops"));
+    }
+    if file.runs_on.is_none() && is_timed {
+        defects.push(Defect::new("runs_on", "must be there where stops have times"));
+    }
 }
 
 /// Most seats in two tiers that are reported one by one: a few lines can describe a million of them.
@@ -213,7 +238,7 @@ mod tests {
             read(file).unwrap_err().join("; ")
         };
         type Change = fn(&mut serde_json::Value);
-        let cases: [(Change, &str); 19] = [
+        let cases: [(Change, &str); 23] = [
             (|f| f["closes_at"] = json!("2020-01-01T00:00:00Z"), "closes_at"),
             (|f| f["limit_per_buyer"] = json!(0), "limit_per_buyer"),
             (|f| f["limits"] = json!({"buyer_per_minute": 0}), "limits.buyer_per_minute"),
@@ -225,6 +250,17 @@ mod tests {
             (|f| f["opens_at"] = json!("2026-01-01T00:00:00"), "RFC 3339"),
             (|f| f["stops"][1]["stop"] = json!("A"), "stops[1]"),
             (|f| f["stops"] = json!([{"stop": "A", "name": "a"}]), "stops: must be absent"),
+            (|f| f["stops"][0]["departs"] = json!("08:05"), "runs_on: must be there"),
+            (|f| f["stops"][0]["departs"] = json!("8:05"), "a time from 00:00 to 99:59"),
+            (|f| f["runs_on"] = json!("2026-02-30"), "a day from 1900 to 2999"),
+            (
+                |f| {
+                    f["runs_on"] = json!("2026-02-28");
+                    f["stops"][0]["departs"] = json!("08:05");
+                    f["stops"][2]["arrives"] = json!("08:04");
+                },
+                "stops[2].arrives: must not be before",
+            ),
             (|f| f["tiers"][0]["price_minor"] = json!(1), "either price_minor or fares"),
             (|f| f["tiers"][0]["fares"][0]["to"] = json!("Z"), "no journey"),
             (

@@ -5,15 +5,16 @@ use std::ops::{Range, RangeInclusive};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::map::SeatMap;
+use super::map::FileMap;
 use super::room::RoomSettings;
 use super::{MAX_LEGS, MAX_PLACES_PER_ROW, MAX_PRICE_MINOR, MAX_SEATS_PER_SALE, MAX_TIERS};
 use crate::domain::challenge::ChallengeSettings;
 use crate::domain::ids::{SaleId, SeatName, StopId, TierId};
-use crate::domain::money::{Currency, MinorUnits};
+use crate::domain::money::{Currency, MinorUnits, Money};
 use crate::domain::order_refund::RefundTerms;
 use crate::domain::sections::Section;
 use crate::domain::time::Timestamp;
+use crate::domain::timetable::{ClockTime, Day};
 
 /// Bounds of the most tickets of one buyer in a sale.
 pub(super) const LIMIT_PER_BUYER: RangeInclusive<u16> = 1..=1000;
@@ -63,6 +64,10 @@ pub struct SaleFile {
     /// Never changes once the sale is published.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tiers_apart: bool,
+    /// The day on which a train sets out, by the clocks of the railway; absent for a concert, and for a train
+    /// that no search is to find.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runs_on: Option<Day>,
     /// A train's stops in order; absent for a concert. *n* stops make *n - 1* legs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = MAX_LEGS + 1))]
@@ -87,10 +92,10 @@ pub struct SaleFile {
     /// What is sold.
     #[schemars(length(min = 1, max = MAX_TIERS))]
     pub tiers: Vec<TierFile>,
-    /// Where the seats lie, for people who choose by looking; absent: pages lay them out by themselves. It may
-    /// come, change and go while the sale sells.
+    /// Where the seats lie, for people who choose by looking, or the hash of the map that the sale has; absent:
+    /// pages lay them out by themselves. It may come, change and go while the sale sells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub map: Option<SeatMap>,
+    pub map: Option<FileMap>,
 }
 
 impl SaleFile {
@@ -117,6 +122,7 @@ impl SaleFile {
             pay_window_seconds,
             attendees: AttendeeRule::default(),
             tiers_apart: false,
+            runs_on: None,
             stops: Vec::new(),
             gate: GateSettings::default(),
             room: None,
@@ -139,6 +145,24 @@ impl SaleFile {
             challenges.questions.clear();
         }
         file
+    }
+
+    /// The price of its cheapest ticket; of a train, on any journey that has one. `None` of a file without tiers,
+    /// which nobody publishes.
+    #[must_use]
+    pub fn price_from(&self) -> Option<Money> {
+        let fares = |tier: &TierFile| tier.fares.iter().map(|fare| fare.price_minor).min();
+        let cheapest =
+            self.tiers.iter().filter_map(|tier| tier.price_minor.or_else(|| fares(tier))).min();
+        cheapest.map(|amount_minor| Money { amount_minor, currency: self.currency })
+    }
+
+    /// True if another file has the same stops under the same names, whenever the train calls there.
+    #[must_use]
+    pub fn has_the_stops_of(&self, other: &Self) -> bool {
+        let is_same =
+            |(ours, theirs): (&Stop, &Stop)| ours.stop == theirs.stop && ours.name == theirs.name;
+        self.stops.len() == other.stops.len() && self.stops.iter().zip(&other.stops).all(is_same)
     }
 
     /// The file without its map, as the catalogue keeps it.
@@ -202,6 +226,20 @@ pub struct Stop {
     pub stop: StopId,
     /// The name people read.
     pub name: String,
+    /// When the train arrives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrives: Option<ClockTime>,
+    /// When it departs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub departs: Option<ClockTime>,
+}
+
+impl Stop {
+    /// A stop without times.
+    #[must_use]
+    pub fn new(stop: StopId, name: String) -> Self {
+        Self { stop, name, arrives: None, departs: None }
+    }
 }
 
 /// How the admission gate of a sale is set.

@@ -230,9 +230,80 @@ impl SeatMap {
     }
 }
 
+/// The map of a sale file: a map of its own, or the name of the one that the sale has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum FileMap {
+    /// A map.
+    Own(SeatMap),
+    /// The map that the sale has, which a publication keeps.
+    Kept(MapName),
+}
+
+/// The name of the map that a sale has, which `GET /sales/{sale}` says in its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct MapName {
+    /// The hash of its document.
+    pub hash: MapHash,
+}
+
+/// A map as a sale file has it, before it is known which of the two it is.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a map, which is an object")]
+struct AnyMap {
+    hash: Option<MapHash>,
+    width: Option<Coordinate>,
+    height: Option<Coordinate>,
+    #[serde(default)]
+    outlines: Vec<Outline>,
+    sections: Option<Vec<MapSection>>,
+}
+
+impl<'de> Deserialize<'de> for FileMap {
+    /// Not one after the other: what is wrong with a map would be lost.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        use serde::de::Error as _;
+        let AnyMap { hash, width, height, outlines, sections } = AnyMap::deserialize(deserializer)?;
+        if let Some(hash) = hash {
+            let is_alone = width.is_none() && height.is_none() && sections.is_none();
+            return match is_alone && outlines.is_empty() {
+                true => Ok(Self::Kept(MapName { hash })),
+                false => Err(D::Error::custom("a map has either a hash or what it shows")),
+            };
+        }
+        Ok(Self::Own(SeatMap {
+            width: width.ok_or_else(|| D::Error::missing_field("width"))?,
+            height: height.ok_or_else(|| D::Error::missing_field("height"))?,
+            outlines,
+            sections: sections.ok_or_else(|| D::Error::missing_field("sections"))?,
+        }))
+    }
+}
+
+impl FileMap {
+    /// The map, if the file has it.
+    #[must_use]
+    pub fn own(&self) -> Option<&SeatMap> {
+        match self {
+            Self::Own(map) => Some(map),
+            Self::Kept(_) => None,
+        }
+    }
+
+    /// The hash of the map's document.
+    #[must_use]
+    pub fn hash(&self) -> MapHash {
+        match self {
+            Self::Own(map) => map.document().hash,
+            Self::Kept(MapName { hash }) => *hash,
+        }
+    }
+}
+
 /// Checks the map of a file whose tiers are checked and described in a bounded size.
 pub(super) fn check_map(file: &SaleFile, defects: &mut Vec<Defect>) {
-    let Some(map) = &file.map else { return };
+    let Some(map) = file.map.as_ref().and_then(FileMap::own) else { return };
     let mut found = Vec::new();
     check_size(map, &mut found);
     if found.is_empty() {
@@ -456,10 +527,48 @@ mod tests {
         file
     }
 
+    fn own(sale: &Sale) -> &SeatMap {
+        sale.file().map.as_ref().and_then(FileMap::own).unwrap()
+    }
+
+    #[test]
+    fn a_file_has_a_map_or_names_one() {
+        let of = |map: Value| {
+            let mut file = hall();
+            file["map"] = map;
+            serde_json::from_value::<SaleFile>(file).map_err(|error| error.to_string())
+        };
+        let hash = "00112233445566778899aabbccddeeff";
+        let named = of(json!({ "hash": hash })).unwrap();
+        let map = named.map.clone().unwrap();
+        assert_eq!((map.hash().to_string().as_str(), map.own()), (hash, None));
+        assert_eq!(serde_json::to_value(&named).unwrap()["map"], json!({ "hash": hash }));
+        assert!(Sale::new(named).is_ok(), "whether the sale has that map is not the file's to say");
+        let mut both = hall()["map"].clone();
+        both["hash"] = json!(hash);
+        for (map, text) in [
+            (json!({}), "missing field `width`"),
+            (json!({ "width": 1, "height": 1 }), "missing field `sections`"),
+            (json!({ "hash": "0011" }), "hash"),
+            (json!({ "hash": hash, "version": 2 }), "unknown field `version`"),
+            (both, "either a hash or what it shows"),
+            (
+                json!({ "width": 1, "height": 1, "sections": [{ "tier": "a", "rows": 3 }] }),
+                "invalid type: integer",
+            ),
+        ] {
+            let error = of(map).unwrap_err();
+            assert!(error.contains(text), "{error}");
+        }
+        let file = hall();
+        let map = serde_json::from_value::<SaleFile>(file.clone()).unwrap().map.unwrap();
+        assert_eq!(map.hash(), map.own().unwrap().document().hash);
+    }
+
     #[test]
     fn a_map_is_hashed_as_it_is_written() {
         let sale = read(hall()).unwrap();
-        let map = sale.file().map.as_ref().unwrap();
+        let map = own(&sale);
         let document = map.document();
         assert!(
             document.json.contains(r#"{"row":"2","seats":[[10,30.46],null,[30,30]]}"#),
@@ -470,10 +579,10 @@ mod tests {
         assert_eq!((&again, again.document()), (map, document.clone()));
         let mut same = hall();
         same["map"]["width"] = json!(100.001);
-        assert_eq!(read(same).unwrap().file().map.as_ref().unwrap().document(), document);
+        assert_eq!(own(&read(same).unwrap()).document(), document);
         let mut other = hall();
         other["map"]["width"] = json!(100.01);
-        assert_ne!(read(other).unwrap().file().map.as_ref().unwrap().document(), document);
+        assert_ne!(own(&read(other).unwrap()).document(), document);
     }
 
     #[test]

@@ -20,8 +20,8 @@ pub use file::{
     TierFile,
 };
 pub use map::{
-    Coordinate, InvalidCoordinate, MAX_MAP_BYTES, MAX_OUTLINES, MapDocument, MapPoint, MapRow,
-    MapSection, Outline, OutlineKind, SeatMap,
+    Coordinate, FileMap, InvalidCoordinate, MAX_MAP_BYTES, MAX_OUTLINES, MapDocument, MapName,
+    MapPoint, MapRow, MapSection, Outline, OutlineKind, SeatMap,
 };
 pub use room::{RoomGroup, RoomSettings};
 
@@ -265,7 +265,7 @@ impl Sale {
         };
         self.file.sale == other.file.sale
             && self.file.currency == other.file.currency
-            && self.file.stops == other.file.stops
+            && self.file.has_the_stops_of(&other.file)
             && self.file.tiers_apart == other.file.tiers_apart
             && self.tiers.len() == other.tiers.len()
             && self.tiers.iter().zip(&other.tiers).all(is_same)

@@ -229,7 +229,13 @@ pub(super) fn conflicts(
                     conflicts.attendee = Some(*hash);
                 }
             }
-            Part::Order | Part::Payment | Part::Refund | Part::Statistics | Part::Log => {}
+            Part::Order
+            | Part::Payment
+            | Part::Refund
+            | Part::Statistics
+            | Part::Log
+            | Part::Revoked
+            | Part::Double => {}
         }
     }
     Ok(conflicts)

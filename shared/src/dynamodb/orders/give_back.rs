@@ -5,6 +5,7 @@ use aws_sdk_dynamodb::types::TransactWriteItem;
 use super::attempts::{attempts_seen, due_of};
 use super::claims::Freed;
 use super::facts::{APPEND, appended};
+use super::tickets::are_unused;
 use super::{Committed, DynamoOrders, Part, Plan, failed_item, kinds, must};
 use crate::dynamodb::expressions::{Value, put_new, update};
 use crate::dynamodb::items::{
@@ -25,6 +26,8 @@ impl DynamoOrders {
             (Part::Refund, put_new(self.orders(), order_refund_item(refund))?),
             (Part::Payment, self.counted_back(plan)?),
         ];
+        let revoked = self.revoked_of(order, &plan.revokes())?;
+        items.extend(revoked.map(|revoked| (Part::Revoked, revoked)));
         if !taken.is_tombstone() {
             items.extend(self.frees_of(&taken, Freed::Returned)?);
         }
@@ -66,7 +69,9 @@ impl DynamoOrders {
         set.push_str(due);
         let (attempts, version) = attempts_seen(&order.attempts);
         let (refunds, before) = refunds_seen(plan.before());
-        let condition = format!("#state = :paid AND {refunds} AND {attempts}");
+        let unused =
+            if plan.must_be_unused() { are_unused(order, &plan.revokes())? } else { String::new() };
+        let condition = format!("#state = :paid AND {refunds} AND {attempts}{unused}");
         let mut with: Vec<Value> = vec![
             ("state", text(order.state.as_str())),
             ("changed", number(order.changed_at.ms())),

@@ -2,7 +2,7 @@
 //! frees, so that claims and live orders correspond whatever crashes.
 //!
 //! A file for each subject: `create` and `end` of an order, `attempts` at paying it, `settle` of its payments,
-//! `give_back` of its tickets, `sync` of what its facts tell; `claims` is what an order takes and gives back, `reads` what needs no transaction,
+//! `give_back` of its tickets, `tickets` that are issued anew and checked in, `sync` of what its facts tell; `claims` is what an order takes and gives back, `reads` what needs no transaction,
 //! `erase` removes the ids of attendees.
 
 mod attempts;
@@ -15,10 +15,12 @@ mod give_back;
 mod reads;
 mod settle;
 mod sync;
+mod tickets;
 
 use aws_sdk_dynamodb::types::TransactWriteItem;
 
 pub use self::erase::{Erased, Selection};
+pub(super) use self::tickets::attributes as ticket_attributes;
 use super::dynamo::Dynamo;
 use super::items::Item;
 use super::log::DynamoLog;
@@ -28,6 +30,9 @@ use engine::domain::ids::{SaleId, Seat, TierId, UserId};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Order, OrderLine, PaymentKey, PaymentRecord, TierTotals};
 use engine::domain::order_refund::{OrderRefund, RefundKey, RefundPlan};
+use engine::domain::ticket::{
+    CheckInCounts, CheckInPlan, DoubleCheckIn, DoublesPage, ReissuePlan, RevokedPage,
+};
 use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
 use engine::ports::{
@@ -52,6 +57,8 @@ enum Part<'a> {
     Attendee(AttendeeHash),
     Statistics,
     Log,
+    Revoked,
+    Double,
 }
 
 /// A transaction, each item with its subject.
@@ -118,6 +125,8 @@ fn kinds(reasons: &[(Part<'_>, Reason)]) -> String {
             Part::Attendee(_) => "attendee".to_owned(),
             Part::Statistics => "statistics".to_owned(),
             Part::Log => "log".to_owned(),
+            Part::Revoked => "revoked".to_owned(),
+            Part::Double => "double check-in".to_owned(),
         };
         match reason {
             Reason::None => None,
@@ -184,6 +193,43 @@ impl Orders for DynamoOrders {
         order: Option<&Order>,
     ) -> impl Future<Output = Stored<ChangeReply>> + Send {
         Self::record_order_refund(self, refund, order)
+    }
+
+    fn reissue(&self, plan: &ReissuePlan) -> impl Future<Output = Stored<ChangeReply>> + Send {
+        Self::reissue(self, plan)
+    }
+
+    fn check_in(&self, plan: &CheckInPlan) -> impl Future<Output = Stored<ChangeReply>> + Send {
+        Self::check_in(self, plan)
+    }
+
+    fn check_in_again(
+        &self,
+        double: &DoubleCheckIn,
+    ) -> impl Future<Output = Stored<ChangeReply>> + Send {
+        Self::check_in_again(self, double)
+    }
+
+    fn revoked(
+        &self,
+        sale: &SaleId,
+        from: Option<OrderNumber>,
+        most: u16,
+    ) -> impl Future<Output = Stored<RevokedPage>> + Send {
+        Self::revoked(self, sale, from, most)
+    }
+
+    fn check_ins(&self, sale: &SaleId) -> impl Future<Output = Stored<CheckInCounts>> + Send {
+        Self::check_ins(self, sale)
+    }
+
+    fn doubles(
+        &self,
+        sale: &SaleId,
+        after: Option<&String>,
+        most: u16,
+    ) -> impl Future<Output = Stored<DoublesPage>> + Send {
+        Self::doubles(self, sale, after, most)
     }
 
     fn order_refund(

@@ -2,12 +2,14 @@
 
 use super::{Kind, Problem};
 use crate::http::{limits, tokens};
+use crate::tickets::NoKey;
 use engine::domain::order::OrderState;
 use engine::domain::order_refund::{RefundRefusal, TicketName};
 use engine::domain::room::serving;
 use engine::domain::rules::Refusal;
+use engine::domain::ticket::ReissueRefusal;
 use engine::flows::room::join;
-use engine::flows::{admit, cancel, give_back, publish, reserve, start};
+use engine::flows::{admit, cancel, give_back, publish, reissue, reserve, start};
 use engine::ports::StoreError;
 
 /// Delay before the next attempt after a store failed, in milliseconds.
@@ -169,6 +171,7 @@ impl From<RefundRefusal> for Problem {
             }
             RefundRefusal::UnknownTicket(ticket) => of_ticket(Kind::UnknownTicket, ticket),
             RefundRefusal::TicketRefunded(ticket) => of_ticket(Kind::TicketRefunded, ticket),
+            RefundRefusal::TicketCheckedIn(ticket) => of_ticket(Kind::TicketCheckedIn, ticket),
             RefundRefusal::Nothing => Self::new(Kind::NothingToRefund, detail),
             RefundRefusal::MoreThanLeft { left } => Self::new(Kind::MoreThanLeft, detail)
                 .with("left_minor", left.amount_minor)
@@ -186,12 +189,41 @@ impl From<RefundRefusal> for Problem {
     }
 }
 
+impl From<reissue::Refusal> for Problem {
+    fn from(refusal: reissue::Refusal) -> Self {
+        use reissue::Refusal;
+        let detail = refusal.to_string();
+        match refusal {
+            Refusal::NotFound => no_such_order(),
+            Refusal::Refused(ReissueRefusal::NotPaid(state)) => {
+                Self::new(Kind::OrderNotPaid, detail).with("state", state)
+            }
+            Refusal::Refused(ReissueRefusal::UnknownTicket(_)) => {
+                Self::new(Kind::Invalid, detail).with("at", "tickets")
+            }
+            Refusal::Refused(ReissueRefusal::Refunded(ticket)) => {
+                let problem = Self::new(Kind::TicketRefunded, detail);
+                problem.with("tier", ticket.tier).with("seat", ticket.seat)
+            }
+            Refusal::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<NoKey> for Problem {
+    /// A function that signs does not start without a key: the fault is ours.
+    fn from(error: NoKey) -> Self {
+        StoreError::Contract(error.to_string()).into()
+    }
+}
+
 impl From<publish::Refusal> for Problem {
     fn from(refusal: publish::Refusal) -> Self {
         use publish::Refusal;
         let detail = refusal.to_string();
         match refusal {
             Refusal::SeatsDiffer => Self::new(Kind::SeatsDiffer, detail),
+            Refusal::Map(defects) => Self::new(Kind::Invalid, detail).with("defects", defects),
             Refusal::RoomDiffers => Self::new(Kind::RoomDiffers, detail),
             Refusal::Archived => sale_archived(),
             Refusal::Cancelled => Self::new(Kind::SaleCancelled, detail),

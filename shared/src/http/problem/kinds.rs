@@ -104,14 +104,15 @@ problems! {
         UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", "The body must be JSON", final,
         by [
             PublishSale, JoinRoom, BringRound, CommandRoom, Admit, Reserve, StartPayment, GiveBack, RefundOrder,
-            OperatorPublish, OperatorCommand, OperatorRefund,
+            OperatorPublish, OperatorCommand, OperatorRefund, OperatorCheckIn, OperatorReissue,
         ];
     /// The request breaks a rule.
     Invalid: UNPROCESSABLE_ENTITY, "invalid", "The request breaks a rule", final,
         by [
-            PublishSale, ListSales, ShowAvailability, ShowMap, JoinRoom, ShowRoomLog, BringRound, CommandRoom,
+            PublishSale, ListSales, ShowAvailability, ShowMap, ListTrains, JoinRoom, ShowRoomLog, BringRound, CommandRoom,
             Admit, Reserve, ListOrders, StartPayment, GiveBack, RefundOrder, PaymentCallback,
             OperatorPublish, OperatorCommand, OperatorRefund, OperatorOrders, OperatorExport, OperatorActions,
+            ShowRevoked, OperatorCheckIn, OperatorCheckIns, OperatorReissue,
         ],
         with [sometimes "at": part_of_request, sometimes "defects": of::<Vec<Defect>>];
     /// The order has seats of several tiers of a sale that keeps its tiers apart.
@@ -129,7 +130,8 @@ problems! {
             PublishSale, JoinRoom, CommandRoom, Admit, Reserve, ListOrders, ShowOrder, CancelOrder,
             StartPayment, GiveBack, ListRefunds, RefundOrder, PaymentCallback, OperatorPublish,
             OperatorCommand, OperatorRefund, OperatorCancel, OperatorOrder, OperatorOrders,
-            OperatorBoard, OperatorExport, OperatorActions, OperatorStuck,
+            OperatorBoard, OperatorExport, OperatorActions, OperatorStuck, ShowTickets, OperatorCheckIn,
+            OperatorCheckIns, OperatorReissue,
         ];
     /// The buyer is not admitted.
     NotAdmitted: FORBIDDEN, "not-admitted", "An admission is needed", final, by [Reserve],
@@ -176,7 +178,7 @@ problems! {
         by [
             PublishSale, CommandRoom, RefundOrder, OperatorPublish, OperatorCommand, OperatorRefund,
             OperatorCancel, OperatorOrder, OperatorOrders, OperatorBoard, OperatorExport, OperatorActions,
-            OperatorStuck,
+            OperatorStuck, OperatorCheckIn, OperatorCheckIns, OperatorReissue,
         ];
     /// The request had to come through the edge.
     NotThroughTheEdge:
@@ -192,7 +194,8 @@ problems! {
             ShowRoomLeaves, ShowRoomWindow, BringRound, CommandRoom, Admit, Reserve, ShowOrder, CancelOrder,
             StartPayment, GiveBack, ListRefunds, RefundOrder, PaymentCallback, OperatorPublish,
             OperatorCommand, OperatorRefund, OperatorCancel, OperatorOrder, OperatorOrders,
-            OperatorBoard, OperatorExport,
+            OperatorBoard, OperatorExport, ShowTickets, ShowRevoked, OperatorCheckIn, OperatorCheckIns,
+            OperatorReissue,
         ];
     /// The path exists, but not for this method.
     MethodNotAllowed:
@@ -234,9 +237,9 @@ problems! {
     PaymentNotStarted:
         BAD_GATEWAY, "payment-not-started", "The provider starts no payment", final,
         by [StartPayment];
-    /// Money of an order goes back only while it is paid.
+    /// Money of an order goes back, and its tickets are issued anew, only while it is paid.
     OrderNotPaid: CONFLICT, "order-not-paid", "The order is not paid", final,
-        by [GiveBack, RefundOrder, OperatorRefund],
+        by [GiveBack, RefundOrder, OperatorRefund, OperatorReissue],
         with [always "state": of::<OrderState>];
     /// The order has no such ticket.
     UnknownTicket: UNPROCESSABLE_ENTITY, "unknown-ticket", "The order has no such ticket", final,
@@ -244,7 +247,11 @@ problems! {
         with [always "tier": of::<TierId>, always "seat": of::<SeatName>];
     /// The ticket was refunded before, or is named twice.
     TicketRefunded: CONFLICT, "ticket-refunded", "A ticket is refunded already", final,
-        by [GiveBack, RefundOrder, OperatorRefund],
+        by [GiveBack, RefundOrder, OperatorRefund, OperatorReissue],
+        with [always "tier": of::<TierId>, always "seat": of::<SeatName>];
+    /// The ticket has let somebody in: only operators refund it.
+    TicketCheckedIn: CONFLICT, "ticket-checked-in", "A ticket was used to get in", final,
+        by [GiveBack],
         with [always "tier": of::<TierId>, always "seat": of::<SeatName>];
     /// The request names neither a ticket nor an amount.
     NothingToRefund:

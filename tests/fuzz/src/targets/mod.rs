@@ -15,6 +15,7 @@ mod request;
 mod sale_file;
 mod script_reply;
 mod seating_plan;
+mod ticket_code;
 mod train_tables;
 mod wechat_message;
 
@@ -33,5 +34,6 @@ pub(crate) use request::REQUEST;
 pub(crate) use sale_file::SALE_FILE;
 pub(crate) use script_reply::SCRIPT_REPLY;
 pub(crate) use seating_plan::SEATING_PLAN;
+pub(crate) use ticket_code::TICKET_CODE;
 pub(crate) use train_tables::TRAIN_TABLES;
 pub(crate) use wechat_message::WECHAT_MESSAGE;

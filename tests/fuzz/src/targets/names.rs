@@ -10,6 +10,7 @@ use engine::domain::ids::{
 use engine::domain::money::Currency;
 use engine::domain::number::{Gene, Mint, OrderNumber};
 use engine::domain::time::Timestamp;
+use engine::domain::timetable::{self, CallMark, ClockTime};
 use importers::gtfs::{Class, Day};
 use importers::pretix::Point;
 use serde::Serialize;
@@ -38,6 +39,9 @@ fn run(input: &[u8]) -> Outcome {
         is_its_text::<PaymentId>(text),
         is_its_text::<RequestFingerprint>(text),
         is_its_text::<OrderNumber>(text),
+        is_its_text::<timetable::Day>(text),
+        is_its_text::<ClockTime>(text),
+        mark(text),
         user(text),
         currency(text),
         time(text),
@@ -82,6 +86,13 @@ fn user(text: &str) -> bool {
     let number = Mint::new(7).mint(NOW, &user);
     assert_eq!(number.gene(), Gene::from_text(text));
     assert!(number.get() < 1 << 63 && number.minted_at() == NOW);
+    true
+}
+
+/// The place of a call is a key: it has one text.
+fn mark(text: &str) -> bool {
+    let Ok(mark) = text.parse::<CallMark>() else { return false };
+    assert_eq!(mark.to_string(), text);
     true
 }
 

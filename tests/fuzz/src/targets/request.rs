@@ -9,6 +9,7 @@ use engine::domain::requested::{
     MAX_LINES_PER_ORDER, MAX_SEATS_PER_ORDER, RequestedLine, fingerprint,
 };
 use engine::domain::sale::{MapHash, Sale, Tier};
+use engine::domain::ticket::MAX_TICKET;
 use lambda_http::Request;
 use serde_json::{Value, json};
 use shared::http::admission::AdmissionBody;
@@ -25,12 +26,14 @@ use shared::http::room::{CommandBody, RoundBody};
 use shared::http::room_address::GroupAddress;
 use shared::http::routes::{NoRoute, Route};
 use shared::http::sales_page::{MAX_SALES, SalesCursor};
+use shared::http::ticket::{CheckInsBody, MAX_CHECK_INS, ReissueBody};
 use shared::http::tokens::AdmissionKeys;
+use shared::http::trains::{TRAINS, TrainsQuery};
 use shared::http::{checks, sale_body};
 use shared::providers::stripe::event;
 use shared::providers::stripe::signature::{PaymentSecrets, header};
 
-use super::sale_file;
+use super::{sale_file, ticket_code};
 use crate::sample::{NOW, provider, sale};
 use crate::{Outcome, Target, must, request};
 
@@ -85,6 +88,13 @@ fn answer(request: &Request, route: &Route) -> Result<(), Problem> {
             }
             Ok(())
         }
+        Route::ListTrains => {
+            let asked = TrainsQuery::from_request(request)?;
+            let again = asked.cursor.as_ref().map(|cursor| cursor.to_string().parse());
+            assert_eq!(again, asked.cursor.map(Ok), "a cursor is written as it is read");
+            assert!((1..=TRAINS).contains(&asked.limit) && asked.from != asked.to);
+            Ok(())
+        }
         Route::ShowMap(_) => Ok(checks::query::<MapHash>(request, "v").map(drop)?),
         Route::ShowAvailability(id) => availability(request, sale(id.as_str())),
         Route::JoinRoom(_) => {
@@ -118,9 +128,10 @@ fn answer(request: &Request, route: &Route) -> Result<(), Problem> {
             assert!(most.is_none_or(|most| (1..=100).contains(&most)));
             Ok(())
         }
-        Route::ShowOrder(_) | Route::CancelOrder(_) | Route::ListRefunds(_) => {
-            Ok(Buyer::from_request(request).map(drop)?)
-        }
+        Route::ShowOrder(_)
+        | Route::CancelOrder(_)
+        | Route::ListRefunds(_)
+        | Route::ShowTickets(_) => Ok(Buyer::from_request(request).map(drop)?),
         Route::StartPayment(_) => start_payment(request),
         Route::GiveBack(_) | Route::RefundOrder(_) | Route::OperatorRefund(_) => {
             refund_order(request, route)
@@ -139,6 +150,26 @@ fn answer(request: &Request, route: &Route) -> Result<(), Problem> {
             Ok(())
         }
         Route::OperatorCancel(_) => Ok(operator(request, Scope::Operate).map(drop)?),
+        Route::ShowTicketKeys => Ok(()),
+        Route::ShowRevoked(_) => Ok(checks::query::<OrderNumber>(request, "from").map(drop)?),
+        Route::OperatorCheckIn(id) => {
+            operator(request, Scope::Scan)?;
+            let keys = ticket_code::keys();
+            let read = CheckInsBody::read(request, &keys, id, NOW)?;
+            assert!((1..=MAX_CHECK_INS).contains(&read.len()));
+            Ok(())
+        }
+        Route::OperatorReissue(_) => {
+            operator(request, Scope::Operate)?;
+            let tickets = ReissueBody::read(request)?;
+            assert!(tickets.iter().all(|ticket| (1..=MAX_TICKET).contains(&ticket.get())));
+            Ok(())
+        }
+        Route::OperatorCheckIns(_) => {
+            operator(request, Scope::Watch)?;
+            checks::query::<bool>(request, "conflicts")?;
+            Ok(checks::query::<String>(request, "after").map(drop)?)
+        }
         Route::OperatorOrder(_)
         | Route::OperatorOrders
         | Route::OperatorBoard(_)
@@ -313,6 +344,7 @@ fn check_route(request: &Request, route: &Route) {
         Route::PublishSale(sale) => ("PUT", format!("/sales/{sale}")),
         Route::ShowSale(sale) => ("GET", format!("/sales/{sale}")),
         Route::ShowAvailability(sale) => ("GET", format!("/sales/{sale}/availability")),
+        Route::ListTrains => ("GET", "/trains".to_owned()),
         Route::ShowMap(sale) => ("GET", format!("/sales/{sale}/map")),
         Route::JoinRoom(sale) => ("POST", format!("/sales/{sale}/places")),
         Route::ShowRoom(sale) => ("GET", format!("/sales/{sale}/room")),
@@ -345,6 +377,14 @@ fn check_route(request: &Request, route: &Route) {
         Route::OperatorExport(sale) => ("GET", format!("/operator/sales/{sale}/orders.csv")),
         Route::OperatorActions => ("GET", "/operator/actions".to_owned()),
         Route::OperatorStuck => ("GET", "/operator/stuck".to_owned()),
+        Route::ShowTickets(order) => ("GET", format!("/orders/{order}/tickets")),
+        Route::ShowTicketKeys => ("GET", "/ticket-keys".to_owned()),
+        Route::ShowRevoked(sale) => ("GET", format!("/sales/{sale}/revoked")),
+        Route::OperatorCheckIn(sale) => ("POST", format!("/operator/sales/{sale}/check-ins")),
+        Route::OperatorCheckIns(sale) => ("GET", format!("/operator/sales/{sale}/check-ins")),
+        Route::OperatorReissue(order) => {
+            ("POST", format!("/operator/orders/{order}/tickets/reissue"))
+        }
         Route::PaymentCallback(provider) => ("POST", format!("/payments/{provider}/callback")),
         Route::TakeCallback(address) => {
             let (key, provider) = (address.key(), address.provider());

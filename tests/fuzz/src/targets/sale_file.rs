@@ -5,9 +5,11 @@ use std::collections::HashSet;
 use engine::domain::ids::SeatName;
 use engine::domain::money::MinorUnits;
 use engine::domain::sale::{
-    MAX_BITMAP_BYTES, MAX_LEGS, MAX_MAP_BYTES, MAX_OUTLINES, MAX_PLACES_PER_ROW, MAX_PRICE_MINOR,
-    MAX_SEATS_PER_SALE, MAX_TIERS, Sale, SaleFile, SeatMap, Section, SectionRow, Tier, TierFile,
+    FileMap, MAX_BITMAP_BYTES, MAX_LEGS, MAX_MAP_BYTES, MAX_OUTLINES, MAX_PLACES_PER_ROW,
+    MAX_PRICE_MINOR, MAX_SEATS_PER_SALE, MAX_TIERS, Sale, SaleFile, SeatMap, Section, SectionRow,
+    Tier, TierFile,
 };
+use engine::domain::timetable::{calls, journey_from};
 use importers::written;
 use shared::http::checks::parse;
 
@@ -22,7 +24,7 @@ pub(crate) const SALE_FILE: Target = Target {
 
 fn run(input: &[u8]) -> Outcome {
     let Ok(file) = parse::<SaleFile>(input) else { return Outcome::Refused };
-    if let Some(map) = &file.map {
+    if let Some(map) = file.map.as_ref().and_then(FileMap::own) {
         let document = map.document();
         let again = must(SeatMap::from_document(&document), "a map that was written is read");
         assert_eq!((&again, again.document()), (map, document), "a map has one text");
@@ -71,8 +73,15 @@ pub(crate) fn check(sale: &Sale) {
     assert!((1..=200).contains(&file.title.len()), "a title of {} bytes", file.title.len());
     assert!(file.opens_at < file.closes_at);
     assert_eq!(sale.tiers().len(), file.tiers.len());
-    if let Some(map) = &file.map {
+    if let Some(map) = file.map.as_ref().and_then(FileMap::own) {
         check_map(sale, map);
+    }
+
+    for call in calls(file) {
+        for to in &call.later {
+            let journey = journey_from(file, call.day, &call.stop, &call.mark, to);
+            assert!(journey.is_some(), "{call:?} leads to no journey to {to}");
+        }
     }
 
     let mut names: HashSet<SeatName> = HashSet::new();

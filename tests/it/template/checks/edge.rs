@@ -38,6 +38,8 @@ pub(super) const CHECKS: &[Check] = &[
                 "!Ref DocumentPolicy",
             ),
             edit("PathPattern: /api/sales/*/room/log", "!Ref LogPolicy", "!Ref JourneyPolicy"),
+            edit("PathPattern: /api/trains\n", "!Ref TrainsPolicy", "!Ref JourneyPolicy"),
+            edit("  TrainsPolicy:", "[date, from, to, limit, cursor]", "[from, to, limit, cursor]"),
             edit("  ListPolicy:", "[limit, cursor]", "[limit]"),
             edit(
                 "  JourneyPolicy:",

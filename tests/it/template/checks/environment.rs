@@ -32,6 +32,8 @@ pub(super) const CHECKS: &[Check] = &[
             edit("  AttendeeKey:", "PasswordLength: 64", "PasswordLength: 32"),
             edit("  TokenGateFunction:", "ONSALE_CHALLENGE_KEYS", "ONSALE_CHALLENGE_KEY"),
             edit("  ChallengeKey:", "PasswordLength: 64", "PasswordLength: 32"),
+            edit("  OrdersFunction:", "ONSALE_TICKET_KEYS", "ONSALE_TICKET_KEY"),
+            edit("  TicketKey:", "PasswordLength: 64", "PasswordLength: 31"),
             edit("  CachePassword:", "ExcludePunctuation: true", "ExcludePunctuation: false"),
         ],
     },
@@ -82,6 +84,7 @@ fn resolved(stack: &Stack, variable: &str, value: &str) -> String {
                 "ONSALE_ADMISSION_KEYS" | "ONSALE_ATTENDEE_KEYS" | "ONSALE_CHALLENGE_KEYS" => {
                     format!("mine:{}", "A".repeat(64))
                 }
+                "ONSALE_TICKET_KEYS" => format!("[\"{}\"]", "t".repeat(64)),
                 "ONSALE_SITEVERIFY_SECRETS" => "turnstile:secret".to_owned(),
                 _ => "stripe:secret".to_owned(),
             },
@@ -169,6 +172,10 @@ fn environment(stack: &Stack) -> Vec<String> {
                             "has no challenge key",
                         ),
                         (
+                            has("ONSALE_TICKET_KEYS", !config.tickets.is_empty()),
+                            "has no ticket key",
+                        ),
+                        (
                             has("ONSALE_PAYMENT_SECRETS", !config.payments.secrets.is_empty()),
                             "has no payment secret",
                         ),
@@ -215,6 +222,10 @@ fn secrets(stack: &Stack) -> Vec<String> {
                     holds("ONSALE_CHALLENGE_KEYS")
                         == ["token-gate", "waiting-room"].contains(&binary),
                     "has challenge keys for nothing, or none, or in plaintext",
+                ),
+                (
+                    holds("ONSALE_TICKET_KEYS") == ["orders", "operator"].contains(&binary),
+                    "has ticket keys for nothing, or none, or in plaintext",
                 ),
                 (
                     holds("ONSALE_SITEVERIFY_SECRETS")

@@ -10,7 +10,7 @@ use lambda_http::{Body, Request, Response};
 use local::data_dir::Secrets;
 use local::handlers::{pay_callback, reserve, sales, token_gate};
 use local::payment;
-use local::up::{Engine, Options};
+use local::up::{Engine, Options, ticket_secrets};
 use serde_json::{Value, json};
 use shared::runtime::functions::QueueName;
 
@@ -189,6 +189,7 @@ impl Environment {
                 "ONSALE_CHALLENGE_KEYS",
                 format!("local:{}", base64(format!("challenges:{}", secrets.admission).as_bytes())),
             ),
+            ("ONSALE_TICKET_KEYS", ticket_secrets(secrets).text()),
             ("ONSALE_CALLBACK_KEYS", payment::entry_key(secrets)),
             ("ONSALE_PAYMENT_SECRETS", format!("{}:{}", payment::PROVIDER, secrets.stripe)),
             ("ONSALE_PROVIDER_KEYS", format!("{}:{}", payment::PROVIDER, fake_payments::API_KEY)),

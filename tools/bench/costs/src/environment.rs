@@ -18,6 +18,7 @@ use shared::runtime::config::{
     ProvidersConfig, RedisConfig, SalesConfig, Secret, SqsConfig,
 };
 use shared::runtime::edge::EdgeSecrets;
+use shared::tickets::TicketSecrets;
 
 /// What the names of tables and queues begin with.
 const PREFIX: &str = "costs-";
@@ -103,6 +104,7 @@ impl Environment {
             },
             callbacks: CallbackEntry::default(),
             edge: EdgeSecrets::default(),
+            tickets: TicketSecrets::default(),
             providers: ProvidersConfig { grace: Grace::NONE, ..ProvidersConfig::default() },
             beacon: BeaconConfig::default(),
             operators: OperatorsConfig::default(),

@@ -216,14 +216,14 @@ pub(super) struct Worker<'a> {
 
 /// The sender of a request.
 #[derive(Clone, Copy)]
-pub(super) enum Who<'a> {
+pub(crate) enum Who<'a> {
     Anybody,
     Buyer(&'a str),
     Operator,
 }
 
 /// A request as the runtime hands it over.
-pub(super) fn request(
+pub(crate) fn request(
     who: Who<'_>,
     (method, path): (Method, &str),
     header: Option<(&str, &str)>,

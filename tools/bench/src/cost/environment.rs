@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use redis::aio::MultiplexedConnection;
-use shared::dynamodb::create_tables;
+use shared::dynamodb::{Dynamo, create_tables};
 use shared::redis::Topology;
 use shared::runtime::app::App;
 use shared::runtime::config::Config;
@@ -24,8 +24,9 @@ use local::up;
 const BASE_CALLS: u32 = 2_000;
 /// The servers, the proxies and the configuration of the engine on them.
 #[derive(Debug)]
-pub(super) struct Environment {
+pub(crate) struct Environment {
     dynamodb: Proxy,
+    dynamo: Dynamo,
     sqs: Proxy,
     redis_calls: Arc<AtomicU64>,
     _redis: RedisProxy,
@@ -39,11 +40,11 @@ pub(super) struct Environment {
 
 /// Everything that was counted outside of the engine since an earlier reading.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Look {
-    pub(super) dynamodb: Counted,
+pub(crate) struct Look {
+    pub(crate) dynamodb: Counted,
     pub(super) sqs: Counted,
     /// Commands that came to Redis over the wire.
-    pub(super) redis_calls: f64,
+    pub(crate) redis_calls: f64,
     /// Those of them that were scripts.
     pub(super) redis_scripts: f64,
     /// Time of the scripts, in microseconds.
@@ -54,7 +55,7 @@ pub(super) struct Look {
 
 impl Environment {
     /// Starts everything, empty.
-    pub(super) async fn start() -> Result<Self, Failure> {
+    pub(crate) async fn start() -> Result<Self, Failure> {
         let data_dir = DataDir::temporary()?;
         let secrets = data_dir.secrets()?;
         let stack = Stack::ephemeral().await?;
@@ -86,6 +87,7 @@ impl Environment {
         config.providers.only_started_here = true;
         Ok(Self {
             dynamodb,
+            dynamo,
             sqs,
             redis_calls,
             _redis: redis,
@@ -99,8 +101,13 @@ impl Environment {
     }
 
     /// An engine, as a function has it.
-    pub(super) async fn app(&self) -> Result<App, Failure> {
+    pub(crate) async fn app(&self) -> Result<App, Failure> {
         Ok(App::from_config(&self.config).await?)
+    }
+
+    /// DynamoDB behind the proxy.
+    pub(crate) fn dynamo(&self) -> &Dynamo {
+        &self.dynamo
     }
 
     pub(super) fn secrets(&self) -> &Secrets {
@@ -116,7 +123,7 @@ impl Environment {
     }
 
     /// Begins to count.
-    pub(super) async fn begin(&self) -> Result<Begun, Failure> {
+    pub(crate) async fn begin(&self) -> Result<Begun, Failure> {
         let mut redis = self.redis().await?;
         // What a look itself moves is known by looking twice.
         let first = bytes(&mut redis).await?;
@@ -135,7 +142,7 @@ impl Environment {
     }
 
     /// The counts since then.
-    pub(super) async fn end(&self, mut begun: Begun) -> Result<Look, Failure> {
+    pub(crate) async fn end(&self, mut begun: Begun) -> Result<Look, Failure> {
         let redis_bytes = (bytes(&mut begun.redis).await? - begun.bytes).max(0.0);
         let scripts = Counters::read(&mut begun.redis).await?.since(&begun.scripts).scripts();
         let redis_calls = self.redis_calls.load(Ordering::Relaxed) - begun.redis_calls;
@@ -150,7 +157,7 @@ impl Environment {
     }
 
     /// Stops the servers.
-    pub(super) async fn stop(self) -> Result<(), Failure> {
+    pub(crate) async fn stop(self) -> Result<(), Failure> {
         self.provider.stop().await;
         Ok(self.stack.stop().await?)
     }
@@ -158,7 +165,7 @@ impl Environment {
 
 /// The counts at the beginning.
 #[derive(Debug)]
-pub(super) struct Begun {
+pub(crate) struct Begun {
     redis: MultiplexedConnection,
     bytes: f64,
     scripts: Counters,

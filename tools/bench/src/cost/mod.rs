@@ -17,7 +17,9 @@ mod usage;
 pub mod watch;
 
 pub use actions::{Action, Measured};
+pub(crate) use actions::{Who, request};
 pub use bill::{Bill, Fixed};
+pub(crate) use environment::{Environment, Look};
 pub use forecast::{Forecast, Plan, forecast};
 pub use prices::Prices;
 pub use report::Report;
@@ -27,8 +29,6 @@ pub use usage::{Line, Usage};
 use std::time::Duration;
 
 use serde::Serialize;
-
-use self::environment::Environment;
 
 /// Reason why it could not be measured, in words.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;

@@ -35,6 +35,8 @@ pub struct Counted {
     pub reads: f64,
     /// Write request units.
     pub writes: f64,
+    /// Bytes of the answers.
+    pub answered: f64,
 }
 
 impl Counted {
@@ -46,6 +48,7 @@ impl Counted {
             chunks: self.chunks - earlier.chunks,
             reads: self.reads - earlier.reads,
             writes: self.writes - earlier.writes,
+            answered: self.answered - earlier.answered,
         }
     }
 }
@@ -135,6 +138,7 @@ impl ProxyState {
         {
             let mut counted = lock(&self.counted);
             counted.calls += 1.0;
+            counted.answered += content.len() as f64;
             counted.chunks += size.div_ceil(SQS_BYTES).max(1) as f64;
             if asks_dynamodb {
                 let units = consumed(operation, &body, status.is_success(), &content);

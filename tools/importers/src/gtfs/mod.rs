@@ -29,17 +29,18 @@ use chrono_tz::Tz;
 use engine::domain::money::{Currency, MinorUnits};
 use engine::domain::sale::{Fare, SaleFile, Stop, TierFile};
 use engine::domain::time::Timestamp;
+use engine::domain::timetable::ClockTime;
 
 use super::report::Findings;
 use super::slug::slug;
 use super::tables::{Lined, line_of};
-use super::terms::Terms;
+use super::terms::{Terms, keep_ordered_times, running_on};
 use super::{Error, Import, Outcome, Place, Remedy, Report, SourceDefect, TierCount};
 
 use self::calls::{Call, name_of};
 use self::fares::FareBook;
 use self::feed::{RouteRow, StopTimeRow, TripRow};
-use self::service::{moment, timestamp};
+use self::service::{Clock, moment, timestamp};
 
 pub use self::classes::{Class, InvalidClass};
 pub use self::fares::Prices;
@@ -211,9 +212,17 @@ impl Reading<'_> {
                 terms.opens_at
             )));
         }
-        let stop =
-            |call: &Call<'_>| Stop { stop: call.id.clone(), name: name_of(call.stop).to_owned() };
-        let stops: Vec<Stop> = calls.iter().map(stop).collect();
+        let stop = |call: &Call<'_>| {
+            let (_, times) = call.time;
+            let clock = |time: Option<Clock>| ClockTime::from_minutes(time?.minutes()).ok();
+            Stop {
+                arrives: clock(times.arrival_time),
+                departs: clock(times.departure_time),
+                ..Stop::new(call.id.clone(), name_of(call.stop).to_owned())
+            }
+        };
+        let mut stops: Vec<Stop> = calls.iter().map(stop).collect();
+        keep_ordered_times(&mut stops);
         let number = self.trip.trip_short_name.as_ref().unwrap_or(&self.trip.trip_id);
         let route = route.and_then(|route| route.route_short_name.as_deref());
         let name = [route, Some(number)].into_iter().flatten().collect::<Vec<_>>().join(" ");
@@ -221,6 +230,7 @@ impl Reading<'_> {
         let (first, last) = (end(stops.first()), end(stops.last()));
         let title = format!("{name} {first} → {last} {}", self.day);
         let id = slug(&format!("{} {}", self.trip.trip_id, self.day));
-        terms.sale_file(&title, id, currency, departs, stops, tiers)
+        let file = terms.sale_file(&title, id, currency, departs, stops, tiers)?;
+        Ok(running_on(file, self.day.to_string().parse().ok()))
     }
 }

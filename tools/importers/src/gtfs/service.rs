@@ -71,6 +71,13 @@ impl<'de> Deserialize<'de> for Clock {
     }
 }
 
+impl Clock {
+    /// Whole minutes since the day of service began.
+    pub(super) fn minutes(self) -> u32 {
+        self.0 / 60
+    }
+}
+
 impl fmt::Display for Clock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{:02}:{:02}", self.0 / 3600, self.0 / 60 % 60, self.0 % 60)

@@ -30,7 +30,7 @@ mod tests;
 use std::collections::HashSet;
 
 use engine::domain::money::Currency;
-use engine::domain::sale::SaleFile;
+use engine::domain::sale::{FileMap, SaleFile};
 
 use super::report::Findings;
 use super::slug::slug;
@@ -106,7 +106,7 @@ pub fn import(
         let currency = Currency::new("EUR")
             .unwrap_or_else(|error| unreachable!("EUR is three letters: {error}"));
         let file = terms.sale_file(&title, slug(&title), currency, None, Vec::new(), tiers)?;
-        Some(SaleFile { map, ..file })
+        Some(SaleFile { map: map.map(FileMap::Own), ..file })
     };
     let report = Report {
         source: source.to_owned(),

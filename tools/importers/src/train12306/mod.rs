@@ -39,7 +39,7 @@ use serde::de::DeserializeOwned;
 use super::report::Findings;
 use super::slug::slug;
 use super::tables::{Lined, line_of, table};
-use super::terms::Terms;
+use super::terms::{Terms, running_on};
 use super::{Error, Import, Outcome, Place, Report, TierCount, read_bounded};
 
 use self::rows::{ClassRow, CoachRow, PriceRow, SeatRow, StationRow, StopRow, TrainRow};
@@ -153,7 +153,9 @@ impl<'tables> Reading<'tables> {
             let currency = Currency::new("CNY")
                 .unwrap_or_else(|error| unreachable!("CNY is three letters: {error}"));
             let id = slug(&format!("{number} {date}"));
-            Some(terms.sale_file(title.trim(), id, currency, None, stops, tiers)?)
+            let runs_on = stops::moment(&self.train.departure_time).map(|(day, _)| day);
+            let file = terms.sale_file(title.trim(), id, currency, None, stops, tiers)?;
+            Some(running_on(file, runs_on))
         };
         let report = Report {
             source: format!("{} {}", self.tables.source, self.train.train_number),

@@ -30,6 +30,11 @@ pub(super) struct StopRow {
     pub(super) sequence: u32,
     pub(super) station_id: String,
     pub(super) departure: String,
+    /// Day and time, `2023-06-01 09:56:00`; empty where it is not known.
+    #[serde(default)]
+    pub(super) arrival_time: String,
+    #[serde(default)]
+    pub(super) departure_time: String,
 }
 
 #[derive(Debug, Deserialize)]

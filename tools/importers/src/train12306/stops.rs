@@ -2,11 +2,19 @@
 
 use engine::domain::ids::StopId;
 use engine::domain::sale::Stop;
+use engine::domain::timetable::{ClockTime, Day};
 
 use super::super::tables::Lined;
+use super::super::terms::keep_ordered_times;
 use super::super::{Place, Remedy, SourceDefect};
 use super::Reading;
 use super::rows::{StopRow, place_of_station, place_of_stop};
+
+/// Day and clock time of `2023-06-01 09:56:00`.
+pub(super) fn moment(text: &str) -> Option<(Day, ClockTime)> {
+    let (day, time) = text.split_once([' ', 'T'])?;
+    Some((day.parse().ok()?, time.get(..5)?.parse().ok()?))
+}
 
 impl Reading<'_> {
     /// The stops in order of their sequence, each under its station's code.
@@ -48,7 +56,20 @@ impl Reading<'_> {
             self.compare_end("starts", &self.train.start_station, first);
             self.compare_end("ends", &self.train.end_station, last);
         }
+        // The first stop has an arrival that is no arrival, the last no departure worth a name.
+        if let [first, .., last] = stops.as_mut_slice() {
+            (first.arrives, last.departs) = (None, None);
+        }
+        keep_ordered_times(&mut stops);
         stops
+    }
+
+    /// A time of the tables by the clock of the train; `None` if it is none, or before the train sets out.
+    fn clock(&self, text: &str) -> Option<ClockTime> {
+        let (day, time) = moment(text)?;
+        let (first, _) = moment(&self.train.departure_time)?;
+        let days = u32::try_from(day.days_since(first)).ok()?;
+        ClockTime::from_minutes(days.checked_mul(24 * 60)?.checked_add(time.minutes().into())?).ok()
     }
 
     fn compare_end(&mut self, verb: &str, station: &str, stop: &Lined<StopRow>) {
@@ -93,7 +114,11 @@ impl Reading<'_> {
             self.findings.add(defect, Remedy::Believe { what });
         }
         match StopId::new(station.code.as_str()) {
-            Ok(stop) => Some(Stop { stop, name: station.name.clone() }),
+            Ok(id) => Some(Stop {
+                arrives: self.clock(&stop.arrival_time),
+                departs: self.clock(&stop.departure_time),
+                ..Stop::new(id, station.name.clone())
+            }),
             Err(why) => {
                 let (at, why) = (place_of_station(found), why.to_string());
                 self.findings.add(SourceDefect::UnusableKey { at, why }, Remedy::None);

@@ -61,6 +61,10 @@ pub struct SaleFacts {
     pub epoch: Option<String>,
     /// Where it is in its life.
     pub lifecycle: Lifecycle,
+    /// Counts every publication.
+    pub version: u64,
+    /// The calls by which searches find it.
+    pub calls: BTreeMap<CallKey, CallFact>,
     /// Its orders.
     pub orders: BTreeMap<OrderNumber, OrderFact>,
     /// Its claims, in no order; a seat-leg is duplicated if two items claim it.
@@ -79,6 +83,32 @@ pub struct SaleFacts {
     pub log: BTreeMap<OrderNumber, Vec<(u32, ToldFact)>>,
     /// What was found of its waiting room, if it has one.
     pub room: Option<RoomFacts>,
+    /// What its list says is revoked: by order and ticket the lowest issue that is good, 0 if none is.
+    pub revoked: BTreeMap<OrderNumber, BTreeMap<u8, u32>>,
+    /// Tickets that let somebody in, and check-ins after the first, as counted.
+    pub check_ins: (u64, u64),
+    /// The check-ins after the first.
+    pub doubles: Vec<DoubleFact>,
+}
+
+/// Where a search finds a train.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CallKey {
+    /// The day.
+    pub day: String,
+    /// The stop's id or name, in lower case.
+    pub stop: String,
+    /// Hours and minutes, `0805`; `2400` if they are not known.
+    pub time: String,
+}
+
+/// A call of a train, as searches find it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallFact {
+    /// The highest version of the sale that wrote it.
+    pub version: u64,
+    /// Ids and names of the stops that come later, in lower case.
+    pub later: BTreeSet<String>,
 }
 
 impl SaleFacts {
@@ -89,6 +119,8 @@ impl SaleFacts {
             sale,
             epoch,
             lifecycle: Lifecycle::Listed,
+            version: 1,
+            calls: BTreeMap::new(),
             orders: BTreeMap::new(),
             claims: Vec::new(),
             attendees: Vec::new(),
@@ -98,6 +130,9 @@ impl SaleFacts {
             redis: RedisFacts::default(),
             log: BTreeMap::new(),
             room: None,
+            revoked: BTreeMap::new(),
+            check_ins: (0, 0),
+            doubles: Vec::new(),
         }
     }
 
@@ -155,6 +190,37 @@ pub struct OrderFact {
     pub attempts: Vec<(u8, AttemptState)>,
     /// The one of them that paid it.
     pub paid_attempt: Option<u8>,
+    /// Its tickets, live and refunded, in the order of its lines.
+    pub tickets: Vec<TicketFact>,
+}
+
+/// A time in milliseconds, and a door.
+pub type CheckInFact = (i64, String);
+
+/// What an order says of one of its tickets, apart from its seat.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TicketFact {
+    /// Its number within the order, from 1.
+    pub number: u8,
+    /// The refund that took it back.
+    pub refund: Option<u8>,
+    /// Its issue, from 1.
+    pub issue: u32,
+    /// The first check-in by it.
+    pub check_in: Option<CheckInFact>,
+}
+
+/// A check-in of a ticket that had let somebody in before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DoubleFact {
+    /// The order.
+    pub order: OrderNumber,
+    /// The ticket's number within it.
+    pub ticket: u8,
+    /// The check-in that was first.
+    pub first: CheckInFact,
+    /// The other one.
+    pub again: CheckInFact,
 }
 
 /// What an order tells, or the log of it.
@@ -317,6 +383,8 @@ pub struct RefundFact {
     pub state: RefundState,
     /// True if the index of due work has it.
     pub is_due: bool,
+    /// True if the cancellation of its sale made it.
+    pub is_of_cancelled_sale: bool,
 }
 
 /// What was found of a waiting room while it was read.

@@ -24,8 +24,8 @@ use shared::dynamodb::Tables;
 use super::AuditError;
 use super::decode;
 use super::facts::{
-    ClaimFact, CounterFact, Facts, LineFact, OrderFact, PaymentFact, RefundFact, SaleFacts,
-    ToldFact, Unreadable,
+    CallFact, CallKey, CheckInFact, ClaimFact, CounterFact, DoubleFact, Facts, LineFact, OrderFact,
+    PaymentFact, RefundFact, SaleFacts, TicketFact, ToldFact, Unreadable,
 };
 
 pub(super) type Item = HashMap<String, AttributeValue>;
@@ -124,7 +124,7 @@ impl Reading<'_> {
         for item in items.iter().filter(|item| text(item, "sk") == Ok("sale")) {
             let chunks = text(item, "pk").ok().and_then(|sale| chunks.get(sale));
             match read_sale(item, chunks) {
-                Ok((sale, epoch, lifecycle)) if self.is_audited(sale.id()) => {
+                Ok((sale, epoch, lifecycle, version)) if self.is_audited(sale.id()) => {
                     let is_listed = listed.contains(sale.id().as_str());
                     let what = match (is_listed, lifecycle) {
                         (false, Lifecycle::Listed | Lifecycle::Unloading) => {
@@ -138,7 +138,7 @@ impl Reading<'_> {
                         let id = Some(sale.id().clone());
                         self.record(id, "sales", item, what.to_owned());
                     }
-                    let facts = SaleFacts { lifecycle, ..SaleFacts::new(sale, epoch) };
+                    let facts = SaleFacts { lifecycle, version, ..SaleFacts::new(sale, epoch) };
                     self.facts.sales.insert(facts.sale.id().clone(), facts);
                 }
                 Ok(_) => {}
@@ -155,6 +155,9 @@ impl Reading<'_> {
         if sale == "#sales" {
             let id: SaleId = parsed(sk, "sk")?;
             return if self.is_audited(&id) { self.sale(&id).map(|_| ()) } else { Ok(()) };
+        }
+        if let Some(partition) = sale.strip_prefix("#trains#") {
+            return self.call_item(item, partition, sk);
         }
         if let Some((sale, copy)) = sale.split_once("#copy#") {
             // A compressed copy of a file: whoever finds it wanting reads the file itself.
@@ -177,6 +180,14 @@ impl Reading<'_> {
             let id: SaleId = parsed(sale, "pk")?;
             return if self.is_audited(&id) { tokens_item(item, sk) } else { Ok(()) };
         }
+        if let Some(sale) = sale.strip_suffix("#revoked") {
+            let id: SaleId = parsed(sale, "pk")?;
+            return if self.is_audited(&id) { self.revoked_item(&id, item, sk) } else { Ok(()) };
+        }
+        if let Some(sale) = sale.strip_suffix("#check-ins") {
+            let id: SaleId = parsed(sale, "pk")?;
+            return if self.is_audited(&id) { self.check_in_item(&id, item, sk) } else { Ok(()) };
+        }
         if sale.starts_with("#provider#") {
             return provider_item(item, sk);
         }
@@ -196,6 +207,59 @@ impl Reading<'_> {
         sum.tickets += tickets;
         sum.revenue_minor += revenue_minor;
         Ok(())
+    }
+
+    /// A call by which searches find a train.
+    fn call_item(&mut self, item: &Item, partition: &str, sk: &str) -> Read<()> {
+        let (day, stop) = partition.split_once('#').ok_or("is at no stop")?;
+        let (time, sale) = sk.split_once('#').ok_or("is the call of no sale")?;
+        let later = item.get("later").and_then(|later| later.as_ss().ok());
+        let later = later.ok_or("has no set in later")?.iter().cloned().collect();
+        let fact = CallFact { version: number(item, "version")?, later };
+        let id: SaleId = parsed(sale, "sk")?;
+        if !self.is_audited(&id) {
+            return Ok(());
+        }
+        let [day, stop, time] = [day, stop, time].map(str::to_owned);
+        self.sale(&id)?.calls.insert(CallKey { day, stop, time }, fact);
+        Ok(())
+    }
+
+    /// What is revoked of an order: an attribute for each of its tickets.
+    fn revoked_item(&mut self, sale: &SaleId, item: &Item, sk: &str) -> Read<()> {
+        let order: OrderNumber = parsed(sk.trim_start_matches('0'), "sk")?;
+        if sk != format!("{:019}", order.get()) {
+            return Err("is not under its order".to_owned());
+        }
+        let mut tickets = BTreeMap::new();
+        for name in item.keys().filter(|name| *name != "pk" && *name != "sk") {
+            let ticket = name.strip_prefix('t').ok_or("says more than tickets")?;
+            tickets.insert(parsed(ticket, name)?, number(item, name)?);
+        }
+        self.sale(sale)?.revoked.insert(order, tickets);
+        Ok(())
+    }
+
+    /// A shard of the count of check-ins, or a check-in after the first.
+    fn check_in_item(&mut self, sale: &SaleId, item: &Item, sk: &str) -> Read<()> {
+        let facts = self.sale(sale)?;
+        if sk.starts_with("count#") {
+            let count = |name| if item.contains_key(name) { number(item, name) } else { Ok(0_u64) };
+            facts.check_ins.0 += count("admitted")?;
+            facts.check_ins.1 += count("doubles")?;
+            return Ok(());
+        }
+        let order: OrderNumber = parsed(text(item, "order")?, "order")?;
+        let ticket: u8 = number(item, "ticket")?;
+        let first = (number(item, "first_at_ms")?, text(item, "first_door")?.to_owned());
+        let again: (i64, String) = (number(item, "at_ms")?, text(item, "door")?.to_owned());
+        let key = format!("double#{:019}#{ticket:02}#{:015}#{}", order.get(), again.0, again.1);
+        facts.doubles.push(DoubleFact { order, ticket, first, again });
+        if sk == key {
+            Ok(())
+        } else {
+            Err("is not under its order, ticket, time and door".to_owned())
+        }
     }
 
     fn order_item(&mut self, item: &Item) -> Read<()> {
@@ -298,6 +362,7 @@ impl Reading<'_> {
             amount: money(item)?,
             state,
             is_due: item.contains_key("due_ms") && item.contains_key("due_shard"),
+            is_of_cancelled_sale: text(item, "asked_by")? == "sale_cancelled",
         });
         check_gene(item, decode::gene_of_order(order))
     }
@@ -423,7 +488,7 @@ fn check_gene(item: &Item, gene: u64) -> Read<()> {
 fn read_sale(
     header: &Item,
     chunks: Option<&BTreeMap<String, &[u8]>>,
-) -> Read<(Sale, Option<String>, Lifecycle)> {
+) -> Read<(Sale, Option<String>, Lifecycle, u64)> {
     let file = format!("file#{}#", text(header, "file")?);
     let of_file = |sk: &str| sk.starts_with(&file);
     let chunks: Vec<&[u8]> = chunks
@@ -452,7 +517,7 @@ fn read_sale(
         Some(Ok(other)) => return Err(format!("has lifecycle {other}")),
         Some(Err(what)) => return Err(what),
     };
-    Ok((sale, epoch.transpose()?, lifecycle))
+    Ok((sale, epoch.transpose()?, lifecycle, number(header, "version")?))
 }
 
 fn read_order(item: &Item, order: OrderNumber) -> Read<OrderFact> {
@@ -492,7 +557,27 @@ fn read_order(item: &Item, order: OrderNumber) -> Read<OrderFact> {
             true => Some(number(item, "paid_attempt")?),
             false => None,
         },
+        tickets: read_tickets(item)?,
     })
+}
+
+/// What an order says of its tickets, apart from their seats.
+fn read_tickets(order: &Item) -> Read<Vec<TicketFact>> {
+    let lines = maps(order, "lines")?.into_iter().map(|line| maps(line, "tickets"));
+    let tickets: Vec<&Item> = lines.collect::<Read<Vec<_>>>()?.into_iter().flatten().collect();
+    let read = |(place, ticket): (u8, &Item)| {
+        let has = |name: &str| ticket.contains_key(name);
+        let check_in = || -> Read<CheckInFact> {
+            Ok((number(ticket, "checked_in_ms")?, text(ticket, "checked_in_door")?.to_owned()))
+        };
+        Ok(TicketFact {
+            number: place,
+            refund: if has("refund") { Some(number(ticket, "refund")?) } else { None },
+            issue: if has("issue") { number(ticket, "issue")? } else { 1 },
+            check_in: if has("checked_in_ms") { Some(check_in()?) } else { None },
+        })
+    };
+    (1..).zip(tickets).map(read).collect()
 }
 
 fn read_attempt(attempt: &Item) -> Read<(u8, AttemptState)> {

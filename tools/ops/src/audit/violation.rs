@@ -31,12 +31,17 @@ pub enum Rule {
     I10,
     /// A ticket has its claims exactly while it lives, and no more goes back of a payment than was captured.
     I11,
+    /// What is void is listed, and check-ins are of tickets.
+    I12,
     /// Payments that were started are closed.
     #[serde(rename = "attempts")]
     Attempts,
     /// No more was ordered than the gate has admitted.
     #[serde(rename = "tokens")]
     Tokens,
+    /// Trains are found where they can be boarded, and nowhere else.
+    #[serde(rename = "trains")]
+    Trains,
     /// A waiting room did what its log says, and orders are of those whom it let in.
     #[serde(rename = "rooms")]
     Rooms,
@@ -62,8 +67,10 @@ impl Rule {
             Self::I7 => "I7",
             Self::I10 => "I10",
             Self::I11 => "I11",
+            Self::I12 => "I12",
             Self::Attempts => "attempts",
             Self::Tokens => "tokens",
+            Self::Trains => "trains",
             Self::Rooms => "rooms",
             Self::Ledger => "ledger",
             Self::Records => "records",
@@ -85,8 +92,10 @@ impl Rule {
             Self::I11 => {
                 "refunds are their orders' and payments', and never more than was captured"
             }
+            Self::I12 => "void tickets are listed, and each lets one in, counted and named",
             Self::Attempts => "one payment of an order is open at most, none long after its end",
             Self::Tokens => "no more tickets were ordered than the gate has admitted",
+            Self::Trains => "trains are found where they can be boarded, and nowhere else",
             Self::Rooms => "waiting rooms follow their logs, and let in who has ordered",
             Self::Ledger => "every acknowledged order is there",
             Self::Records => "every record can be read and is where it belongs",
@@ -106,7 +115,9 @@ impl Rule {
             Self::I7 => "pending orders",
             Self::I10 => "settled facts",
             Self::I11 => "refunds",
+            Self::I12 => "tickets and check-ins",
             Self::Attempts | Self::Tokens => "orders",
+            Self::Trains => "calls",
             Self::Rooms => "records, places and buyers",
             Self::Ledger => "acknowledged orders",
             Self::Records => "records",

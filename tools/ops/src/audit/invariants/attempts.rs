@@ -10,7 +10,7 @@ use super::Finding;
 
 /// The attempts of an order are numbered from 1, at most one of them is open, and none `bound_seconds` after an
 /// order has been paid or has ended that could no longer be paid: money might come by it of which nobody thinks.
-/// The attempt that an order was paid by is one of them.
+/// The attempt that an order was paid by is one of its own, and counts as open no more.
 #[must_use]
 pub fn attempts_are_closed(facts: &Facts, now: Timestamp, bound_seconds: u32) -> Finding {
     let mut finding = Finding::new(Rule::Attempts);
@@ -31,8 +31,11 @@ fn wrong(order: &OrderFact, now: Timestamp, bound_seconds: u32) -> Vec<String> {
     if numbers.len() > usize::from(MAX_ATTEMPTS) || !(1..).zip(&numbers).all(|(n, at)| n == *at) {
         wrong.push(format!("has started payments {numbers:?}"));
     }
-    let open = order.attempts.iter().filter(|(_, state)| *state == AttemptState::Open);
-    let open: Vec<u8> = open.map(|(number, _)| *number).collect();
+    // The one that paid the order has done what it could: no money comes by it again.
+    let is_open = |(number, state): &&(u8, AttemptState)| {
+        *state == AttemptState::Open && Some(*number) != order.paid_attempt
+    };
+    let open: Vec<u8> = order.attempts.iter().filter(is_open).map(|(number, _)| *number).collect();
     if open.len() > 1 {
         wrong.push(format!("has payments {open:?} open at once"));
     }
@@ -82,6 +85,19 @@ mod tests {
             ["attempts g1: order 1 has payments [1, 2] open at once"]
         );
         assert_eq!(found(&open(&[2]), 0), ["attempts g1: order 1 has started payments [2]"]);
+        // What paid the order is not waited for; another one is.
+        let paid_by = |paid: u8, numbers: &'static [u8]| {
+            move |order: &mut OrderFact| {
+                open(numbers)(order);
+                order.paid_attempt = Some(paid);
+            }
+        };
+        assert_eq!(found(&paid_by(1, &[1]), 9_999), [""; 0]);
+        assert_eq!(found(&paid_by(2, &[1, 2]), 0), [""; 0]);
+        assert_eq!(
+            found(&paid_by(2, &[1, 2]), 9_999),
+            ["attempts g1: order 1 is paid and has payment [1] open"]
+        );
         let closed = |order: &mut OrderFact| {
             order.attempts = vec![(1, AttemptState::Closed), (2, AttemptState::GivenUp)];
             order.paid_attempt = Some(3);

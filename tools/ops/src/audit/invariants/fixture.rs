@@ -12,8 +12,9 @@ use engine::domain::sale::Sale;
 use engine::domain::time::Timestamp;
 
 use super::super::facts::{
-    CaptureFact, ClaimFact, CounterFact, Facts, HeadFact, HeldFact, HoldFact, LedgerFacts,
-    LineFact, OrderFact, PaymentFact, RefundFact, SaleFacts, ShardFact, TierBits, ToldFact,
+    CallFact, CallKey, CaptureFact, ClaimFact, CounterFact, DoubleFact, Facts, HeadFact, HeldFact,
+    HoldFact, LedgerFacts, LineFact, OrderFact, PaymentFact, RefundFact, SaleFacts, ShardFact,
+    TicketFact, TierBits, ToldFact,
 };
 use super::check;
 
@@ -51,7 +52,8 @@ pub(super) fn sale() -> Sale {
     let file = serde_json::json!({
         "sale": "g1", "title": "G1", "currency": "EUR", "limit_per_buyer": 3,
         "opens_at": "2026-01-01T00:00:00Z", "closes_at": "2030-01-01T00:00:00Z",
-        "pay_window_seconds": 600, "stops": [stop("X"), stop("Y"), stop("Z")],
+        "pay_window_seconds": 600, "runs_on": "2026-11-21",
+        "stops": [{"stop": "X", "name": "X", "departs": "08:05"}, stop("Y"), stop("Z")],
         "tiers": [
             {"tier": "a", "name": "A", "price_minor": 50, "not_for_sale": ["A4"],
              "sections": [{"section": "1", "rows": [{"row": "1", "seats": names}]}]},
@@ -69,6 +71,7 @@ pub(super) fn order(
     legs: (u16, u16),
     seats: &[u32],
 ) -> OrderFact {
+    let numbered = seats.to_vec();
     let seats: Vec<_> = seats.iter().map(|seat| (Seat(*seat), Vec::new())).collect();
     OrderFact {
         number: order_number(order),
@@ -92,7 +95,12 @@ pub(super) fn order(
         refunds_back: 0,
         attempts: Vec::new(),
         paid_attempt: None,
+        tickets: (1..).zip(&numbered).map(|(number, _)| ticket(number)).collect(),
     }
+}
+
+fn ticket(number: u8) -> TicketFact {
+    TicketFact { number, refund: None, issue: 1, check_in: None }
 }
 
 pub(super) fn told(kind: FactKind) -> ToldFact {
@@ -128,6 +136,10 @@ pub(super) fn clean_facts() -> Facts {
     paid.told.push(ToldFact { refund: Some(1), ..told(FactKind::Refunded) });
     paid.settled = 4;
     paid.lines[0].refunded = vec![("A7".to_owned(), 1)];
+    let first = (NOW.ms(), "north".to_owned());
+    paid.tickets[0].check_in = Some(first.clone());
+    paid.tickets[1].issue = 2;
+    paid.tickets.push(TicketFact { refund: Some(1), ..ticket(3) });
     (paid.refunds, paid.refunds_back) = (1, 1);
     paid.total = euros(150);
     paid.lines[0].seats[0].1 = vec![person('a')];
@@ -143,6 +155,10 @@ pub(super) fn clean_facts() -> Facts {
         facts.claims.push(ClaimFact { at, order: paid.number });
     }
     facts.claims.push(ClaimFact { at: at("ga", 1, 0), order: pending.number });
+    facts.revoked.insert(paid.number, [(2, 2), (3, 0)].into());
+    facts.check_ins = (1, 1);
+    let again = (NOW.ms() + 5, "south".to_owned());
+    facts.doubles.push(DoubleFact { order: paid.number, ticket: 1, first, again });
     facts.attendees.push((person('a'), paid.number));
     facts.named = [(id("alice"), [person('a')].into())].into();
     facts.counts = [(id("alice"), 2), (id("bob"), 1), (id("carol"), 0)].into();
@@ -193,6 +209,11 @@ pub(super) fn clean_facts() -> Facts {
         since: Timestamp::from_ms(1_704_067_199_000),
     };
     redis.gate = [(0, shard(1)), (1, shard(2)), (2, shard(1)), (3, shard(1))].into();
+    for (stop, time, later) in [("x", "0805", ["y", "z"].as_slice()), ("y", "2400", &["z"])] {
+        let [day, stop, time] = ["2026-11-21", stop, time].map(str::to_owned);
+        let later = later.iter().map(|stop| (*stop).to_owned()).collect();
+        facts.calls.insert(CallKey { day, stop, time }, CallFact { version: 1, later });
+    }
     for mut order in [paid, pending, cancelled, late] {
         order.settled = order.settled.max(1);
         let numbered = (1..).zip(order.told.iter().cloned()).collect();
@@ -223,6 +244,7 @@ pub(super) fn clean_facts() -> Facts {
             amount: euros(50),
             state: RefundState::Refunded,
             is_due: false,
+            is_of_cancelled_sale: false,
         }],
         log_positions: [(0, [1, 2, 3].into())].into(),
         ..Facts::default()

@@ -5,6 +5,7 @@ mod attempts;
 mod i1;
 mod i10;
 mod i11;
+mod i12;
 mod i2;
 mod i3;
 mod i4;
@@ -15,6 +16,7 @@ mod ledger;
 mod records;
 mod rooms;
 mod tokens;
+mod trains;
 
 #[cfg(test)]
 mod fixture;
@@ -36,10 +38,12 @@ pub use self::i6::counters_are_sums;
 pub use self::i7::nothing_pends_too_long;
 pub use self::i10::log_says_what_orders_say;
 pub use self::i11::refunds_are_of_orders;
+pub use self::i12::tickets_are_listed_and_checked_in_once;
 pub use self::ledger::acknowledged_orders_exist;
 pub use self::records::records_are_readable;
 pub use self::rooms::rooms_follow_their_log;
 pub use self::tokens::orders_were_admitted;
+pub use self::trains::trains_are_found;
 
 /// Result of checking one rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -81,8 +85,10 @@ pub fn check(facts: &Facts, now: Timestamp, bound_seconds: u32) -> Vec<Finding> 
         nothing_pends_too_long(facts, now, bound_seconds),
         log_says_what_orders_say(facts, now, bound_seconds),
         refunds_are_of_orders(facts),
+        tickets_are_listed_and_checked_in_once(facts),
         attempts_are_closed(facts, now, bound_seconds),
         orders_were_admitted(facts),
+        trains_are_found(facts),
         rooms_follow_their_log(facts, now),
     ];
     findings.extend(acknowledged_orders_exist(facts));
@@ -125,8 +131,11 @@ mod tests {
                 ("I7", 1),
                 ("I10", 7),
                 ("I11", 1),
+                // A ticket that was used, one that was issued anew, one that was refunded, and a second door.
+                ("I12", 4),
                 ("attempts", 4),
                 ("tokens", 4),
+                ("trains", 2),
                 ("rooms", 0),
                 ("ledger", 4),
                 ("records", 0)

@@ -1,0 +1,73 @@
+//! The list of the sales that are not archived: one item each, with what a list of them shows.
+
+use aws_sdk_dynamodb::types::TransactWriteItem;
+
+use super::super::expressions::{Value, update};
+use super::super::items::{Fields, Item, item, number, text};
+use super::super::tables::SALES_LIST;
+use super::broken;
+use engine::domain::ids::SaleId;
+use engine::domain::money::{Currency, MinorUnits, Money};
+use engine::domain::sale::{SaleFile, SaleState};
+use engine::domain::time::Timestamp;
+use engine::ports::{ListedSale, ListedTerms, StoreError, Stored};
+
+/// The key of a sale in the list of sales.
+pub(super) fn key(sale: &SaleId) -> Item {
+    item([("pk", text(SALES_LIST)), ("sk", text(sale))])
+}
+
+/// Writes the entry of a file.
+pub(super) fn write(table: &str, file: &SaleFile, version: u64) -> Stored<TransactWriteItem> {
+    let terms = ListedTerms::from_file(file);
+    let ListedTerms { title, opens_at, closes_at, state, price_from } = terms;
+    let mut with: Vec<Value> = vec![
+        ("version", number(version)),
+        ("title", text(title)),
+        ("opens", number(opens_at.ms())),
+        ("closes", number(closes_at.ms())),
+        ("state", text(state.as_str())),
+    ];
+    let price = match price_from {
+        Some(Money { amount_minor: MinorUnits(minor), currency }) => {
+            with.extend([("price", number(minor)), ("currency", text(currency))]);
+            ", #price_minor = :price, #currency = :currency, #price_of = :version"
+        }
+        None => " REMOVE #price_of",
+    };
+    let expression = format!(
+        "SET #version = :version, #title = :title, #opens_ms = :opens, #closes_ms = :closes, \
+         #state = :state{price}"
+    );
+    update(table, key(&file.sale), &expression, "", with)
+}
+
+/// A sale as the list has it; without its terms if it was published before the list had them.
+pub(super) fn read(item: &Item) -> Stored<ListedSale> {
+    let fields = Fields::from_item(item);
+    let sale: SaleId = fields.text("sk")?;
+    let Some(title) = fields.maybe_text("title")? else {
+        return Ok(ListedSale { sale, terms: None });
+    };
+    let time = |name: &str| fields.number(name).map(Timestamp::from_ms);
+    let state: String = fields.text("state")?;
+    let state = SaleState::from_text(&state)
+        .ok_or_else(|| broken(&sale, format!("it is listed as {state}")))?;
+    let (opens_at, closes_at) = (time("opens_ms")?, time("closes_ms")?);
+    let price_from = read_price(&fields)?;
+    let terms = ListedTerms { title, opens_at, closes_at, state, price_from };
+    Ok(ListedSale { sale, terms: Some(terms) })
+}
+
+/// The lowest price of a sale. A release that does not list it replaces the terms and leaves the price that it
+/// finds: that is of another version.
+fn read_price(fields: &Fields<'_>) -> Stored<Option<Money>> {
+    let version: Option<u64> = fields.maybe_number("price_of")?;
+    if version.is_none() || version != fields.maybe_number("version")? {
+        return Ok(None);
+    }
+    let currency: String = fields.text("currency")?;
+    let currency = Currency::new(&currency)
+        .map_err(|error| StoreError::Contract(format!("a listed sale: {error}")))?;
+    Ok(Some(Money { amount_minor: MinorUnits(fields.number("price_minor")?), currency }))
+}

@@ -1,0 +1,232 @@
+//! Trains found by day and stops, over HTTP.
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use engine::domain::ids::{Epoch, SaleId};
+use engine::domain::sale::SaleFile;
+use engine::domain::time::Timestamp;
+use engine::domain::timetable;
+use engine::ports::{Catalogue as _, ChangeReply, Ports as _};
+use serde_json::{Value, json};
+use shared::dynamodb::train_call_item;
+
+use super::{Fixture, Sender};
+
+/// The search of these tests.
+const DAY: &str = "date=2026-11-21&from=VNP&to=NGH";
+
+/// A train of three stops that leaves at a time, on the day or the next.
+fn train(id: &str, departs: &str) -> Value {
+    let (hours, minutes) = departs.split_once(':').unwrap();
+    let later = |by: u32| format!("{:02}:{minutes}", hours.parse::<u32>().unwrap() + by);
+    json!({
+        "sale": id, "title": id, "currency": "CNY",
+        "opens_at": "2020-01-01T00:00:00Z", "closes_at": "2099-01-01T00:00:00Z",
+        "limit_per_buyer": 5, "pay_window_seconds": 900, "runs_on": "2026-11-21",
+        "stops": [
+            { "stop": "VNP", "name": "北京南", "departs": departs },
+            { "stop": "JGK", "name": "济南西", "arrives": later(1), "departs": later(1) },
+            { "stop": "NGH", "name": "宁波", "arrives": later(5) }
+        ],
+        "tiers": [
+            { "tier": "second", "name": "Second", "general_admission": 12,
+              "fares": [{ "from": "VNP", "to": "NGH", "price_minor": 500 }, { "from": "JGK", "to": "NGH", "price_minor": 300 }] },
+            { "tier": "first", "name": "First", "price_minor": 900, "general_admission": 2 }
+        ]
+    })
+}
+
+async fn search(fixture: &Fixture, query: &str) -> Value {
+    fixture.get(Sender::Nobody, &format!("/trains?{query}")).await.ok(200)
+}
+
+fn found(reply: &Value) -> Vec<&str> {
+    reply["trains"].as_array().unwrap().iter().map(|one| one["sale"].as_str().unwrap()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn trains_are_found_by_day_and_stops_with_what_is_left() {
+    let fixture = Fixture::start().await;
+    for (id, departs) in [("g3", "22:10"), ("g2", "08:05"), ("g1", "08:05"), ("g4", "23:30")] {
+        fixture.publish(&train(id, departs)).await.ok(200);
+    }
+    let all = search(&fixture, DAY).await;
+    assert_eq!(found(&all), ["g1", "g2", "g3", "g4"], "by time, then by name");
+    assert_eq!(
+        (&all["date"], &all["from"], &all["to"], all.get("next")),
+        (&json!("2026-11-21"), &json!("vnp"), &json!("ngh"), None)
+    );
+    let first = &all["trains"][0];
+    assert_eq!(first["from"], json!({ "stop": "VNP", "name": "北京南" }));
+    assert_eq!(first["to"], json!({ "stop": "NGH", "name": "宁波" }));
+    assert_eq!(
+        (&first["departs_at"], &first["arrives_at"]),
+        (&json!("2026-11-21T08:05"), &json!("2026-11-21T13:05"))
+    );
+    assert_eq!(all["trains"][2]["arrives_at"], "2026-11-22T03:10");
+    let tiers = json!([
+        { "tier": "second", "name": "Second", "price_minor": 500, "available": 12 },
+        { "tier": "first", "name": "First", "price_minor": 900, "available": 2 }
+    ]);
+    assert_eq!((&first["tiers"], &first["state"]), (&tiers, &json!("open")));
+    assert!(first["as_of"].is_string());
+    let reply = fixture.get(Sender::Nobody, &format!("/trains?{DAY}")).await;
+    assert_eq!(reply.caching(), "public, max-age=1");
+
+    // By the names that people know, whatever the case; of ids too.
+    let by_name = "date=2026-11-21&from=%E5%8C%97%E4%BA%AC%E5%8D%97&to=%E5%AE%81%E6%B3%A2";
+    for query in [by_name, "date=2026-11-21&from=vnp&to=%20Ngh"] {
+        assert_eq!(search(&fixture, query).await["trains"], all["trains"], "{query}");
+    }
+    // A day is that of the stop where one boards.
+    for (query, expected) in [
+        ("date=2026-11-21&from=JGK&to=NGH", ["g1", "g2", "g3"].as_slice()),
+        ("date=2026-11-22&from=JGK&to=NGH", &["g4"]),
+        ("date=2026-11-20&from=VNP&to=NGH", &[]),
+        ("date=2026-11-21&from=NGH&to=VNP", &[]),
+        ("date=2026-11-21&from=VNP&to=XXX", &[]),
+        ("date=2026-11-21&from=XXX&to=NGH", &[]),
+    ] {
+        let reply = search(&fixture, query).await;
+        assert_eq!((found(&reply), reply.get("next")), (expected.to_vec(), None), "{query}");
+    }
+    // A journey that one tier sells.
+    let short = search(&fixture, "date=2026-11-21&from=VNP&to=JGK").await;
+    assert_eq!(short["trains"][0]["tiers"].as_array().unwrap().len(), 1);
+
+    // A page at a time.
+    let (mut pages, mut query) = (Vec::new(), format!("{DAY}&limit=3"));
+    loop {
+        let page = search(&fixture, &query).await;
+        pages.push(found(&page).len());
+        let Some(next) = page.get("next") else { break };
+        query = format!("{DAY}&limit=3&cursor={}", next.as_str().unwrap());
+    }
+    assert_eq!(pages, [3, 1]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_changes_is_found_as_it_is_then_and_leaves_nothing_behind() {
+    let fixture = Fixture::start().await;
+    for (id, departs) in [("g1", "08:05"), ("g2", "08:05"), ("g3", "22:10"), ("g4", "23:30")] {
+        fixture.publish(&train(id, departs)).await.ok(200);
+    }
+    assert_eq!(fixture.train_items().await, 4 * 2 * 2, "two stops by id and by name");
+    // Other times, another day.
+    fixture.publish(&train("g1", "23:45")).await.ok(200);
+    assert_eq!(found(&search(&fixture, DAY).await), ["g2", "g3", "g4", "g1"]);
+    let after_midnight = search(&fixture, "date=2026-11-22&from=JGK&to=NGH").await;
+    assert_eq!(found(&after_midnight), ["g4", "g1"]);
+    let mut moved = train("g2", "08:05");
+    moved["runs_on"] = json!("2026-11-23");
+    fixture.publish(&moved).await.ok(200);
+    assert_eq!(found(&search(&fixture, DAY).await), ["g3", "g4", "g1"]);
+    assert_eq!(fixture.train_items().await, 16);
+    // Paused, and not open yet: shown as such. Closed: not shown.
+    let mut paused = train("g3", "22:10");
+    paused["state"] = json!("paused");
+    fixture.publish(&paused).await.ok(200);
+    assert_eq!(search(&fixture, DAY).await["trains"][0]["state"], "paused");
+    let mut other = train("g4", "23:30");
+    other["opens_at"] = json!("2098-01-01T00:00:00Z");
+    fixture.publish(&other).await.ok(200);
+    assert_eq!(search(&fixture, DAY).await["trains"][1]["state"], "upcoming");
+    other["opens_at"] = json!("2020-01-01T00:00:00Z");
+    other["closes_at"] = json!("2020-01-02T00:00:00Z");
+    fixture.publish(&other).await.ok(200);
+    assert_eq!(found(&search(&fixture, DAY).await), ["g3", "g1"]);
+    // Cancelled.
+    let mut cancelled = train("g1", "23:45");
+    cancelled["state"] = json!("cancelled");
+    fixture.publish(&cancelled).await.ok(200);
+    assert_eq!(found(&search(&fixture, DAY).await), ["g3"]);
+    assert_eq!(fixture.train_items().await, 12);
+    // Archived.
+    let catalogue = fixture.app.ports.catalogue();
+    let (g3, epoch) = (SaleId::new("g3").unwrap(), Epoch::new("over").unwrap());
+    let now = Timestamp::now();
+    catalogue.lease(&g3, &epoch, now, now.plus_seconds(60)).await.unwrap();
+    catalogue.retire(&g3, &epoch, 2).await.unwrap();
+    assert_eq!(found(&search(&fixture, DAY).await), [""; 0], "its items are still there");
+    catalogue.delist(&g3).await.unwrap();
+    assert_eq!(fixture.train_items().await, 8);
+    // Without a day no search finds it.
+    let mut without = train("g2", "08:05");
+    without.as_object_mut().unwrap().remove("runs_on");
+    for stop in without["stops"].as_array_mut().unwrap() {
+        stop.as_object_mut().unwrap().retain(|name, _| name == "stop" || name == "name");
+    }
+    fixture.publish(&without).await.ok(200);
+    assert_eq!(fixture.train_items().await, 4, "of the train that is closed");
+}
+
+/// A hint too many is passed over; a slow publication takes nothing away that a later one needs, and one that
+/// comes too late leaves nothing behind.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_leftover_costs_a_look_and_a_late_publication_changes_nothing() {
+    let fixture = Fixture::start().await;
+    fixture.publish(&train("g1", "08:05")).await.ok(200);
+    let file = |departs: &str| serde_json::from_value::<SaleFile>(train("g1", departs)).unwrap();
+    let item = |departs: &str| {
+        let call = timetable::calls(&file(departs)).remove(0);
+        train_call_item(&call, 1)
+    };
+    // What a process that died left there, and a call of a train that nobody knows.
+    let mut ghost = item("07:00");
+    ghost.insert("sk".to_owned(), AttributeValue::S("0700#ghost".to_owned()));
+    for item in [item("07:00"), ghost] {
+        let put = fixture.dynamodb.put_item().table_name(fixture.sales_table());
+        put.set_item(Some(item)).send().await.unwrap();
+    }
+    let reply = search(&fixture, &format!("{DAY}&limit=2")).await;
+    assert_eq!(found(&reply), [""; 0], "a page of leftovers");
+    let next = reply["next"].as_str().unwrap();
+    assert_eq!(found(&search(&fixture, &format!("{DAY}&cursor={next}")).await), ["g1"]);
+
+    // Somebody else publishes other times as the same version: the loser's are gone, the winner's stay.
+    let catalogue = fixture.app.ports.catalogue();
+    let before = fixture.train_items().await;
+    for times in ["09:30", "08:05"] {
+        let late = catalogue.publish(&file(times), None).await.unwrap();
+        assert_eq!(late, ChangeReply::Conflict);
+        assert_eq!(fixture.train_items().await, before, "{times}");
+    }
+    assert_eq!(found(&search(&fixture, DAY).await), ["g1"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sale_says_from_what_price() {
+    let fixture = Fixture::start().await;
+    fixture.publish(&train("g1", "08:05")).await.ok(200);
+    fixture.publish(&super::hall()).await.ok(200);
+    let listed = fixture.get(Sender::Nobody, "/sales").await.ok(200);
+    let price = |sale: &Value| (sale["price_from_minor"].clone(), sale["currency"].clone());
+    assert_eq!(price(&listed["sales"][0]), (json!(300), json!("CNY")));
+    for sale in listed["sales"].as_array().unwrap() {
+        let path = format!("/sales/{}", sale["sale"].as_str().unwrap());
+        let shown = fixture.get(Sender::Nobody, &path).await.ok(200);
+        assert_eq!(price(&shown), price(sale));
+        assert!(sale["price_from_minor"].is_u64());
+    }
+    // A release that lists no prices replaces the terms and leaves the price, which is of another version then.
+    let update = fixture.dynamodb.update_item().table_name(fixture.sales_table());
+    let key = |text: &str| AttributeValue::S(text.to_owned());
+    let update = update.key("pk", key("#sales")).key("sk", key("g1"));
+    let update = update.update_expression("SET version = :v");
+    let update = update.expression_attribute_values(":v", AttributeValue::N("2".to_owned()));
+    update.send().await.unwrap();
+    let listed = fixture.get(Sender::Nobody, "/sales").await.ok(200);
+    assert_eq!(price(&listed["sales"][0]), (Value::Null, Value::Null));
+}
+
+impl Fixture {
+    /// How many calls of trains the table has.
+    async fn train_items(&self) -> usize {
+        let scan = self.dynamodb.scan().table_name(self.sales_table());
+        let items = scan.send().await.unwrap().items.unwrap_or_default();
+        items.iter().filter(|item| item["pk"].as_s().unwrap().starts_with("#trains#")).count()
+    }
+
+    fn sales_table(&self) -> String {
+        self.orders_table.replace("orders", "sales")
+    }
+}

@@ -1,0 +1,241 @@
+//! Issued tickets in the model of DynamoDB: whatever is decided on an order that has changed since, the issue of
+//! a ticket never goes down, what was revoked is never good again, the first check-in stays, and no buyer gives
+//! back what has let somebody in. Without each of the guards one of these breaks.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails where it stands")]
+
+use std::collections::BTreeMap;
+
+use engine::domain::attempt::Attempts;
+use engine::domain::fact::{Cause, FactKind, Facts};
+use engine::domain::guard::Guard;
+#[cfg(debug_assertions)]
+use engine::domain::guard::without;
+use engine::domain::ids::{
+    DoorName, Legs, PaymentId, ProviderId, RequestFingerprint, SaleId, Seat, SeatName, TierId,
+    UserId,
+};
+use engine::domain::money::{Currency, MinorUnits, Money};
+use engine::domain::number::Mint;
+use engine::domain::order::{
+    Capture, Order, OrderLine, OrderState, PaymentKey, PaymentOutcome, PaymentRecord, Ticket,
+};
+use engine::domain::order_refund::{
+    AskedBy, RefundCounts, RefundNumber, RefundPlan, RefundRequest, RefundTerms, RefundedTickets,
+    decide_refund,
+};
+use engine::domain::ticket::{
+    CheckIn, CheckInDecision, CheckInPlan, Issue, ReissuePlan, Serial, TicketNumber,
+    decide_check_in, decide_reissue,
+};
+use engine::domain::tickets::Tickets;
+use engine::domain::time::Timestamp;
+use engine::ports::{ChangeReply, Settlement};
+use model_stores::OrdersModel;
+use sim::base_seed;
+
+const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
+const RUNS: u64 = 2_000;
+const STEPS: u64 = 40;
+const SEATS: u32 = 3;
+
+/// A stream of numbers of a seed: splitmix64.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % end
+    }
+}
+
+fn key() -> PaymentKey {
+    PaymentKey {
+        provider: ProviderId::new("stripe").unwrap(),
+        payment: PaymentId::new("pi_1").unwrap(),
+    }
+}
+
+/// The store with one paid order, whose tickets may be given back.
+fn paid() -> (OrdersModel, Order) {
+    let user = UserId::new("7").unwrap();
+    let ticket = |seat: u32| Ticket {
+        seat: Seat(seat),
+        name: SeatName::new(format!("a{seat}")).unwrap(),
+        attendee: None,
+        refund: None,
+        issue: Issue::FIRST,
+        checked_in: None,
+    };
+    let pending = Order {
+        number: Mint::new(0).mint(NOW, &user),
+        sale: SaleId::new("s").unwrap(),
+        user,
+        state: OrderState::Pending,
+        lines: vec![OrderLine {
+            tier: TierId::new("a").unwrap(),
+            legs: Legs::ONE,
+            price_minor: MinorUnits(500),
+            terms: Some(RefundTerms { until: NOW.plus_seconds(3600), fee_minor: MinorUnits::ZERO }),
+            tickets: (0..SEATS).map(ticket).collect(),
+        }],
+        total: Money {
+            amount_minor: MinorUnits(500 * i64::from(SEATS)),
+            currency: Currency::new("EUR").unwrap(),
+        },
+        fingerprint: RequestFingerprint::new("0123456789abcdef").unwrap(),
+        created_at: NOW,
+        pay_by: NOW.plus_seconds(60),
+        changed_at: NOW,
+        payment: None,
+        attempts: Attempts::default(),
+        facts: Facts::made(NOW),
+        refunds: RefundCounts::default(),
+    };
+    let mut store = OrdersModel::default();
+    store.create(&pending, Tickets::new(10)).unwrap();
+    let capture =
+        Capture { key: key(), order: pending.number, amount: pending.total, attempt: None };
+    let record = PaymentRecord::decided(&capture, PaymentOutcome::Accepted, NOW);
+    let order = Order {
+        state: OrderState::Paid,
+        payment: Some(key()),
+        facts: pending.facts.with(FactKind::Paid, NOW, Cause::BUYER),
+        ..pending
+    };
+    store.settle(&record, &Settlement::Pay(order.clone()), Tickets::new(10)).unwrap();
+    (store, order)
+}
+
+/// Something that was decided, and is carried out later.
+enum Plan {
+    Reissue(ReissuePlan),
+    Refund(Box<RefundPlan>),
+    CheckIn(Box<CheckInPlan>),
+}
+
+/// Decides something on an order as it was read.
+fn decided(rng: &mut Numbers, store: &OrdersModel, order: &Order, step: u64) -> Option<Plan> {
+    let ticket =
+        TicketNumber::try_from(u8::try_from(1 + rng.below(SEATS.into())).unwrap()).unwrap();
+    let numbered = order.numbered().find(|of| of.number == ticket)?;
+    Some(match rng.below(4) {
+        0 => Plan::Reissue(decide_reissue(order, &[ticket]).ok()?),
+        1 => {
+            let door = DoorName::new(format!("d{}", rng.below(3))).unwrap();
+            let check_in = CheckIn { at: NOW.plus_seconds(i64::try_from(step).unwrap()), door };
+            let issue = numbered.ticket.issue;
+            let serial = Serial { order: order.number, ticket, issue };
+            match decide_check_in(Some(order), &order.sale, &serial, &check_in) {
+                CheckInDecision::Admit(plan) => Plan::CheckIn(plan),
+                CheckInDecision::Repeated(_)
+                | CheckInDecision::Double(_)
+                | CheckInDecision::Revoked
+                | CheckInDecision::Unknown => return None,
+            }
+        }
+        who => {
+            let asked_by = if who == 2 { AskedBy::Buyer } else { AskedBy::Operator };
+            let named = vec![numbered.ticket.named(numbered.line)];
+            let request = RefundRequest {
+                number: RefundNumber::try_from(order.refunds.made + 1).ok()?,
+                tickets: RefundedTickets::Named(named),
+                amount: None,
+                asked_by,
+                reason: None,
+            };
+            let payment = store.payment(order.number, &key());
+            Plan::Refund(Box::new(decide_refund(order, payment.as_ref(), &request, NOW).ok()?))
+        }
+    })
+}
+
+/// What a step may not change.
+fn check(before: &Order, now: &Order, store: &OrdersModel, plan: &Plan) -> Result<(), String> {
+    for (was, is) in before.numbered().zip(now.numbered()) {
+        let number = is.number;
+        if is.ticket.issue < was.ticket.issue {
+            return Err(format!("the issue of ticket {number} went down"));
+        }
+        if !was.ticket.is_live() && (is.ticket.is_live() || is.ticket.issue > was.ticket.issue) {
+            return Err(format!("ticket {number} was refunded and is issued anew"));
+        }
+        if was.ticket.checked_in.is_some() && is.ticket.checked_in != was.ticket.checked_in {
+            return Err(format!("ticket {number} has let two in"));
+        }
+        if !was.ticket.is_live() && is.ticket.checked_in != was.ticket.checked_in {
+            return Err(format!("ticket {number} was refunded and let somebody in"));
+        }
+        let by_buyer = matches!(plan, Plan::Refund(plan) if plan.refund.asked_by == AskedBy::Buyer);
+        let goes_back = was.ticket.is_live() && !is.ticket.is_live();
+        if by_buyer && goes_back && was.ticket.checked_in.is_some() {
+            return Err(format!("the buyer gave ticket {number} back, which was used"));
+        }
+        let good = is.ticket.is_live().then_some(is.ticket.issue);
+        if store.lowest_good(now, number) != good {
+            return Err(format!("the list says something else of ticket {number}"));
+        }
+    }
+    let admitted = now.numbered().filter(|of| of.ticket.checked_in.is_some()).count();
+    let counted = store.check_ins(&now.sale).admitted;
+    (u64::try_from(admitted) == Ok(counted))
+        .then_some(())
+        .ok_or_else(|| format!("{admitted} tickets let somebody in, and {counted} are counted"))
+}
+
+/// One run: what is decided on an order that was read some steps ago is carried out. The outcomes, counted.
+fn run(seed: u64, outcomes: &mut BTreeMap<String, u64>) -> Result<(), String> {
+    let mut rng = Numbers(seed);
+    let (mut store, mut seen) = paid();
+    for step in 0..STEPS {
+        if rng.below(3) == 0 {
+            seen = store.get(seen.number).unwrap();
+        }
+        let Some(plan) = decided(&mut rng, &store, &seen, step) else { continue };
+        let before = store.get(seen.number).unwrap();
+        let (name, reply) = match &plan {
+            Plan::Reissue(plan) => ("reissue", store.reissue(plan)),
+            Plan::Refund(plan) => ("refund", store.give_back(plan)),
+            Plan::CheckIn(plan) => ("check-in", store.check_in(plan)),
+        };
+        // Without a guard of the refund, what is left may be a broken contract: that is no violation of these.
+        let reply = reply.unwrap_or(ChangeReply::Conflict);
+        *outcomes.entry(format!("{name} {reply:?}")).or_default() += 1;
+        let now = store.get(seen.number).unwrap();
+        check(&before, &now, &store, &plan).map_err(|what| format!("step {step}: {what}"))?;
+    }
+    Ok(())
+}
+
+#[test]
+fn what_is_void_stays_void_and_each_ticket_lets_one_in() {
+    let base = base_seed();
+    let mut outcomes = BTreeMap::new();
+    for seed in base..base + RUNS {
+        if let Err(what) = run(seed, &mut outcomes) {
+            panic!("ONSALE_SIM_BASE={seed}: {what}");
+        }
+    }
+    println!("{RUNS} runs from ONSALE_SIM_BASE={base}: {outcomes:?}");
+    for kind in ["reissue", "refund", "check-in"] {
+        for reply in ["Done", "Conflict"] {
+            assert!(outcomes.contains_key(&format!("{kind} {reply}")), "{kind} {reply} never came");
+        }
+    }
+}
+
+#[cfg(debug_assertions)]
+#[test]
+fn the_absence_of_every_guard_of_a_ticket_is_found() {
+    let base = base_seed();
+    for guard in Guard::OF_TICKETS {
+        let found = (base..base + RUNS).find_map(|seed| {
+            let broken = without(guard, || run(seed, &mut BTreeMap::new()));
+            broken.err().map(|what| (seed - base + 1, what))
+        });
+        let (after, what) = found.unwrap_or_else(|| panic!("without {guard}: nothing was found"));
+        println!("{guard:<18} found after {after:>6} seeds: {what}");
+    }
+}
