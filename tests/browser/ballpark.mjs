@@ -139,7 +139,6 @@ async function showMap(engine, sale) {
     await person.haveSession();
     await person.go(`/s/${sale.sale}/seats?way=map`);
     await chooseOnMap(person, 2);
-    await person.press(texts("seats", "en")("zoom-all"), "button");
     await person.browser.executeScript(() => document.querySelector(".map-frame").scrollIntoView({ block: "center", behavior: "instant" }));
     await person.settled();
     const { data } = await person.browser.sendAndGetDevToolsCommand("Page.captureScreenshot", { format: "webp", quality: QUALITY });

@@ -64,31 +64,18 @@ export const routes = {
   find: (query: FindQuery) => reply(operator.GET("/operator/orders", { params: { query } })),
   order: async (order: string) => orderFrom(await reply(operator.GET("/operator/orders/{order}", ofOrder(order)))),
   cancel: (order: string) => reply(operator.POST("/operator/orders/{order}/cancel", ofOrder(order))),
-  checkIns: async (sale: string, after: string | null) =>
-    (await ask(`/operator/sales/${encodeURIComponent(sale)}/check-ins?conflicts=true${after === null ? "" : `&after=${encodeURIComponent(after)}`}`, { role: "operators" })).json() as Promise<CheckInBoard>,
+  checkIns: (sale: string, after: string | null) =>
+    reply(operator.GET("/operator/sales/{sale}/check-ins", { params: { path: { sale }, query: { conflicts: true, ...(after === null ? {} : { after }) } } })),
   /** Not to be repeated by itself: each time raises the issue. */
   reissue: (order: string, tickets: readonly number[]) =>
-    ask(`/operator/orders/${encodeURIComponent(order)}/tickets/reissue`, { role: "operators", method: "POST", body: JSON.stringify({ tickets }), headers: { "Content-Type": "application/json" } }),
+    reply(operator.POST("/operator/orders/{order}/tickets/reissue", { ...ofOrder(order), body: { tickets: [...tickets] } })),
   refund: (order: string, body: RefundBody) => reply(operator.POST("/operator/orders/{order}/refunds", { ...ofOrder(order), body })),
 };
 
 /** A scan of a ticket that had let somebody in before. */
-export interface DoubleCheckIn {
-  readonly order: string;
-  readonly ticket: number;
-  readonly first_at: string;
-  readonly first_door: string;
-  readonly at: string;
-  readonly door: string;
-}
-
+export type DoubleCheckIn = Schemas["DoubleCheckIn"];
 /** The check-ins of a sale, counted, and a page of those that were not the first of their ticket. */
-export interface CheckInBoard {
-  readonly admitted: number;
-  readonly doubles: number;
-  readonly conflicts?: readonly DoubleCheckIn[];
-  readonly next?: string;
-}
+export type CheckInBoard = Schemas["CheckInBoard"];
 
 /** What orders are found by. */
 export type FindQuery = NonNullable<operations["operatorOrders"]["parameters"]["query"]>;

@@ -38,7 +38,7 @@ export function refusalText(problem: OnsaleProblem): string {
   switch (problem.slug) {
     case "order-resolved": case "order-not-paid": case "refund-not-allowed": case "ticket-refunded": case "other-refund-number":
     case "unknown-ticket": case "nothing-to-refund": case "too-many-refunds": case "payment-too-old": case "more-than-left":
-    case "other-currency":
+    case "other-currency": case "ticket-checked-in":
       return t(`refused.${problem.slug}`);
     case "no-answer": case "outcome-unknown": return t("refused.unknown");
     default: return problemText(problem);

@@ -1,24 +1,12 @@
 /** Sends what a door has let in: each check-in once, however often it must be tried. */
-import { OnsaleProblem, problem } from "../shared/api.ts";
+import { OnsaleProblem, problem, type Schemas } from "../shared/api.ts";
 import type { First } from "./door.ts";
 import type { DoorStore, KeptScan } from "./store.ts";
 
 /** A check-in, as it is sent. */
-export interface CheckIn {
-  readonly code: string;
-  readonly door: string;
-  /** When it was scanned, by the server's clock. */
-  readonly at: string;
-}
-
+export type CheckIn = Schemas["CheckIn"];
 /** What the API says to a check-in. */
-export interface CheckInResult {
-  readonly outcome: "admitted" | "repeated" | "already-admitted" | "revoked" | "invalid";
-  readonly order?: string;
-  readonly ticket?: number;
-  readonly first_at?: string;
-  readonly first_door?: string;
-}
+export type CheckInResult = Schemas["CheckInResult"];
 
 /** Sends check-ins of a sale, and gives a result for each, in their order. Throws an {@link OnsaleProblem}. */
 export type Post = (sale: string, checkIns: readonly CheckIn[]) => Promise<readonly CheckInResult[]>;

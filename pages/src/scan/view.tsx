@@ -2,7 +2,7 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 
 import { allows } from "../operator/api.ts";
-import { ask, problem, type OnsaleProblem } from "../shared/api.ts";
+import { operator, problem, reply, type OnsaleProblem } from "../shared/api.ts";
 import { clock } from "../shared/clock.ts";
 import { clockTime, duration, number, shortDateTime } from "../shared/format.ts";
 import { backoffMs, useNow, useSession } from "../shared/hooks.ts";
@@ -14,7 +14,7 @@ import type { Knowledge } from "./door.ts";
 import { Doorkeeper, LONG_ENOUGH_MS, type Verdict } from "./keeper.ts";
 import { loadLists } from "./lists.ts";
 import { Outcome, Ready } from "./outcome.tsx";
-import type { CheckInResult, Post } from "./send.ts";
+import type { Post } from "./send.ts";
 import { play } from "./sound.ts";
 import type { Door, DoorStore, KeptScan } from "./store.ts";
 import { t, tn } from "./words.ts";
@@ -24,12 +24,8 @@ const POLL_MS = 15_000;
 /** Milliseconds after which a list counts as old. */
 const OLD_MS = 10 * 60_000;
 
-const post: Post = async (sale, checkIns) => {
-  const response = await ask(`/operator/sales/${encodeURIComponent(sale)}/check-ins`, {
-    role: "operators", method: "POST", body: JSON.stringify({ check_ins: checkIns }), headers: { "Content-Type": "application/json" },
-  });
-  return ((await response.json()) as { results: readonly CheckInResult[] }).results;
-};
+const post: Post = async (sale, checkIns) =>
+  (await reply(operator.POST("/operator/sales/{sale}/check-ins", { params: { path: { sale } }, body: { check_ins: [...checkIns] } }))).results;
 
 const canSend = (): boolean => {
   const current = session("operators");
@@ -229,7 +225,7 @@ function Scanner({ keeper, knowledge, door, onScan }: ScannerProps) {
   };
   return (
     <div class="scanner">
-      <div class="said" role="status" aria-live="assertive" aria-atomic="true">{verdict === null ? <Ready /> : <Outcome key={verdict.number} verdict={verdict.verdict} door={door} />}</div>
+      <div class="said" role="status" aria-live="assertive" aria-atomic="true" data-judged={verdict === null || verdict.verdict === "checking" ? undefined : verdict.number}>{verdict === null ? <Ready /> : <Outcome key={verdict.number} verdict={verdict.verdict} door={door} />}</div>
       <form class="card" noValidate onSubmit={(event) => { event.preventDefault(); submit(); }}>
         <div class="row">
           <div class="field">

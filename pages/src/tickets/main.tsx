@@ -90,7 +90,6 @@ function Sheet({ order, codes, failure, reload }: Loaded & { readonly reload: ()
         {order.state === "paid" && <button type="button" onClick={() => print()}>{t("print")}</button>}
       </div>
       {order.state === "paid" && codes !== null && <><p class="notice screen">{t("hint")}</p><p class="paper">{t("hint-print")}</p></>}
-      {order.state === "paid" && codes === null && failure === null && <p class="notice screen">{t("code-later")}</p>}
       {failure !== null && <Problem problem={failure} text={t("code-lost")} retry={() => void reload()} />}
       {hasTickets
         ? <ol class="tickets">{tickets.map((ticket) => <Ticket key={ticket.number} ticket={ticket} names={names} order={order} count={tickets.length} />)}</ol>

@@ -1,33 +1,14 @@
 /** The tickets of an order, from the order and, where they are there, their codes. */
-import { ask, OnsaleProblem, problem } from "../shared/api.ts";
+import { buyer, reply, type Schemas } from "../shared/api.ts";
 import { ticketState, type TicketState } from "../order/ticket-state.ts";
 import type { Order } from "../order/words.ts";
 
-/** A ticket with its code, as `GET /orders/{order}/tickets` answers it. */
-export interface CodedTicket {
-  /** Its place among all tickets of the order, line by line, from 1. */
-  readonly number: number;
-  readonly state: string;
-  /** How often it was issued. */
-  readonly issue: number;
-  /** What is in the picture; absent where the ticket is void. */
-  readonly code?: string;
-  readonly checked_in_at?: string;
-}
+/** A ticket with its code, as the API answers it. */
+export type CodedTicket = Pick<Schemas["IssuedTicket"], "number" | "state" | "issue" | "code" | "checked_in_at">;
 
-/** The codes of an order: null if a deployment makes none. */
-export async function codesOf(order: string): Promise<readonly CodedTicket[] | null> {
-  try {
-    const response = await ask(`/orders/${encodeURIComponent(order)}/tickets`, { role: "buyers" });
-    const body = (await response.json()) as { tickets?: readonly CodedTicket[] };
-    return Array.isArray(body.tickets) ? body.tickets : null;
-  } catch (thrown) {
-    if (thrown instanceof OnsaleProblem && thrown.status === 404) {
-      return null;
-    }
-    throw problem(thrown);
-  }
-}
+/** The codes of an order. */
+export const codesOf = async (order: string): Promise<readonly CodedTicket[]> =>
+  (await reply(buyer.GET("/orders/{order}/tickets", { params: { path: { order } } }))).tickets;
 
 /** A ticket as it is shown. */
 export interface ShownTicket {

@@ -21,11 +21,11 @@ test("what the order says is void is void, and so is what the list of codes says
   const codes = [
     { number: 1, state: "valid", issue: 1, code: "c1" }, { number: 2, state: "valid", issue: 1, code: "c2" },
     { number: 3, state: "revoked", issue: 1, code: "c3" }, { number: 4, state: "checked-in", issue: 2, code: "c4", checked_in_at: "2026-05-02T10:00:00Z" },
-  ];
+  ] as const;
   const shown = ticketsOf(ORDER, codes);
   assert.deepEqual(shown.map(({ state, code }) => [state, code]), [["valid", "c1"], ["revoked", null], ["revoked", null], ["checked-in", "c4"]]);
   assert.deepEqual(shown.map(({ isReissued, checkedInAt }) => [isReissued, checkedInAt]), [[false, null], [false, null], [false, null], [true, "2026-05-02T10:00:00Z"]]);
-  assert.equal(ticketsOf(ORDER, [{ number: 1, state: "unheard-of", issue: 1, code: "c" }])[0]?.code, null, "a state that nobody knows lets nobody in");
+  assert.equal(ticketsOf(ORDER, [{ number: 1, state: "unheard-of" as never, issue: 1, code: "c" }])[0]?.code, null, "a state that nobody knows lets nobody in");
 });
 
 test("every state has its own word and look", () => {

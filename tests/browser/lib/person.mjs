@@ -201,6 +201,8 @@ export class Person {
   /** Answers the issuer's form. */
   async answerIssuer() {
     const back = new URL(this.engine.url).origin;
+    // The page that is left may have a form too.
+    await this.at(/\/authorize$/);
     await this.wait(() => this.browser.executeScript(() => document.querySelector("form input:not([type=hidden])") !== null && document.querySelector("form button") !== null), "there is no form of the issuer");
     await this.browser.executeScript((name) => {
       const field = document.querySelector("form input:not([type=hidden]):not([type=checkbox])");

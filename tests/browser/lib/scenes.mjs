@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { REPOSITORY } from "./chromium.mjs";
+import { texts } from "./person.mjs";
 
 const run = promisify(execFile);
 const BUYER = "mei";
@@ -33,7 +34,8 @@ export async function prepare(engine, { isLarge = false } = {}) {
   const place = await engine.do(`/sales/${waiting.sale}/places`, { body: {}, as: BUYER });
   for (const other of ["an", "bo", "chen"]) await engine.do(`/sales/${waiting.sale}/places`, { body: {}, as: other });
   const kept = { sale: waiting.sale, token: place.place_token, group: place.group, index: place.index, window: place.window, nonce: place.nonce, place: null, joinedAtMs: Date.now(), title: waiting.title, tiers: waiting.tiers.map(({ name }) => name) };
-  return { theatre, train, stadium, waiting, pending, paid, kept };
+  const { tickets } = await engine.do(`/orders/${paid.order}/tickets`, { as: BUYER });
+  return { theatre, train, stadium, waiting, pending, paid, kept, codes: tickets.map(({ code }) => code) };
 }
 
 /** Every page, in a state that shows what it is for: its path, whose session it needs, and what is waited for. */
@@ -51,12 +53,26 @@ export function scenes({ theatre, train, stadium, waiting, pending, paid }) {
     { name: "tickets", file: "tickets.html", path: `/my/tickets/${paid.order}`, ready: "main .ticket", role: "buyers" },
     { name: "operator", file: "operator.html", path: `/operator?sale=${theatre.sale}`, ready: "main section, main table, main form", role: "operators" },
     { name: "desk", file: "desk.html", path: "/operator/desk", ready: "main form", role: "operators" },
-    { name: "scan", file: "scan.html", path: "/scan", ready: "main h1", role: "operators" },
+    { name: "scan", file: "scan.html", path: `/scan?sale=${theatre.sale}`, ready: "main #code, main #door", role: "operators", act: letIn },
   ];
 }
 
+/** Sets a door up, if it is not yet, and lets a ticket in. */
+async function letIn(person, { codes }) {
+  const t = texts("scan", person.language);
+  if (await person.has(t("begin"))) {
+    await person.type(t("door"), person.language === "zh" ? "北门 2" : "North 2");
+    await person.press(t("begin"));
+    await person.wait(() => person.browser.executeScript((name, wanted) => [...document.querySelectorAll("dt")].some((dt) => dt.textContent === name && dt.nextElementSibling.textContent === wanted), t("offline"), t("offline-yes")), "the page does not open without a network");
+  }
+  await person.type(t("code"), `${codes[person.language === "zh" ? 1 : 0]}\n`);
+  await person.wait(() => person.browser.executeScript(() => document.querySelector(".outcome.yes, .outcome.no") !== null), "nothing is said to the code");
+  await person.browser.executeScript(() => scrollTo(0, 0));
+}
+
 /** Shows a scene to somebody, whose session and place are put into the browser first. */
-export async function show(person, scene, { kept }) {
+export async function show(person, scene, prepared) {
+  const { kept } = prepared;
   await person.go("/signed-in");
   await person.browser.executeScript((key, value) => localStorage.setItem(key, value), `onsale.place.${kept.sale}`, JSON.stringify(kept));
   if (scene.role) await person.haveSession(scene.role);
@@ -64,6 +80,7 @@ export async function show(person, scene, { kept }) {
   const there = (css) => person.wait(() => person.browser.executeScript((selector) => document.querySelector(selector), css), `${scene.name}: there is no ${css}`);
   if (scene.press) await (await there(scene.press)).click();
   await there(scene.ready);
+  await scene.act?.(person, prepared);
   if (scene.press) await person.browser.executeScript(() => document.querySelector(".map-frame")?.scrollIntoView({ block: "center", behavior: "instant" }));
 }
 
