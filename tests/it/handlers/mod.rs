@@ -173,6 +173,7 @@ pub async fn send(app: &App, request: Request) -> Got {
         ["sales", _, "admissions"] => Box::pin(token_gate::handle(app, request)).await,
         ["sales", _, "places" | "room", ..] => Box::pin(waiting_room::handle(app, request)).await,
         ["sales", _, "orders"] => Box::pin(reserve::handle(app, request)).await,
+        ["sales", _, "revoked"] | ["ticket-keys"] => Box::pin(orders::handle(app, request)).await,
         ["sales", ..] => Box::pin(sales::handle(app, request)).await,
         ["orders", _, "cancel"] => Box::pin(cancel::handle(app, request)).await,
         ["operator", "orders", _, "refunds"] => Box::pin(refund_order::handle(app, request)).await,
