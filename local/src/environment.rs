@@ -115,10 +115,14 @@ fn merchants(source: &MerchantsSource) -> [String; 3] {
 }
 
 /// The variables as a file for `cargo lambda watch --env-file`, which cannot read an empty value or a
-/// `=` in one unless it is quoted.
+/// `=` in one unless it is quoted. A value in JSON has double quotes of its own, and no single ones.
 #[must_use]
 pub fn env_file(variables: &Variables) -> String {
-    variables.iter().map(|(name, value)| format!("{name}=\"{value}\"\n")).collect()
+    let line = |(name, value): (&&str, &String)| {
+        let quote = if value.contains('"') { '\'' } else { '"' };
+        format!("{name}={quote}{value}{quote}\n")
+    };
+    variables.iter().map(line).collect()
 }
 
 /// Makes functions accept the events in `tests/events/` as well: their signatures, and payments of any

@@ -1,7 +1,7 @@
 //! The codes of tickets, and the list of those that are void: signed, so that a door needs nothing but the public
 //! keys to check them.
 //!
-//! Both are compact JWS (RFC 7515) by Ed25519 (RFC 8037), told apart by `typ` in the protected header. A code has
+//! Both are compact JWS (RFC 7515) by Ed25519 (RFC 8037), of the kind that `typ` says in the protected header. A code has
 //! no name and no time in it and is the same whenever it is made: it is stored nowhere. It is as good as its
 //! copies, until the first of them is let in.
 

@@ -38,11 +38,11 @@ async fn sam_local_gives_a_function_all_but_the_secrets_of_others() {
         "ONSALE_CALLBACK_KEYS",
         "ONSALE_CALLBACK_SOURCES",
         "ONSALE_CHALLENGE_KEYS",
-        "ONSALE_TICKET_KEYS",
         "ONSALE_EDGE_SECRETS",
         "ONSALE_PAYMENT_SECRETS",
         "ONSALE_PROVIDER_KEYS",
         "ONSALE_SITEVERIFY_SECRETS",
+        "ONSALE_TICKET_KEYS",
     ];
     let [
         admission,
@@ -50,11 +50,11 @@ async fn sam_local_gives_a_function_all_but_the_secrets_of_others() {
         key,
         sources,
         challenge,
-        tickets,
         edge,
         payment,
         provider,
         siteverify,
+        tickets,
     ] = secrets;
     let missing_of_each = missing(&template, &variables);
     assert_eq!(missing_of_each.len(), FUNCTIONS.len());

@@ -284,6 +284,9 @@ impl SeededRng {
         let before = self.seen.take().filter(|_| self.once_in(2)).unwrap_or_else(|| now.clone());
         self.seen = Some(now);
         let count = before.numbered().count();
+        if count == 0 {
+            return None;
+        }
         let ticket = u8::try_from(self.rng.random_range(1..=count)).ok()?;
         let ticket = TicketNumber::try_from(ticket).ok()?;
         if self.once_in(3) {
