@@ -179,6 +179,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/operator/sales/{sale}/figures": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example g35-2026-11-21 */
+                sale: components["schemas"]["SaleId"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Show what the metrics say of a sale's last minutes
+         * @description Counts of the sale minute by minute; refusals and errors by the type of the problem, and latency by function, of the whole stage. They come from the metrics: on AWS they are a minute old at least (`delay_seconds`), and counted once a minute. For monitoring: what is sold is on the board.
+         */
+        get: operations["operatorFigures"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/operator/sales/{sale}/room/commands": {
         parameters: {
             query?: never;
@@ -1159,6 +1182,113 @@ export interface components {
             price_minor: number;
             /** @description Where it ends. */
             to: components["schemas"]["StopId"];
+        };
+        /** @description How long the handlers of a function took. */
+        FigureLatency: {
+            /**
+             * Format: uint64
+             * @description Number of pieces of work.
+             */
+            count: number;
+            /** @description Name of the function. */
+            function: string;
+            /**
+             * Format: double
+             * @description Milliseconds that half of them took at most: the median of the minutes' medians.
+             */
+            p50_ms: number;
+            /**
+             * Format: double
+             * @description Milliseconds that 99 of a hundred took at most, in the slowest minute.
+             */
+            p99_ms: number;
+        };
+        /** @description A minute of a sale. */
+        FigurePoint: {
+            /**
+             * Format: uint64
+             * @description Buyers let through the gate.
+             */
+            admitted: number;
+            /** @description Its first moment. */
+            at: components["schemas"]["Timestamp"];
+            /**
+             * Format: uint64
+             * @description Those whose place was due and who came.
+             */
+            came: number;
+            /**
+             * Format: uint64
+             * @description Orders that their buyers gave up.
+             */
+            cancelled: number;
+            /**
+             * Format: uint64
+             * @description Orders that ended because nobody paid in time.
+             */
+            expired: number;
+            /**
+             * Format: uint64
+             * @description Orders made.
+             */
+            held: number;
+            /**
+             * Format: uint64
+             * @description Memberships of the waiting room made.
+             */
+            joined: number;
+            /**
+             * Format: uint64
+             * @description Orders that became paid.
+             */
+            paid: number;
+            /**
+             * Format: uint64
+             * @description Places of the waiting room that became due.
+             */
+            served: number;
+            /**
+             * Format: uint64
+             * @description Buyers told to wait at the gate.
+             */
+            waiting: number;
+        };
+        /** @description How often requests were answered with a type of problem. */
+        FigureReason: {
+            /**
+             * Format: uint64
+             * @description Number of requests.
+             */
+            count: number;
+            /** @description Last part of the problem's type. */
+            reason: string;
+            /** @description The problem's title. */
+            title: string;
+        };
+        /** @description What the metrics say of the last minutes. */
+        Figures: {
+            /** @description Time up to which everything is counted. */
+            as_of: components["schemas"]["Timestamp"];
+            /**
+             * Format: uint32
+             * @description Seconds that the figures are behind at least; 0 if they are live.
+             */
+            delay_seconds: number;
+            /** @description Latency of each function of the stage that worked. */
+            latency: components["schemas"]["FigureLatency"][];
+            /**
+             * Format: uint32
+             * @description Seconds from one point to the next.
+             */
+            period_seconds: number;
+            /** @description Each minute of the sale, the earliest first. If the figures are live, the last one is not over. */
+            points: components["schemas"]["FigurePoint"][];
+            /** @description Requests of the whole stage that were refused, by the type of the problem, the most frequent first. */
+            refused: components["schemas"]["FigureReason"][];
+            /** @description Sale id. */
+            sale: components["schemas"]["SaleId"];
+            /** @description Requests of the whole stage that failed, likewise. */
+            server_errors: components["schemas"]["FigureReason"][];
         };
         /** @description An order that was found, with its buyer. */
         FoundOrder: {
@@ -4250,6 +4380,124 @@ export interface operations {
                 };
                 content: {
                     "application/problem+json": components["schemas"]["TooLargeProblem"];
+                };
+            };
+            /** @description Something went wrong (`/problems/internal`). */
+            500: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["InternalProblem"];
+                };
+            };
+            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
+            503: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    /** @description After how many seconds to try again. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
+                };
+            };
+        };
+    };
+    operatorFigures: {
+        parameters: {
+            query?: {
+                /** @description Number of minutes. */
+                minutes?: number;
+            };
+            header?: never;
+            path: {
+                /** @example g35-2026-11-21 */
+                sale: components["schemas"]["SaleId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The figures. */
+            200: {
+                headers: {
+                    /** @description How long it keeps. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Figures"];
+                };
+            };
+            /** @description The body cannot be read (`/problems/malformed`). */
+            400: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["MalformedProblem"];
+                };
+            };
+            /** @description The sender is not known (`/problems/not-authenticated`). */
+            401: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
+                };
+            };
+            /** @description Only an operator may do this (`/problems/not-permitted`); The request did not come through the edge (`/problems/not-through-the-edge`). */
+            403: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotPermittedProblem"] | components["schemas"]["NotThroughTheEdgeProblem"];
+                };
+            };
+            /** @description There is no such thing (`/problems/not-found`). */
+            404: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotFoundProblem"];
+                };
+            };
+            /** @description The body is too large (`/problems/too-large`). */
+            413: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["TooLargeProblem"];
+                };
+            };
+            /** @description The request breaks a rule (`/problems/invalid`). */
+            422: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["InvalidProblem"];
                 };
             };
             /** @description Something went wrong (`/problems/internal`). */

@@ -61,6 +61,7 @@ async fn answer(app: &App, request: &Request) -> Response<Body> {
             | Route::OperatorOrder(_)
             | Route::OperatorOrders
             | Route::OperatorBoard(_)
+            | Route::OperatorFigures(_)
             | Route::OperatorActions
             | Route::OperatorStuck
             | Route::PaymentCallback(_)

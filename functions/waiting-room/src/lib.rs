@@ -84,6 +84,7 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
             | Route::OperatorOrder(_)
             | Route::OperatorOrders
             | Route::OperatorBoard(_)
+            | Route::OperatorFigures(_)
             | Route::OperatorActions
             | Route::OperatorStuck
             | Route::PaymentCallback(_)

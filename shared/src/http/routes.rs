@@ -192,6 +192,7 @@ routes! {
     OperatorOrder(OrderNumber): "GET" "/operator/orders/{order}", Operator, Watch, OPERATORS;
     OperatorOrders: "GET" "/operator/orders", Operator, Watch, OPERATORS;
     OperatorBoard(SaleId): "GET" "/operator/sales/{sale}/board", Operator, Watch, OPERATORS;
+    OperatorFigures(SaleId): "GET" "/operator/sales/{sale}/figures", Figures, Watch, OPERATORS;
     OperatorActions: "GET" "/operator/actions", Operator, Watch, OPERATORS;
     OperatorStuck: "GET" "/operator/stuck", Operator, Watch, OPERATORS;
     PaymentCallback(ProviderId):
@@ -327,6 +328,7 @@ mod tests {
             ("GET", "/operator/orders/42", Ok(Route::OperatorOrder(order()))),
             ("GET", "/operator/orders", Ok(Route::OperatorOrders)),
             ("GET", "/operator/sales/g1/board", Ok(Route::OperatorBoard(sale()))),
+            ("GET", "/operator/sales/g1/figures", Ok(Route::OperatorFigures(sale()))),
             ("GET", "/operator/actions", Ok(Route::OperatorActions)),
             ("GET", "/operator/stuck", Ok(Route::OperatorStuck)),
             ("GET", "/operator/sales/g1", Err(NoRoute)),

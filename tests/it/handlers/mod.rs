@@ -29,7 +29,7 @@ use engine::domain::time::Timestamp;
 use lambda_http::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use lambda_http::{Body, Request, Response};
 use local::handlers::{
-    cancel, operator, orders, pay_callback, refund_order, reserve, sales, start_payment,
+    cancel, figures, operator, orders, pay_callback, refund_order, reserve, sales, start_payment,
     take_callback, token_gate, waiting_room,
 };
 use local::queues::Queues;
@@ -177,6 +177,7 @@ pub async fn send(app: &App, request: Request) -> Got {
         ["operator", "orders", _, "cancel"] => Box::pin(cancel::handle(app, request)).await,
         ["operator", "sales", _, "room", ..] => Box::pin(waiting_room::handle(app, request)).await,
         ["operator", "sales", _] => Box::pin(sales::handle(app, request)).await,
+        ["operator", "sales", _, "figures"] => Box::pin(figures::handle(app, request)).await,
         ["operator", ..] => Box::pin(operator::handle(app, request)).await,
         ["orders", _, "payments"] => Box::pin(start_payment::handle(app, request)).await,
         ["orders", _, "refunds", ..] if request.method() == "POST" => {

@@ -54,9 +54,11 @@ async fn sam_local_gives_a_function_all_but_the_secrets_of_others() {
             }
             "ReserveFunction" => &[admission, attendee, edge],
             "OperatorFunction" => &[attendee, edge],
-            "SalesFunction" | "OrdersFunction" | "CancelFunction" | "RefundOrderFunction" => {
-                &[edge]
-            }
+            "SalesFunction"
+            | "OrdersFunction"
+            | "CancelFunction"
+            | "RefundOrderFunction"
+            | "FiguresFunction" => &[edge],
             "StartPaymentFunction" => &[edge, provider],
             "PayCallbackFunction" => &[payment],
             "TakeCallbackFunction" => &[key, sources, payment],

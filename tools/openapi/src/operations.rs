@@ -123,6 +123,7 @@ pub(super) fn operation(route: RouteName) -> Operation {
         RouteName::OperatorOrder => operators::order(),
         RouteName::OperatorOrders => operators::orders(),
         RouteName::OperatorBoard => operators::board(),
+        RouteName::OperatorFigures => operators::figures(),
         RouteName::OperatorActions => operators::actions(),
         RouteName::OperatorStuck => operators::stuck(),
         RouteName::PaymentCallback | RouteName::TakeCallback => payment_callback(),

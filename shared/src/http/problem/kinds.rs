@@ -33,7 +33,7 @@ macro_rules! problems {
         $retry:ident, by $routes:tt
         $(, with [$($presence:ident $member:literal: $schema:expr),* $(,)?])?;)*) => {
         /// The types of problems. Each has a page `docs/problems/<slug>.md`.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Kind {
             $($(#[$doc])* $kind,)*
         }
@@ -112,6 +112,7 @@ problems! {
             PublishSale, ListSales, ShowAvailability, ShowMap, JoinRoom, ShowRoomLog, BringRound, CommandRoom,
             Admit, Reserve, ListOrders, StartPayment, GiveBack, RefundOrder, PaymentCallback,
             OperatorPublish, OperatorCommand, OperatorRefund, OperatorOrders, OperatorActions,
+            OperatorFigures,
         ],
         with [sometimes "at": part_of_request, sometimes "defects": of::<Vec<Defect>>];
     /// The order has seats of several tiers of a sale that keeps its tiers apart.
@@ -129,7 +130,7 @@ problems! {
             PublishSale, JoinRoom, CommandRoom, Admit, Reserve, ListOrders, ShowOrder, CancelOrder,
             StartPayment, GiveBack, ListRefunds, RefundOrder, PaymentCallback, OperatorPublish,
             OperatorCommand, OperatorRefund, OperatorCancel, OperatorOrder, OperatorOrders,
-            OperatorBoard, OperatorActions, OperatorStuck,
+            OperatorBoard, OperatorFigures, OperatorActions, OperatorStuck,
         ];
     /// The buyer is not admitted.
     NotAdmitted: FORBIDDEN, "not-admitted", "An admission is needed", final, by [Reserve],
@@ -174,7 +175,7 @@ problems! {
         by [
             PublishSale, CommandRoom, RefundOrder, OperatorPublish, OperatorCommand, OperatorRefund,
             OperatorCancel, OperatorOrder, OperatorOrders, OperatorBoard, OperatorActions,
-            OperatorStuck,
+            OperatorFigures, OperatorStuck,
         ];
     /// The request had to come through the edge.
     NotThroughTheEdge:
@@ -190,7 +191,7 @@ problems! {
             ShowRoomLeaves, ShowRoomWindow, BringRound, CommandRoom, Admit, Reserve, ShowOrder, CancelOrder,
             StartPayment, GiveBack, ListRefunds, RefundOrder, PaymentCallback, OperatorPublish,
             OperatorCommand, OperatorRefund, OperatorCancel, OperatorOrder, OperatorOrders,
-            OperatorBoard,
+            OperatorBoard, OperatorFigures,
         ];
     /// The path exists, but not for this method.
     MethodNotAllowed:

@@ -26,7 +26,7 @@ use shared::http::room_address::GroupAddress;
 use shared::http::routes::{NoRoute, Route};
 use shared::http::sales_page::{MAX_SALES, SalesCursor};
 use shared::http::tokens::AdmissionKeys;
-use shared::http::{checks, sale_body};
+use shared::http::{checks, figures, sale_body};
 use shared::providers::stripe::event;
 use shared::providers::stripe::signature::{PaymentSecrets, header};
 
@@ -141,6 +141,11 @@ fn answer(request: &Request, route: &Route) -> Result<(), Problem> {
         | Route::OperatorBoard(_)
         | Route::OperatorActions
         | Route::OperatorStuck => Ok(operator(request, Scope::Watch).map(drop)?),
+        Route::OperatorFigures(_) => {
+            operator(request, Scope::Watch)?;
+            figures::minutes(request)?;
+            Ok(())
+        }
         Route::PaymentCallback(_) | Route::TakeCallback(_) => callback(request),
     }
 }
@@ -337,6 +342,7 @@ fn check_route(request: &Request, route: &Route) {
         Route::OperatorOrder(order) => ("GET", format!("/operator/orders/{order}")),
         Route::OperatorOrders => ("GET", "/operator/orders".to_owned()),
         Route::OperatorBoard(sale) => ("GET", format!("/operator/sales/{sale}/board")),
+        Route::OperatorFigures(sale) => ("GET", format!("/operator/sales/{sale}/figures")),
         Route::OperatorActions => ("GET", "/operator/actions".to_owned()),
         Route::OperatorStuck => ("GET", "/operator/stuck".to_owned()),
         Route::PaymentCallback(provider) => ("POST", format!("/payments/{provider}/callback")),
