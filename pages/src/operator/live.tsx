@@ -10,6 +10,7 @@ import { everyone, reply, type Schemas } from "../shared/api.ts";
 import { routes, type Board, type BoardTier } from "./api.ts";
 import { Controls } from "./controls.tsx";
 import { aMinute, heldOf, kept, lineOf, sampleOf, type Figure, type Sample } from "./history.ts";
+import { Lately } from "./figures.tsx";
 import { Actions } from "./home.tsx";
 import { Age, Stale } from "./parts.tsx";
 import { RoomView } from "./room.tsx";
@@ -53,6 +54,7 @@ export function Live({ sale }: { readonly sale: string }) {
       {board === null && failure === null && <Loading />}
       {failure !== null && <Problem problem={failure} retry={() => void reload()} />}
       {board !== null && <BoardView board={board} samples={samples.current} room={newer(board.room, commanded)} isTrain={names.isTrain !== false} onRoom={setCommanded} />}
+      <Lately sale={sale} />
       <Actions sale={sale} />
     </>
   );
