@@ -49,9 +49,11 @@ pub fn variables(config: &Config) -> Variables {
     let keys = apis.clone().map(|ProviderApi { provider, key, .. }| (provider, text(key)));
     let addresses =
         apis.filter_map(|ProviderApi { provider, url, .. }| Some((provider, url.clone()?)));
-    let (metrics, stage) = match &config.metrics {
+    let (metrics, stage, cloudwatch) = match &config.metrics {
         MetricsConfig::Off => Default::default(),
-        MetricsConfig::Emf { stage } => ("emf".to_owned(), stage.clone()),
+        MetricsConfig::Emf { stage, endpoint } => {
+            ("emf".to_owned(), stage.clone(), endpoint.clone().unwrap_or_default())
+        }
     };
     let [merchants, merchants_file, merchants_secret] = merchants(&config.providers.merchants);
     let archive_after = config.sales.archive_after_days;
@@ -95,6 +97,7 @@ pub fn variables(config: &Config) -> Variables {
         ("ONSALE_ARCHIVE_AFTER_DAYS", archive_after),
         ("ONSALE_METRICS", metrics),
         ("ONSALE_STAGE", stage),
+        ("ONSALE_CLOUDWATCH_ENDPOINT", cloudwatch),
         ("ONSALE_OPERATOR_ISSUER", config.operators.issuer.clone().unwrap_or_default()),
         ("ONSALE_CA_FILE", config.ca_file.clone().unwrap_or_default()),
     ];
@@ -235,7 +238,10 @@ mod tests {
     fn functions_read_what_was_written() {
         let one = Topology::Single("redis://127.0.0.1:1".to_owned());
         let url = |port: u16| format!("redis://127.0.0.1:{port}");
-        let emf = MetricsConfig::Emf { stage: "dev".to_owned() };
+        let emf = MetricsConfig::Emf {
+            stage: "dev".to_owned(),
+            endpoint: Some("http://127.0.0.1:9".to_owned()),
+        };
         let cluster = Topology::Cluster(vec![url(1), url(2)]);
         for config in [config(one, MetricsConfig::Off), config(cluster, emf)] {
             for config in [config.clone(), with_sample_events(config)] {

@@ -3,9 +3,9 @@
 
 // Tests and measurements run one by itself, and take it from here: no list of functions but ours.
 pub use {
-    cancel, close_payments, decide_payment, draw, expire_orders, load_sale, operator, orders,
-    pay_callback, read_captures, reconcile, refund, refund_order, reserve, sales, start_payment,
-    sync_db, take_callback, token_gate, waiting_room,
+    cancel, close_payments, decide_payment, draw, expire_orders, figures, load_sale, operator,
+    orders, pay_callback, read_captures, reconcile, refund, refund_order, reserve, sales,
+    start_payment, sync_db, take_callback, token_gate, waiting_room,
 };
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
@@ -27,6 +27,7 @@ pub async fn answer(app: &App, function: Function, request: Request) -> Response
         Function::StartPayment => start_payment::handle(app, request).await,
         Function::RefundOrder => refund_order::handle(app, request).await,
         Function::Operator => operator::handle(app, request).await,
+        Function::Figures => figures::handle(app, request).await,
         Function::PayCallback => pay_callback::handle(app, request).await,
         Function::TakeCallback => take_callback::handle(app, request).await,
         Function::ExpireOrders

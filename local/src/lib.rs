@@ -8,6 +8,7 @@ pub mod environment;
 pub mod event_sources;
 pub mod gateway;
 pub mod handlers;
+pub mod kept_metrics;
 pub mod merchants;
 pub mod open_files;
 pub mod pages_config;

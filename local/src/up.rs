@@ -39,6 +39,7 @@ use crate::data_dir::{self, DataDir, Secrets};
 use crate::endpoints::{Endpoints, EndpointsError};
 use crate::event_sources::{Source, invoke};
 use crate::gateway::{EdgeOptions, Gateway, Place, Routes, edge_secret};
+use crate::kept_metrics;
 use crate::merchants::{self, MerchantProviders};
 use crate::open_files::{self, Verdict};
 use crate::pages_config::PagesConfig;
@@ -241,7 +242,7 @@ impl Engine {
         allow_return(&mut config, &place);
         let webhook = format!("{}{}", place.url(), payment::entry_path(&secrets));
         provider.notify(&webhook, &secrets.stripe).map_err(servers::Error::from)?;
-        let app = Arc::new(App::from_config(&config).await?);
+        let app = Arc::new(kept_metrics::kept(App::from_config(&config).await?));
 
         // A crash loses at most a second of Redis; DynamoDB has it all. Repair before the first request.
         report(invoke(RECONCILE_TIMEOUT, reconcile(Arc::clone(&app))).await);

@@ -4,13 +4,14 @@
 //! - [`redis`] is the inventory and the gate in Redis.
 //! - [`dynamodb`] keeps orders and the catalogue; [`sqs`] sends and takes messages;
 //!   [`providers`] asks the payment providers, [`beacon`] the randomness beacon.
-//! - [`challenges`] are what buyers answer first.
+//! - [`challenges`] are what buyers answer first; [`figures`] are what the metrics say of the last minutes.
 //! - [`http`] checks requests and writes replies; [`tickets`] are the codes that doors check.
 //! - [`runtime`] is the configuration, the application, metrics and connections.
 
 pub mod beacon;
 pub mod challenges;
 pub mod dynamodb;
+pub mod figures;
 pub mod http;
 pub mod providers;
 pub mod redis;

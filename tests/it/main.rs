@@ -23,6 +23,7 @@ mod deadlines;
 mod described;
 mod edge;
 mod event_sources;
+mod figures;
 mod flows;
 mod gtfs;
 mod handlers;

@@ -218,6 +218,11 @@ impl Client {
         let order = Some(&pending["order"]);
         let ended = self.ok(200, "operatorCancel", "", With { order, ..With::default() }).await;
         assert_eq!(ended["state"], "cancelled");
+        let with = With { query: "?minutes=60", ..With::default() };
+        let figures = self.ok(200, "operatorFigures", "", with).await;
+        let cancelled = figures["points"].as_array().unwrap().iter();
+        let cancelled: u64 = cancelled.map(|point| point["cancelled"].as_u64().unwrap()).sum();
+        assert!(figures["delay_seconds"] == 0 && cancelled >= 1, "{figures:#}");
         let board = self.ok(200, "operatorBoard", "", With::default()).await;
         assert_eq!((&board["state"], &board["room"]), (&json!("open"), &Value::Null));
         assert_eq!(self.send("operatorExport", "", With::default()).await.status, 200);

@@ -20,6 +20,8 @@ pub enum Service {
     ApiGateway,
     /// Amazon CloudFront.
     CloudFront,
+    /// Amazon CloudWatch.
+    CloudWatch,
     /// Stripe.
     Stripe,
     /// WeChat Pay, merchants in China.
@@ -30,13 +32,14 @@ pub enum Service {
 
 impl Service {
     /// Every service, in the order of the document.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::ElastiCache,
         Self::DynamoDb,
         Self::Sqs,
         Self::Lambda,
         Self::ApiGateway,
         Self::CloudFront,
+        Self::CloudWatch,
         Self::Stripe,
         Self::WechatPay,
         Self::Alipay,
@@ -52,6 +55,7 @@ impl Service {
             Self::Lambda => "Lambda",
             Self::ApiGateway => "API Gateway",
             Self::CloudFront => "CloudFront",
+            Self::CloudWatch => "CloudWatch",
             Self::Stripe => "Stripe",
             Self::WechatPay => "WeChat Pay",
             Self::Alipay => "Alipay",
@@ -379,6 +383,13 @@ limits! {
         "Quotas", "2026", Known;
     EDGE_FUNCTION_BYTES: CloudFront, "code of a function", Count(10_240), "bytes", false,
         "Function restrictions", "2026", OneCopy;
+
+    METRIC_QUERIES: CloudWatch, "metrics of a request for their data", Count(500), "metrics", false,
+        "API GetMetricData; re:Post", "2026", Agreed;
+    METRIC_VALUES: CloudWatch, "values of a page of the answer", Count(100_800), "values", false,
+        "API GetMetricData; re:Post", "2026", Agreed;
+    METRIC_REQUESTS: CloudWatch, "such requests, account and Region", Count(50), "requests/s", true,
+        "re:Post; the quota of values, 180,000 a second, is not enforced", "2026", OneCopy;
 
     STRIPE_ALL: Stripe, "requests of an account", Count(100), "requests/s", true,
         "Rate limits: copies since April 2026; older ones 100 reads and 100 writes", "since 2026-04", Differ;

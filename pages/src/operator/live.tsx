@@ -11,6 +11,7 @@ import { routes, type Board, type BoardTier } from "./api.ts";
 import { CheckIns } from "./check-ins.tsx";
 import { Controls } from "./controls.tsx";
 import { aMinute, heldOf, kept, lineOf, sampleOf, type Figure, type Sample } from "./history.ts";
+import { Lately } from "./figures.tsx";
 import { Actions } from "./home.tsx";
 import { Age, Stale } from "./parts.tsx";
 import { RoomView } from "./room.tsx";
@@ -55,6 +56,7 @@ export function Live({ sale }: { readonly sale: string }) {
       {failure !== null && <Problem problem={failure} retry={() => void reload()} />}
       {board !== null && <BoardView board={board} samples={samples.current} room={newer(board.room, commanded)} isTrain={names.isTrain !== false} onRoom={setCommanded} />}
       <CheckIns sale={sale} />
+      <Lately sale={sale} />
       <Actions sale={sale} />
     </>
   );

@@ -10,6 +10,7 @@ pub mod attendees;
 pub mod callback;
 pub mod checks;
 pub mod edge;
+pub mod figures;
 pub mod identity;
 pub mod journey_query;
 pub mod limits;

@@ -196,6 +196,7 @@ routes! {
     OperatorOrders: "GET" "/operator/orders", Operator, Watch, OPERATORS;
     OperatorBoard(SaleId): "GET" "/operator/sales/{sale}/board", Operator, Watch, OPERATORS;
     OperatorExport(SaleId): "GET" "/operator/sales/{sale}/orders.csv", Operator, Watch, OPERATORS;
+    OperatorFigures(SaleId): "GET" "/operator/sales/{sale}/figures", Figures, Watch, OPERATORS;
     OperatorActions: "GET" "/operator/actions", Operator, Watch, OPERATORS;
     OperatorStuck: "GET" "/operator/stuck", Operator, Watch, OPERATORS;
     PaymentCallback(ProviderId):
@@ -341,6 +342,7 @@ mod tests {
             ("GET", "/operator/orders/42", Ok(Route::OperatorOrder(order()))),
             ("GET", "/operator/orders", Ok(Route::OperatorOrders)),
             ("GET", "/operator/sales/g1/board", Ok(Route::OperatorBoard(sale()))),
+            ("GET", "/operator/sales/g1/figures", Ok(Route::OperatorFigures(sale()))),
             ("GET", "/operator/actions", Ok(Route::OperatorActions)),
             ("GET", "/operator/sales/g1/orders.csv", Ok(Route::OperatorExport(sale()))),
             ("GET", "/operator/stuck", Ok(Route::OperatorStuck)),

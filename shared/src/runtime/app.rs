@@ -22,6 +22,7 @@ use crate::dynamodb::{
     Dynamo, DynamoCalls, DynamoCatalogue, DynamoCursors, DynamoOperators, DynamoOrders,
     DynamoRooms, DynamoRules, StoreConfig,
 };
+use crate::figures::FigureSource;
 use crate::http::attendees::AttendeeKeys;
 use crate::http::origin::Origin;
 use crate::http::tokens::AdmissionKeys;
@@ -379,6 +380,7 @@ pub struct App {
     /// Days after its closing at which a sale is archived by itself; `None` never.
     pub archive_after_days: Option<u16>,
     operator_issuer: Option<String>,
+    figures: Option<Arc<dyn FigureSource>>,
 }
 
 impl App {
@@ -413,6 +415,18 @@ impl App {
     #[must_use]
     pub fn operator_issuer(&self) -> Option<&str> {
         self.operator_issuer.as_deref()
+    }
+
+    /// The same, with figures to read.
+    #[must_use]
+    pub fn with_figures(self, figures: Option<Arc<dyn FigureSource>>) -> Self {
+        Self { figures, ..self }
+    }
+
+    /// What the metrics say of the last minutes; `None` if nothing can be read of them.
+    #[must_use]
+    pub fn figures(&self) -> Option<&dyn FigureSource> {
+        self.figures.as_deref()
     }
 
     /// Counts the commands to the slots of sales that are watched.
@@ -450,6 +464,7 @@ impl App {
             metrics: Metrics::new(&config.metrics),
             archive_after_days: config.sales.archive_after_days,
             operator_issuer: config.operators.issuer.clone(),
+            figures: None,
         })
     }
 
@@ -572,6 +587,14 @@ pub async fn aws(https: &Https) -> SdkConfig {
         loader = loader.region(EnvironmentVariableRegionProvider::new());
     }
     loader.load().await
+}
+
+/// The SDK's configuration, for a client that not every function has.
+///
+/// # Errors
+/// The configuration is wrong.
+pub(crate) async fn sdk(config: &Config) -> Result<SdkConfig, Error> {
+    Ok(sdk_config(config, &Https::new(&trust(config)?)).await)
 }
 
 /// The SDK's configuration. Where both services are emulated there are no credentials to look for,

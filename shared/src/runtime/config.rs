@@ -253,6 +253,8 @@ pub enum MetricsConfig {
     Emf {
         /// The value of the dimension `Stage`.
         stage: String,
+        /// Address of CloudWatch, where they are read again; `None` for the service of the region.
+        endpoint: Option<String>,
     },
 }
 
@@ -530,7 +532,10 @@ impl MetricsConfig {
         let stage = variables.required("ONSALE_STAGE");
         match variables.optional(variable).as_deref() {
             None => Ok(Self::Off),
-            Some("emf") => Ok(Self::Emf { stage: stage? }),
+            Some("emf") => Ok(Self::Emf {
+                stage: stage?,
+                endpoint: variables.optional("ONSALE_CLOUDWATCH_ENDPOINT"),
+            }),
             Some(_) => Err(Defect { variable, rule: "must be emf, or absent" }),
         }
     }
@@ -758,7 +763,7 @@ mod tests {
     #[test]
     fn metrics_have_a_stage() {
         let on = [("ONSALE_METRICS", "emf"), ("ONSALE_STAGE", "prod")];
-        let emf = MetricsConfig::Emf { stage: "prod".to_owned() };
+        let emf = MetricsConfig::Emf { stage: "prod".to_owned(), endpoint: None };
         assert_eq!(read(&on).unwrap().metrics, emf);
         assert_eq!(read(&on[..1]).unwrap_err().variable, "ONSALE_STAGE");
         assert_eq!(read(&on[1..]).unwrap().metrics, MetricsConfig::Off);

@@ -240,6 +240,7 @@ functions! {
     StartPayment: "start-payment", Trigger::Http, [Order], 256 MiB, 20 s;
     RefundOrder: "refund-order", Trigger::Http, [Redis, Sales, Queues], 256 MiB, 10 s;
     Operator: "operator", Trigger::Http, [Redis, Sales, Orders, AttendeeKeys, TicketKeys], 256 MiB, 10 s;
+    Figures: "figures", Trigger::Http, [Sales], 256 MiB, 10 s;
     PayCallback: "pay-callback",
         Trigger::Http, [Redis, Sales, Queues, PaymentSecrets], 256 MiB, 10 s;
     TakeCallback: "take-callback",
@@ -273,11 +274,11 @@ impl Function {
     }
 
     /// The alarms that watch its failures and throttles, without the prefix of their stage. An alarm adds up ten
-    /// metrics at most: what operators ask has two of its own.
+    /// metrics at most: what operators ask has two of their own.
     #[must_use]
     pub const fn alarms(self) -> [&'static str; 2] {
         match self {
-            Self::Operator => ["operator-failures", "operator-throttles"],
+            Self::Operator | Self::Figures => ["operator-failures", "operator-throttles"],
             Self::Sales
             | Self::WaitingRoom
             | Self::TokenGate

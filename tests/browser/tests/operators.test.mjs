@@ -29,6 +29,7 @@ for (const [language, window] of [["en", {}], ["zh", { width: 390, height: 780, 
     await operator.accessible("the list of sales");
     await operator.press(file.title, "main a");
     await operator.see(words("figure.waiting"));
+    await operator.see(texts("figures", language)("rate.held"));
     await it.engine.until(`/sales/${file.sale}/room`, ({ state }) => state === "serving");
     await operator.see(words("room.serving"));
     await operator.press(words("pause"));
@@ -57,6 +58,23 @@ for (const [language, window] of [["en", {}], ["zh", { width: 390, height: 780, 
     assert.deepEqual(await operator.complaints(), []);
   });
 }
+
+test("an operator sees what became of a sale's orders, and what was refused", async (t) => {
+  const words = texts("figures", "en");
+  const file = hall("lately");
+  await it.engine.publish(file);
+  await it.engine.paidOrder(file.sale, "lately-buyer", { tier: "stalls", seats: ["A-1-1"] });
+  const refused = await it.engine.ask("/sales/nowhere/admissions", { as: "lately-buyer", body: { tickets: 1 } });
+  assert.equal(refused.status, 404);
+  const operator = await operatorAt(t, `/operator?sale=${file.sale}`);
+  const counted = async (count) => (await operator.browser.findElement({ css: `.rates tr.${count} td:last-child` })).getText();
+  await operator.wait(async () => (await counted("held")) === "1" && (await counted("paid")) === "1", "the paid order is not counted");
+  assert.equal(await counted("expired"), "0");
+  await operator.see(words("reason.not-found"));
+  await operator.see("reserve");
+  await operator.accessible("figures of the last minutes");
+  await operator.fits();
+});
 
 test("an operator publishes a sale file after having seen it", async (t) => {
   const words = texts("operator", "en");
@@ -114,7 +132,7 @@ test("a buyer sees nothing of the operators' pages, and may do nothing on their 
     await buyer.go(path);
     await buyer.accessible(`${path}, as a buyer`);
   }
-  for (const [path, method] of [["/operator/actions", "GET"], ["/operator/orders?order=1", "GET"], ["/operator/stuck", "GET"], ["/operator/sales/x/board", "GET"], ["/operator/sales/x", "PUT"]]) {
+  for (const [path, method] of [["/operator/actions", "GET"], ["/operator/orders?order=1", "GET"], ["/operator/stuck", "GET"], ["/operator/sales/x/board", "GET"], ["/operator/sales/x/figures", "GET"], ["/operator/sales/x", "PUT"]]) {
     const { status } = await it.engine.ask(path, { method, as: "mallory", body: method === "PUT" ? {} : undefined });
     assert.ok([401, 403].includes(status), `${method} ${path}: ${status}`);
   }

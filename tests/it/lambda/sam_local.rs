@@ -66,7 +66,9 @@ async fn sam_local_gives_a_function_all_but_the_secrets_of_others() {
             "ReserveFunction" => &[admission, attendee, edge],
             "OperatorFunction" => &[attendee, tickets, edge],
             "OrdersFunction" => &[tickets, edge],
-            "SalesFunction" | "CancelFunction" | "RefundOrderFunction" => &[edge],
+            "SalesFunction" | "CancelFunction" | "RefundOrderFunction" | "FiguresFunction" => {
+                &[edge]
+            }
             "StartPaymentFunction" => &[edge, provider],
             "PayCallbackFunction" => &[payment],
             "TakeCallbackFunction" => &[key, sources, payment],

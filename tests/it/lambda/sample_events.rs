@@ -115,9 +115,9 @@ fn callback(secret: &[u8], target: String) -> Request<'static> {
 /// Every event, in the order in which they are sent.
 pub fn samples() -> Vec<Sample> {
     use Function::{
-        Cancel, ClosePayments, DecidePayment, Draw, ExpireOrders, LoadSale, Operator, Orders,
-        PayCallback, ReadCaptures, Reconcile, Refund, RefundOrder, Reserve, Sales, StartPayment,
-        SyncDb, TakeCallback, TokenGate, WaitingRoom,
+        Cancel, ClosePayments, DecidePayment, Draw, ExpireOrders, Figures, LoadSale, Operator,
+        Orders, PayCallback, ReadCaptures, Reconcile, Refund, RefundOrder, Reserve, Sales,
+        StartPayment, SyncDb, TakeCallback, TokenGate, WaitingRoom,
     };
     let put = |sender| Request::json(sender, "PUT", "/sales/sample", &sale());
     let put_room = Request::json(Sender::Operator, "PUT", "/sales/sample-room", &sale_with_room());
@@ -256,6 +256,13 @@ pub fn samples() -> Vec<Sample> {
             "orders-revoked",
             "200",
             get("/sales/sample/revoked").event("GET /sales/{sale}/revoked"),
+        ),
+        (
+            Figures,
+            "figures-buyer",
+            "401",
+            Request::get(Sender::Buyer(BUYER), "/operator/sales/sample/figures")
+                .event("GET /operator/sales/{sale}/figures"),
         ),
         (Orders, "orders-refunds", "200", refunds.event("GET /orders/{order}/refunds")),
         (Reserve, "reserve-second", "201", reserve(SECOND_BUYER, key).event(make)),

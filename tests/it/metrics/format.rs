@@ -29,6 +29,11 @@ impl Write for Lines {
 }
 
 impl Lines {
+    /// All lines since the last look, as they were written.
+    pub fn text(&self) -> String {
+        String::from_utf8(std::mem::take(&mut *self.0.lock().unwrap())).unwrap()
+    }
+
     /// The records since the last look, each checked.
     pub(super) fn take(&self) -> Vec<Value> {
         let bytes = std::mem::take(&mut *self.0.lock().unwrap());

@@ -2,6 +2,7 @@
 //! under its own name, and Redis as the cache's user.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
@@ -27,14 +28,16 @@ use engine::flows::expire::Expiry;
 use engine::flows::reserve::Reservation;
 use engine::ports::messages::ClosePayments;
 use engine::ports::{Catalogue as _, Freshness, Ports as _, RoomPorts, Rooms as _, StoreError};
+use fake_cloudwatch::CloudWatch as FakeCloudWatch;
 use fake_payments::API_KEY;
 use fake_payments::Fault;
 use lambda_http::{Body, Response};
+use local::endpoints::Endpoints;
 use local::handlers::consume;
 use local::handlers::{
-    cancel, decide_payment, draw, expire_orders, load_sale, operator, orders, pay_callback,
-    read_captures, reconcile, refund, reserve, sales, sync_db, take_callback, token_gate,
-    waiting_room,
+    cancel, decide_payment, draw, expire_orders, figures, load_sale, operator, orders,
+    pay_callback, read_captures, reconcile, refund, reserve, sales, sync_db, take_callback,
+    token_gate, waiting_room,
 };
 use local::handlers::{close_payments, refund_order, start_payment};
 use local::queues::Queues;
@@ -43,6 +46,8 @@ use redis::aio::MultiplexedConnection;
 use serde_json::{Value, json};
 use shared::beacon::DrandBeacon;
 use shared::dynamodb::{Dynamo, DynamoRooms};
+use shared::figures::FigureSource;
+use shared::figures::cloudwatch::CloudWatch;
 use shared::runtime::app::{App, new_epoch};
 use shared::runtime::config::Config;
 use shared::runtime::functions::{Function, QueueName};
@@ -73,6 +78,7 @@ pub struct Deployed {
     provider: PaymentProvider,
     beacon: FakeBeacon,
     dynamo: Dynamo,
+    _cloudwatch: FakeCloudWatch,
     _stack: Stack,
 }
 
@@ -118,8 +124,10 @@ impl Deployed {
         user(&mut redis, "engine", access).await;
         let () = redis::cmd("CONFIG").arg("RESETSTAT").query_async(&mut redis).await.unwrap();
 
-        let prefix = endpoints.table_prefix;
-        let recorder = Recorder::start(&endpoints.dynamodb, &endpoints.sqs, &prefix).await;
+        let prefix = endpoints.table_prefix.clone();
+        let cloudwatch = FakeCloudWatch::start().await.unwrap();
+        let Endpoints { dynamodb, sqs: queues_at, .. } = &endpoints;
+        let recorder = Recorder::start(dynamodb, queues_at, &cloudwatch.url(), &prefix).await;
         let url = endpoints.redis.replace("://", "://engine:secret@");
         let mut apps = BTreeMap::new();
         for function in FUNCTIONS {
@@ -144,10 +152,22 @@ impl Deployed {
             ]);
             let url = |queue: QueueName| (queue.url_variable(), queues.get(queue).url.clone());
             variables.extend(QueueName::ALL.map(url));
+            if function == Function::Figures.as_str() {
+                let endpoint = recorder.endpoint(function);
+                variables.extend([
+                    ("ONSALE_METRICS", "emf".to_owned()),
+                    ("ONSALE_STAGE", "prod".to_owned()),
+                    ("ONSALE_CLOUDWATCH_ENDPOINT", endpoint),
+                ]);
+            }
             let config = Config::read(|name| variables.get(name).cloned()).unwrap();
-            apps.insert(function, App::from_config(&config).await.unwrap());
+            let read = CloudWatch::from_config(&config).await.unwrap();
+            let app = App::from_config(&config).await.unwrap();
+            let read = read.map(|read| Arc::new(read) as Arc<dyn FigureSource>);
+            apps.insert(function, app.with_figures(read));
         }
-        Self { recorder, redis, apps, sqs, queues, provider, beacon, dynamo, _stack: stack }
+        let (_cloudwatch, _stack) = (cloudwatch, stack);
+        Self { recorder, redis, apps, sqs, queues, provider, beacon, dynamo, _cloudwatch, _stack }
     }
 
     fn app(&self, function: &str) -> &App {
@@ -161,6 +181,7 @@ impl Deployed {
         let app = self.app(function);
         let response: Response<Body> = match function {
             "cancel" => cancel::handle(app, request).await,
+            "figures" => figures::handle(app, request).await,
             "operator" => operator::handle(app, request).await,
             "orders" => orders::handle(app, request).await,
             "refund-order" => refund_order::handle(app, request).await,
@@ -716,6 +737,8 @@ impl Deployed {
             assert_eq!(found["orders"][0]["order"], made.number.as_str(), "{query}");
         }
         seen(format!("/operator/sales/{SALE}/board")).await;
+        let line = format!("GET /operator/sales/{SALE}/figures");
+        send("figures", line, none(), 200).await;
         seen("/operator/stuck".to_owned()).await;
         self.doors(&send).await;
         send("cancel", format!("POST {orders}/cancel"), none(), 200).await;

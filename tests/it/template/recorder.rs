@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 /// A right that a call needs: who, which action, and on what (`table orders`, `table orders index
-/// due`, `table rooms secret#*`, `queue expiry`).
+/// due`, `table rooms secret#*`, `queue expiry`; `*` if the action knows no resources).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Right {
     pub function: String,
@@ -34,6 +34,7 @@ struct Behind {
     http: reqwest::Client,
     dynamodb: String,
     sqs: String,
+    cloudwatch: String,
     /// What the names of tables and queues begin with here.
     prefix: String,
     seen: Arc<Mutex<BTreeSet<Right>>>,
@@ -41,7 +42,7 @@ struct Behind {
 
 impl Recorder {
     /// Starts one in front of these servers.
-    pub async fn start(dynamodb: &str, sqs: &str, prefix: &str) -> Self {
+    pub async fn start(dynamodb: &str, sqs: &str, cloudwatch: &str, prefix: &str) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let seen = Arc::default();
@@ -49,6 +50,7 @@ impl Recorder {
             http: reqwest::Client::new(),
             dynamodb: dynamodb.to_owned(),
             sqs: sqs.to_owned(),
+            cloudwatch: cloudwatch.to_owned(),
             prefix: prefix.to_owned(),
             seen: Arc::clone(&seen),
         };
@@ -57,7 +59,7 @@ impl Recorder {
         Self { url, seen, task }
     }
 
-    /// The address of both services.
+    /// The address of all services.
     pub fn endpoint(&self, function: &str) -> String {
         format!("{}/{function}", self.url)
     }
@@ -77,7 +79,16 @@ impl Drop for Recorder {
 async fn pass_on(State(behind): State<Arc<Behind>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let body = axum::body::to_bytes(body, usize::MAX).await.unwrap();
-    let function = parts.uri.path().trim_matches('/');
+    let path = parts.uri.path().trim_matches('/');
+    let (function, path) = path.split_once('/').unwrap_or((path, ""));
+    // CloudWatch has its operations in the path, and none of them on a resource.
+    if let Some((_, operation)) = path.rsplit_once("/operation/") {
+        let (function, action) = (function.to_owned(), format!("cloudwatch:{operation}"));
+        let right = Right { function, action, on: "*".to_owned() };
+        behind.seen.lock().unwrap_or_else(PoisonError::into_inner).insert(right);
+        let url = format!("{}/{path}", behind.cloudwatch);
+        return forward(&behind.http, parts.method, &url, &parts.headers, body).await;
+    }
     let target = parts.headers.get("x-amz-target").map(|target| target.to_str().unwrap());
     let (service, operation) = target.and_then(|target| target.split_once('.')).unwrap_or_default();
     let is_dynamodb = service.starts_with("DynamoDB");

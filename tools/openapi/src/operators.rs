@@ -3,6 +3,8 @@
 use engine::domain::ids::{AttendeeId, SaleId, SeatName, TierId, UserId};
 use engine::domain::number::OrderNumber;
 use serde_json::{Value, json};
+use shared::figures::MAX_MINUTES;
+use shared::http::figures::{DEFAULT_MINUTES, FiguresReply};
 use shared::http::operators::{
     ActionsReply, BoardReply, FoundOrdersReply, OperatorOrderReply, StuckReply,
 };
@@ -141,6 +143,27 @@ pub(super) fn export() -> Operation {
     }
 }
 
+pub(super) fn figures() -> Operation {
+    Operation {
+        id: "operatorFigures",
+        tag: TAG,
+        summary: "Show what the metrics say of a sale's last minutes",
+        description: "Counts of the sale minute by minute; refusals and errors by the type of the problem, and latency \
+                      by function, of the whole stage. They come from the metrics: on AWS they are a minute old at \
+                      least (`delay_seconds`), and counted once a minute. For monitoring: what is sold is on the board.",
+        parameters: vec![parameter(
+            "minutes",
+            "Number of minutes.",
+            |_| json!({ "type": "integer", "minimum": 1, "maximum": MAX_MINUTES, "default": DEFAULT_MINUTES }),
+            None,
+        )],
+        body: None,
+        success: reply("The figures.", Schemas::written::<FiguresReply>, || {
+            vec![("deployed", "A train, in a deployment", sample_figures())]
+        }),
+    }
+}
+
 pub(super) fn actions() -> Operation {
     Operation {
         id: "operatorActions",
@@ -199,6 +222,25 @@ fn sale_board() -> Value {
             { "tier": "second", "name": "Second class", "seats": 10, "available": 8, "sold": 2, "revenue_minor": 117_000 },
             { "tier": "standing", "name": "No seat", "seats": 40, "available": 40, "sold": 0, "revenue_minor": 0 }
         ]
+    })
+}
+
+fn sample_figures() -> Value {
+    let point = |at: &str, admitted: u64, held: u64, paid: u64| {
+        json!({ "at": at, "admitted": admitted, "waiting": 1, "held": held, "paid": paid, "expired": 0,
+            "cancelled": 1, "joined": 0, "served": 0, "came": 0 })
+    };
+    json!({
+        "sale": examples::SALE, "as_of": "2026-11-21T12:00:00.000Z", "period_seconds": 60, "delay_seconds": 60,
+        "points": [
+            point("2026-11-21T11:58:00.000Z", 40, 38, 20), point("2026-11-21T11:59:00.000Z", 35, 35, 31)
+        ],
+        "refused": [
+            { "reason": "sold-out", "title": "Nothing is left that fits", "count": 12 },
+            { "reason": "waiting", "title": "Held seats may come back", "count": 2 }
+        ],
+        "server_errors": [],
+        "latency": [{ "function": "reserve", "p50_ms": 6.41, "p99_ms": 31.2, "count": 75 }]
     })
 }
 

@@ -33,7 +33,7 @@ macro_rules! problems {
         $retry:ident, by $routes:tt
         $(, with [$($presence:ident $member:literal: $schema:expr),* $(,)?])?;)*) => {
         /// The types of problems. Each has a page `docs/problems/<slug>.md`.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Kind {
             $($(#[$doc])* $kind,)*
         }
@@ -113,6 +113,7 @@ problems! {
             Admit, Reserve, ListOrders, StartPayment, GiveBack, RefundOrder, PaymentCallback,
             OperatorPublish, OperatorCommand, OperatorRefund, OperatorOrders, OperatorExport, OperatorActions,
             ShowRevoked, OperatorCheckIn, OperatorCheckIns, OperatorReissue,
+            OperatorFigures,
         ],
         with [sometimes "at": part_of_request, sometimes "defects": of::<Vec<Defect>>];
     /// The order has seats of several tiers of a sale that keeps its tiers apart.
@@ -132,6 +133,7 @@ problems! {
             OperatorCommand, OperatorRefund, OperatorCancel, OperatorOrder, OperatorOrders,
             OperatorBoard, OperatorExport, OperatorActions, OperatorStuck, ShowTickets, OperatorCheckIn,
             OperatorCheckIns, OperatorReissue,
+            OperatorFigures,
         ];
     /// The buyer is not admitted.
     NotAdmitted: FORBIDDEN, "not-admitted", "An admission is needed", final, by [Reserve],
@@ -179,6 +181,7 @@ problems! {
             PublishSale, CommandRoom, RefundOrder, OperatorPublish, OperatorCommand, OperatorRefund,
             OperatorCancel, OperatorOrder, OperatorOrders, OperatorBoard, OperatorExport, OperatorActions,
             OperatorStuck, OperatorCheckIn, OperatorCheckIns, OperatorReissue,
+            OperatorFigures,
         ];
     /// The request had to come through the edge.
     NotThroughTheEdge:
@@ -196,6 +199,7 @@ problems! {
             OperatorCommand, OperatorRefund, OperatorCancel, OperatorOrder, OperatorOrders,
             OperatorBoard, OperatorExport, ShowTickets, ShowRevoked, OperatorCheckIn, OperatorCheckIns,
             OperatorReissue,
+            OperatorFigures,
         ];
     /// The path exists, but not for this method.
     MethodNotAllowed:

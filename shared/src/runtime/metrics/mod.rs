@@ -5,8 +5,8 @@
 //!
 //! A handler's work is wrapped once ([`Metrics::of`]). While it runs, what happens is counted where it
 //! is known: at the ports ([`Counted`]), in the client of DynamoDB, where a problem becomes HTTP.
-//! Afterwards one record is written, or one for each sale of a batch. Without a sink nothing is
-//! counted, and counting costs no allocation.
+//! Afterwards a sink takes what was counted: in a deployment one record is written, or one for each sale of
+//! a batch. Without a sink nothing is counted, and counting costs no allocation.
 //!
 //! No record holds what a caller may choose: a reason is one of the problems' types, a sale is one that
 //! the catalogue has, and neither buyer nor order is ever named.
@@ -18,8 +18,8 @@ mod tally;
 use std::fmt;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use futures_util::future::Either;
 use metrique_writer_core::Unit;
@@ -33,6 +33,7 @@ use engine::flows::room::request::Requested;
 
 pub use crate::runtime::functions::Function;
 pub use counted::Counted;
+pub use tally::Tally;
 pub(crate) use tally::{count, refused};
 
 /// The namespace of every metric.
@@ -182,22 +183,28 @@ impl Metric {
     }
 }
 
+/// Where the counts of each piece of work go.
+pub trait Sink: fmt::Debug + Send + Sync {
+    /// Takes what one piece of work counted, and how long it took.
+    fn take(&self, tally: Tally, took: Duration);
+}
+
 /// The metrics of a process and their sink.
 #[derive(Debug, Default)]
 pub struct Metrics {
-    out: Option<Out>,
+    sink: Option<Arc<dyn Sink>>,
     worked: AtomicBool,
 }
 
-/// A sink of records.
-struct Out {
+/// Records as lines.
+struct Lines {
     stage: String,
     sink: Mutex<Box<dyn Write + Send>>,
 }
 
-impl fmt::Debug for Out {
+impl fmt::Debug for Lines {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Out({})", self.stage)
+        write!(f, "Lines({})", self.stage)
     }
 }
 
@@ -207,25 +214,31 @@ impl Metrics {
     pub fn new(config: &MetricsConfig) -> Self {
         match config {
             MetricsConfig::Off => Self::default(),
-            MetricsConfig::Emf { stage } => Self::to(stage, io::stdout()),
+            MetricsConfig::Emf { stage, .. } => Self::to(stage, io::stdout()),
         }
+    }
+
+    /// Counts that `sink` takes.
+    #[must_use]
+    pub fn with_sink(sink: Arc<dyn Sink>) -> Self {
+        Self { sink: Some(sink), worked: AtomicBool::new(false) }
     }
 
     /// Records of a stage, written to `sink`, each a line in one write.
     pub fn to(stage: &str, sink: impl Write + Send + 'static) -> Self {
-        let out = Out { stage: stage.to_owned(), sink: Mutex::new(Box::new(sink)) };
-        Self { out: Some(out), worked: AtomicBool::new(false) }
+        let lines = Lines { stage: stage.to_owned(), sink: Mutex::new(Box::new(sink)) };
+        Self::with_sink(Arc::new(lines))
     }
 
     /// Does a piece of a function's work, counts meanwhile, and writes what was counted.
     pub fn of<F: Future>(&self, function: Function, work: F) -> impl Future<Output = F::Output> {
-        match &self.out {
+        match self.sink.as_deref() {
             None => Either::Left(work),
-            Some(out) => Either::Right(self.measured(out, function, work)),
+            Some(sink) => Either::Right(self.measured(sink, function, work)),
         }
     }
 
-    async fn measured<F: Future>(&self, out: &Out, function: Function, work: F) -> F::Output {
+    async fn measured<F: Future>(&self, sink: &dyn Sink, function: Function, work: F) -> F::Output {
         let since = Instant::now();
         let is_first = !self.worked.swap(true, Ordering::Relaxed);
         // Boxed, so that whoever waits for this has room for it once.
@@ -233,14 +246,15 @@ impl Metrics {
         if is_first {
             tally.add(None, Metric::ColdStarts, 1);
         }
-        out.write(&tally.records(&out.stage, since.elapsed()));
+        sink.take(tally, since.elapsed());
         output
     }
 }
 
-impl Out {
+impl Sink for Lines {
     /// Writes records. A sink that fails costs the metrics, never the work.
-    fn write(&self, records: &[record::Record<'_>]) {
+    fn take(&self, tally: Tally, took: Duration) {
+        let records = tally.records(&self.stage, took);
         let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
         for record in records {
             let written = record.line().and_then(|line| sink.write_all(&line));

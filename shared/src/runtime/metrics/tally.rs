@@ -21,7 +21,7 @@ tokio::task_local! {
 
 /// The counts of one handler's work.
 #[derive(Debug)]
-pub(super) struct Tally {
+pub struct Tally {
     function: Function,
     counts: BTreeMap<Option<SaleId>, BTreeMap<Metric, u64>>,
     reason: Option<Kind>,
@@ -50,6 +50,27 @@ pub(crate) fn refused(kind: Kind) {
 }
 
 impl Tally {
+    /// The function that worked.
+    #[must_use]
+    pub const fn function(&self) -> Function {
+        self.function
+    }
+
+    /// The type of the problem that the request was answered with.
+    #[must_use]
+    pub const fn reason(&self) -> Option<Kind> {
+        self.reason
+    }
+
+    /// What was counted of each sale; what belongs to no sale is not among it.
+    pub fn of_sales(&self) -> impl Iterator<Item = (&SaleId, Metric, u64)> {
+        let of_sale = |(sale, counts)| Some((Option::as_ref(sale)?, counts));
+        let each = self.counts.iter().filter_map(of_sale);
+        each.flat_map(|(sale, counts): (_, &BTreeMap<Metric, u64>)| {
+            counts.iter().map(move |(metric, number)| (sale, *metric, *number))
+        })
+    }
+
     pub(super) fn add(&mut self, sale: Option<&SaleId>, metric: Metric, number: u64) {
         let of_sale = self.counts.entry(sale.cloned()).or_default();
         *of_sale.entry(metric).or_default() += number;

@@ -29,7 +29,7 @@ use shared::http::sales_page::{MAX_SALES, SalesCursor};
 use shared::http::ticket::{CheckInsBody, MAX_CHECK_INS, ReissueBody};
 use shared::http::tokens::AdmissionKeys;
 use shared::http::trains::{TRAINS, TrainsQuery};
-use shared::http::{checks, sale_body};
+use shared::http::{checks, figures, sale_body};
 use shared::providers::stripe::event;
 use shared::providers::stripe::signature::{PaymentSecrets, header};
 
@@ -176,6 +176,11 @@ fn answer(request: &Request, route: &Route) -> Result<(), Problem> {
         | Route::OperatorExport(_)
         | Route::OperatorActions
         | Route::OperatorStuck => Ok(operator(request, Scope::Watch).map(drop)?),
+        Route::OperatorFigures(_) => {
+            operator(request, Scope::Watch)?;
+            figures::minutes(request)?;
+            Ok(())
+        }
         Route::PaymentCallback(_) | Route::TakeCallback(_) => callback(request),
     }
 }
@@ -375,6 +380,7 @@ fn check_route(request: &Request, route: &Route) {
         Route::OperatorOrders => ("GET", "/operator/orders".to_owned()),
         Route::OperatorBoard(sale) => ("GET", format!("/operator/sales/{sale}/board")),
         Route::OperatorExport(sale) => ("GET", format!("/operator/sales/{sale}/orders.csv")),
+        Route::OperatorFigures(sale) => ("GET", format!("/operator/sales/{sale}/figures")),
         Route::OperatorActions => ("GET", "/operator/actions".to_owned()),
         Route::OperatorStuck => ("GET", "/operator/stuck".to_owned()),
         Route::ShowTickets(order) => ("GET", format!("/orders/{order}/tickets")),

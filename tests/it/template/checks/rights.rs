@@ -32,6 +32,7 @@ pub(super) const CHECKS: &[Check] = &[
         mistakes: &[
             edit("  ReserveRole:", "dynamodb:PutItem", "\"dynamodb:*\""),
             edit("  ReserveRole:", "Resource: !GetAtt SeatsTable.Arn", "Resource: \"*\""),
+            edit("  FiguresRole:", "cloudwatch:GetMetricData", "cloudwatch:PutMetricData"),
             edit(
                 "  ReserveRole:",
                 "Resource: !GetAtt SeatsTable.Arn",
@@ -194,6 +195,7 @@ fn wildcards(stack: &Stack) -> Vec<String> {
                             || actions.iter().all(|action| action.starts_with("ec2:Describe"))
                     }
                     "OperatorPolicy" => operator.contains(&resource),
+                    "FiguresRole" if resource == "*" => actions == ["cloudwatch:GetMetricData"],
                     _ => !resource.contains('*'),
                 };
                 faults.extend(unless(&name, [(is_known, "is for every resource")]));
