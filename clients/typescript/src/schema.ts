@@ -133,6 +133,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/operator/orders/{order}/tickets/reissue": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example 169218430493097984 */
+                order: components["schemas"]["OrderNumber"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Issue tickets of a paid order anew
+         * @description Their codes are void from now on, and the buyer gets new ones. Repeated, it issues them once more.
+         */
+        post: operations["operatorReissue"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/operator/sales/{sale}": {
         parameters: {
             query?: never;
@@ -171,6 +194,56 @@ export interface paths {
          * @description What is available is at most a second old; what is sold is as far as paid orders are counted, some seconds behind. The room is its document, as everyone sees it.
          */
         get: operations["operatorBoard"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operator/sales/{sale}/check-ins": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example g35-2026-11-21 */
+                sale: components["schemas"]["SaleId"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Show how a sale fills, and the tickets that two doors let in
+         * @description The counts, and with `conflicts=true` every check-in after the first of its ticket, 50 a page.
+         */
+        get: operations["operatorCheckIns"];
+        put?: never;
+        /**
+         * Record whom doors let in
+         * @description At once, or when a door is online again. Each is recorded once, however often it is sent: the same code, door and time are the same check-in. Of two doors that let one ticket in the second is told of the first, and both stand in the record.
+         */
+        post: operations["operatorCheckIn"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operator/sales/{sale}/figures": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example g35-2026-11-21 */
+                sale: components["schemas"]["SaleId"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Show what the metrics say of a sale's last minutes
+         * @description Counts of the sale minute by minute; refusals and errors by the type of the problem, and latency by function, of the whole stage. They come from the metrics: on AWS they are a minute old at least (`delay_seconds`), and counted once a minute. For monitoring: what is sold is on the board.
+         */
+        get: operations["operatorFigures"];
         put?: never;
         post?: never;
         delete?: never;
@@ -378,6 +451,29 @@ export interface paths {
          * @description Tickets at their price, or an amount with or without tickets, or all tickets with all the money that is left. Never more than was captured. The seats are on sale again at once, the money follows. The same request again is answered with the same refund; another one under its number is refused.
          */
         post: operations["refundOrder"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/orders/{order}/tickets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example 169218430493097984 */
+                order: components["schemas"]["OrderNumber"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Show the tickets of one of the buyer's orders, with their codes
+         * @description None until the order is paid. A code is a compact JWS (EdDSA) that says deployment, sale, tier, seat, journey, order, ticket and issue, and no name. It is the same whenever it is asked for, and as good as its copies until the first is let in. Anyone else's order looks like one that does not exist.
+         */
+        get: operations["showTickets"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -592,6 +688,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/sales/{sale}/revoked": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example g35-2026-11-21 */
+                sale: components["schemas"]["SaleId"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Show which tickets of a sale are void
+         * @description A signed page (JWS, `typ` is `revoked`): `d` the deployment, `s` the sale, `at` seconds since 1970, `revoked` a list of `[order, ticket, lowest issue that is good]`, 0 if none is, `from` and `next` the orders between which it says all, and `all` if the sale was cancelled.
+         */
+        get: operations["showRevoked"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/sales/{sale}/room": {
         parameters: {
             query?: never;
@@ -738,6 +857,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/ticket-keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show the public keys of tickets
+         * @description A JSON Web Key Set that also says whose it is, to check codes by without asking anybody. Two while a key is replaced, the signing one first.
+         */
+        get: operations["showTicketKeys"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/trains": {
         parameters: {
             query?: never;
@@ -764,7 +903,7 @@ export interface components {
     schemas: {
         /** @description Something that an operator did. */
         Action: {
-            /** @description Kind of action: `publish`, `command_room`, `refund` or `cancel`. */
+            /** @description Kind of action: `publish`, `command_room`, `refund`, `cancel` or `reissue`. */
             action: string;
             /** @description Time of the request. */
             at: components["schemas"]["Timestamp"];
@@ -1100,6 +1239,62 @@ export interface components {
             /** @description The account of the kind `siteverify`. */
             siteverify?: components["schemas"]["SiteverifyAccount"] | null;
         };
+        /** @description A door that let somebody in. */
+        CheckIn: {
+            /** @description When it was scanned, by the clock of the door. */
+            at: components["schemas"]["Timestamp"];
+            /** @description The code as it was scanned. */
+            code: string;
+            /** @description The door. */
+            door: components["schemas"]["DoorName"];
+        };
+        /** @description How a sale fills. */
+        CheckInBoard: {
+            /**
+             * Format: uint64
+             * @description Tickets that let somebody in.
+             */
+            admitted: number;
+            /** @description Those check-ins, ticket by ticket; only if they are asked for. */
+            conflicts?: components["schemas"]["DoubleCheckIn"][];
+            /**
+             * Format: uint64
+             * @description Check-ins of tickets that had let somebody in before.
+             */
+            doubles: number;
+            /** @description Value of `after` for the next page of them; absent at the end. */
+            next?: string;
+            /** @description The sale. */
+            sale: components["schemas"]["SaleId"];
+        };
+        /** @description What became of a check-in. */
+        CheckInOutcome: "admitted" | "repeated" | "already-admitted" | "revoked" | "invalid";
+        /** @description What became of one check-in of a request. */
+        CheckInResult: {
+            /** @description When the ticket first let somebody in, by the clock of that door. */
+            first_at?: components["schemas"]["Timestamp"];
+            /** @description The door that was first. */
+            first_door?: components["schemas"]["DoorName"];
+            /** @description The order of the ticket; absent if the code is none. */
+            order?: components["schemas"]["OrderNumber"];
+            /** @description What became of it. */
+            outcome: components["schemas"]["CheckInOutcome"];
+            /**
+             * Format: uint8
+             * @description The number of the ticket within the order; absent if the code is none.
+             */
+            ticket?: number;
+        };
+        /** @description What became of the check-ins of a request, in their order. */
+        CheckInResults: {
+            /** @description The result of each. */
+            results: components["schemas"]["CheckInResult"][];
+        };
+        /** @description What doors of a sale have scanned. */
+        CheckIns: {
+            /** @description The check-ins, in the order in which they were made. */
+            check_ins: components["schemas"]["CheckIn"][];
+        };
         /** @description A chunk of the leaves of a group's first window. */
         Chunk: {
             /**
@@ -1218,6 +1413,26 @@ export interface components {
             /** @description Seats that are left in each tier, in the order of the sale; on a train, seat-legs. None if unknown. */
             tiers?: number[];
         };
+        /** @description door: 1 to 32 bytes without control characters or # */
+        DoorName: string;
+        /** @description A ticket that two doors let in. */
+        DoubleCheckIn: {
+            /** @description When it let somebody in again. */
+            at: components["schemas"]["Timestamp"];
+            /** @description The door that let somebody in again. */
+            door: components["schemas"]["DoorName"];
+            /** @description When it first let somebody in. */
+            first_at: components["schemas"]["Timestamp"];
+            /** @description The door that was first. */
+            first_door: components["schemas"]["DoorName"];
+            /** @description The order. */
+            order: components["schemas"]["OrderNumber"];
+            /**
+             * Format: uint8
+             * @description The ticket.
+             */
+            ticket: number;
+        };
         /** @description The price of one journey. */
         Fare: {
             /** @description Where the journey begins. */
@@ -1229,6 +1444,113 @@ export interface components {
             price_minor: number;
             /** @description Where it ends. */
             to: components["schemas"]["StopId"];
+        };
+        /** @description How long the handlers of a function took. */
+        FigureLatency: {
+            /**
+             * Format: uint64
+             * @description Number of pieces of work.
+             */
+            count: number;
+            /** @description Name of the function. */
+            function: string;
+            /**
+             * Format: double
+             * @description Milliseconds that half of them took at most: the median of the minutes' medians.
+             */
+            p50_ms: number;
+            /**
+             * Format: double
+             * @description Milliseconds that 99 of a hundred took at most, in the slowest minute.
+             */
+            p99_ms: number;
+        };
+        /** @description A minute of a sale. */
+        FigurePoint: {
+            /**
+             * Format: uint64
+             * @description Buyers let through the gate.
+             */
+            admitted: number;
+            /** @description Its first moment. */
+            at: components["schemas"]["Timestamp"];
+            /**
+             * Format: uint64
+             * @description Those whose place was due and who came.
+             */
+            came: number;
+            /**
+             * Format: uint64
+             * @description Orders that their buyers gave up.
+             */
+            cancelled: number;
+            /**
+             * Format: uint64
+             * @description Orders that ended because nobody paid in time.
+             */
+            expired: number;
+            /**
+             * Format: uint64
+             * @description Orders made.
+             */
+            held: number;
+            /**
+             * Format: uint64
+             * @description Memberships of the waiting room made.
+             */
+            joined: number;
+            /**
+             * Format: uint64
+             * @description Orders that became paid.
+             */
+            paid: number;
+            /**
+             * Format: uint64
+             * @description Places of the waiting room that became due.
+             */
+            served: number;
+            /**
+             * Format: uint64
+             * @description Buyers told to wait at the gate.
+             */
+            waiting: number;
+        };
+        /** @description How often requests were answered with a type of problem. */
+        FigureReason: {
+            /**
+             * Format: uint64
+             * @description Number of requests.
+             */
+            count: number;
+            /** @description Last part of the problem's type. */
+            reason: string;
+            /** @description The problem's title. */
+            title: string;
+        };
+        /** @description What the metrics say of the last minutes. */
+        Figures: {
+            /** @description Time up to which everything is counted. */
+            as_of: components["schemas"]["Timestamp"];
+            /**
+             * Format: uint32
+             * @description Seconds that the figures are behind at least; 0 if they are live.
+             */
+            delay_seconds: number;
+            /** @description Latency of each function of the stage that worked. */
+            latency: components["schemas"]["FigureLatency"][];
+            /**
+             * Format: uint32
+             * @description Seconds from one point to the next.
+             */
+            period_seconds: number;
+            /** @description Each minute of the sale, the earliest first. If the figures are live, the last one is not over. */
+            points: components["schemas"]["FigurePoint"][];
+            /** @description Requests of the whole stage that were refused, by the type of the problem, the most frequent first. */
+            refused: components["schemas"]["FigureReason"][];
+            /** @description Sale id. */
+            sale: components["schemas"]["SaleId"];
+            /** @description Requests of the whole stage that failed, likewise. */
+            server_errors: components["schemas"]["FigureReason"][];
         };
         /** @description The map of a sale file: a map of its own, or the name of the one that the sale has. */
         FileMap: components["schemas"]["SeatMap"] | components["schemas"]["MapName"];
@@ -1442,6 +1764,46 @@ export interface components {
              * @enum {string}
              */
             type: "/problems/invalid";
+        };
+        /** @description One ticket of an order, with the code that lets its holder in. */
+        IssuedTicket: {
+            /** @description Attendee who will use it, if named and not erased since. */
+            attendee?: components["schemas"]["AttendeeId"];
+            /** @description When it has let somebody in, by the clock at the door; absent while it has not. */
+            checked_in_at?: components["schemas"]["Timestamp"];
+            /** @description The code to be shown at the door, a compact JWS; absent once it is revoked. */
+            code?: string;
+            /** @description Stop where the journey begins; absent for a concert. */
+            from?: components["schemas"]["StopId"];
+            /**
+             * Format: uint32
+             * @description Its issue: codes of earlier ones are void.
+             */
+            issue: number;
+            /**
+             * Format: uint8
+             * @description Its number within the order.
+             */
+            number: number;
+            /** @description Its seat; absent for general admission. */
+            seat?: components["schemas"]["SeatName"];
+            /** @description Whether it lets somebody in. */
+            state: components["schemas"]["TicketState"];
+            /** @description Tier id, unique in the sale. */
+            tier: components["schemas"]["TierId"];
+            /** @description Stop where the journey ends; absent for a concert. */
+            to?: components["schemas"]["StopId"];
+        };
+        /** @description The tickets of an order: none until it is paid. */
+        IssuedTickets: {
+            /** @description The order. */
+            order: components["schemas"]["OrderNumber"];
+            /** @description Its sale. */
+            sale: components["schemas"]["SaleId"];
+            /** @description The tickets, by number. */
+            tickets: components["schemas"]["IssuedTicket"][];
+            /** @description Title of the sale. */
+            title: string;
         };
         /** @description The window that an index belongs to, as far as the counter knows. */
         JoinWindow: "first" | "later";
@@ -2534,6 +2896,21 @@ export interface components {
              */
             type: "/problems/registration-over";
         };
+        /** @description An operator's request to issue tickets anew. */
+        Reissue: {
+            /**
+             * @description The tickets; none means all that live.
+             * @default []
+             */
+            tickets?: number[];
+        };
+        /** @description The tickets of an order after some were issued anew. */
+        Reissued: {
+            /** @description The order. */
+            order: components["schemas"]["OrderNumber"];
+            /** @description Its tickets that live, with their issues. */
+            tickets: components["schemas"]["TicketIssue"][];
+        };
         /** @description Body of a reservation. */
         ReservationBody: {
             /**
@@ -2543,6 +2920,13 @@ export interface components {
             admission?: string | null;
             /** @description Requested lines: at most one a tier, and at most ten seats in all. */
             lines: components["schemas"]["Line"][];
+        };
+        /** @description A page of the tickets of a sale that are void, signed. */
+        RevokedTickets: {
+            /** @description The page, a compact JWS. */
+            list: string;
+            /** @description Value of `from` for the next page, as the list itself says; absent on the last. */
+            next?: components["schemas"]["OrderNumber"];
         };
         /**
          * The waiting room is closed
@@ -3097,6 +3481,66 @@ export interface components {
              */
             overdue: number;
         };
+        /**
+         * A ticket was used to get in
+         * @description docs/problems/ticket-checked-in.md says when this happens and what to do.
+         */
+        TicketCheckedInProblem: {
+            /** @description What happened this time, for people. */
+            detail: string;
+            seat: components["schemas"]["SeatName"];
+            /** @constant */
+            status: 409;
+            tier: components["schemas"]["TierId"];
+            /** @constant */
+            title: "A ticket was used to get in";
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "/problems/ticket-checked-in";
+        };
+        /** @description The issue of a ticket. */
+        TicketIssue: {
+            /**
+             * Format: uint32
+             * @description Its issue: codes of earlier ones are void.
+             */
+            issue: number;
+            /**
+             * Format: uint8
+             * @description Its number within the order.
+             */
+            number: number;
+        };
+        /** @description A public key as RFC 8037 writes it. */
+        TicketKey: {
+            /**
+             * @description How it signs: `EdDSA`.
+             * @default EdDSA
+             */
+            alg: string;
+            /** @description Its curve: `Ed25519`. */
+            crv: string;
+            /** @description Its id: the first 12 letters of its thumbprint (RFC 7638). */
+            kid: string;
+            /** @description Type of the key: `OKP`. */
+            kty: string;
+            /**
+             * @description What it is for: `sig`.
+             * @default sig
+             */
+            use: string;
+            /** @description The key, 32 bytes in base64url. */
+            x: string;
+        };
+        /** @description The public keys of a deployment: a JWK set that also says whose it is. */
+        TicketKeys: {
+            /** @description The deployment, as its codes name it. */
+            deployment: string;
+            /** @description The keys: the signing one first, and while it is replaced another. */
+            keys: components["schemas"]["TicketKey"][];
+        };
         /** @description A ticket of an order, named as the order shows it: an order has one line a tier. */
         TicketName: {
             /** @description The seat. */
@@ -3135,6 +3579,8 @@ export interface components {
             /** @description Its seat. */
             seat: components["schemas"]["SeatName"];
         };
+        /** @description The state of an issued ticket. */
+        TicketState: "valid" | "revoked" | "checked-in";
         /** @description Availability of one tier. */
         TierAvailability: {
             /**
@@ -4197,6 +4643,148 @@ export interface operations {
             };
         };
     };
+    operatorReissue: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example 169218430493097984 */
+                order: components["schemas"]["OrderNumber"];
+            };
+            cookie?: never;
+        };
+        /** @description At most 65536 bytes. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Reissue"];
+            };
+        };
+        responses: {
+            /** @description The tickets that live, with their issues. */
+            200: {
+                headers: {
+                    /** @description How long it keeps. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reissued"];
+                };
+            };
+            /** @description The body cannot be read (`/problems/malformed`). */
+            400: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["MalformedProblem"];
+                };
+            };
+            /** @description The sender is not known (`/problems/not-authenticated`). */
+            401: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
+                };
+            };
+            /** @description Only an operator may do this (`/problems/not-permitted`); The request did not come through the edge (`/problems/not-through-the-edge`). */
+            403: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotPermittedProblem"] | components["schemas"]["NotThroughTheEdgeProblem"];
+                };
+            };
+            /** @description There is no such thing (`/problems/not-found`). */
+            404: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotFoundProblem"];
+                };
+            };
+            /** @description The order is not paid (`/problems/order-not-paid`); A ticket is refunded already (`/problems/ticket-refunded`). */
+            409: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["OrderNotPaidProblem"] | components["schemas"]["TicketRefundedProblem"];
+                };
+            };
+            /** @description The body is too large (`/problems/too-large`). */
+            413: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["TooLargeProblem"];
+                };
+            };
+            /** @description The body must be JSON (`/problems/unsupported-media-type`). */
+            415: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["UnsupportedMediaTypeProblem"];
+                };
+            };
+            /** @description The request breaks a rule (`/problems/invalid`). */
+            422: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["InvalidProblem"];
+                };
+            };
+            /** @description Something went wrong (`/problems/internal`). */
+            500: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["InternalProblem"];
+                };
+            };
+            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
+            503: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    /** @description After how many seconds to try again. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
+                };
+            };
+        };
+    };
     operatorPublish: {
         parameters: {
             query?: never;
@@ -4426,6 +5014,375 @@ export interface operations {
                 };
                 content: {
                     "application/problem+json": components["schemas"]["TooLargeProblem"];
+                };
+            };
+            /** @description Something went wrong (`/problems/internal`). */
+            500: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["InternalProblem"];
+                };
+            };
+            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
+            503: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    /** @description After how many seconds to try again. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
+                };
+            };
+        };
+    };
+    operatorCheckIns: {
+        parameters: {
+            query?: {
+                /** @description `true` lists them. */
+                conflicts?: boolean;
+                /** @description Where the page begins: `next` of the page before. */
+                after?: string;
+            };
+            header?: never;
+            path: {
+                /** @example g35-2026-11-21 */
+                sale: components["schemas"]["SaleId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The counts. */
+            200: {
+                headers: {
+                    /** @description How long it keeps. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CheckInBoard"];
+                };
+            };
+            /** @description The body cannot be read (`/problems/malformed`). */
+            400: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["MalformedProblem"];
+                };
+            };
+            /** @description The sender is not known (`/problems/not-authenticated`). */
+            401: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
+                };
+            };
+            /** @description Only an operator may do this (`/problems/not-permitted`); The request did not come through the edge (`/problems/not-through-the-edge`). */
+            403: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotPermittedProblem"] | components["schemas"]["NotThroughTheEdgeProblem"];
+                };
+            };
+            /** @description There is no such thing (`/problems/not-found`). */
+            404: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotFoundProblem"];
+                };
+            };
+            /** @description The body is too large (`/problems/too-large`). */
+            413: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["TooLargeProblem"];
+                };
+            };
+            /** @description The request breaks a rule (`/problems/invalid`). */
+            422: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["InvalidProblem"];
+                };
+            };
+            /** @description Something went wrong (`/problems/internal`). */
+            500: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["InternalProblem"];
+                };
+            };
+            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
+            503: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    /** @description After how many seconds to try again. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
+                };
+            };
+        };
+    };
+    operatorCheckIn: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example g35-2026-11-21 */
+                sale: components["schemas"]["SaleId"];
+            };
+            cookie?: never;
+        };
+        /** @description At most 65536 bytes. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CheckIns"];
+            };
+        };
+        responses: {
+            /** @description What became of each, in their order. */
+            200: {
+                headers: {
+                    /** @description How long it keeps. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CheckInResults"];
+                };
+            };
+            /** @description The body cannot be read (`/problems/malformed`). */
+            400: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["MalformedProblem"];
+                };
+            };
+            /** @description The sender is not known (`/problems/not-authenticated`). */
+            401: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
+                };
+            };
+            /** @description Only an operator may do this (`/problems/not-permitted`); The request did not come through the edge (`/problems/not-through-the-edge`). */
+            403: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotPermittedProblem"] | components["schemas"]["NotThroughTheEdgeProblem"];
+                };
+            };
+            /** @description There is no such thing (`/problems/not-found`). */
+            404: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotFoundProblem"];
+                };
+            };
+            /** @description The body is too large (`/problems/too-large`). */
+            413: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["TooLargeProblem"];
+                };
+            };
+            /** @description The body must be JSON (`/problems/unsupported-media-type`). */
+            415: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["UnsupportedMediaTypeProblem"];
+                };
+            };
+            /** @description The request breaks a rule (`/problems/invalid`). */
+            422: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["InvalidProblem"];
+                };
+            };
+            /** @description Something went wrong (`/problems/internal`). */
+            500: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["InternalProblem"];
+                };
+            };
+            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
+            503: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    /** @description After how many seconds to try again. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
+                };
+            };
+        };
+    };
+    operatorFigures: {
+        parameters: {
+            query?: {
+                /** @description Number of minutes. */
+                minutes?: number;
+            };
+            header?: never;
+            path: {
+                /** @example g35-2026-11-21 */
+                sale: components["schemas"]["SaleId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The figures. */
+            200: {
+                headers: {
+                    /** @description How long it keeps. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Figures"];
+                };
+            };
+            /** @description The body cannot be read (`/problems/malformed`). */
+            400: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["MalformedProblem"];
+                };
+            };
+            /** @description The sender is not known (`/problems/not-authenticated`). */
+            401: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
+                };
+            };
+            /** @description Only an operator may do this (`/problems/not-permitted`); The request did not come through the edge (`/problems/not-through-the-edge`). */
+            403: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotPermittedProblem"] | components["schemas"]["NotThroughTheEdgeProblem"];
+                };
+            };
+            /** @description There is no such thing (`/problems/not-found`). */
+            404: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotFoundProblem"];
+                };
+            };
+            /** @description The body is too large (`/problems/too-large`). */
+            413: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["TooLargeProblem"];
+                };
+            };
+            /** @description The request breaks a rule (`/problems/invalid`). */
+            422: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["InvalidProblem"];
                 };
             };
             /** @description Something went wrong (`/problems/internal`). */
@@ -5469,7 +6426,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["NotFoundProblem"];
                 };
             };
-            /** @description The order is not paid (`/problems/order-not-paid`); A ticket is refunded already (`/problems/ticket-refunded`); The next refund has another number (`/problems/other-refund-number`); The order has too many refunds (`/problems/too-many-refunds`). */
+            /** @description The order is not paid (`/problems/order-not-paid`); A ticket is refunded already (`/problems/ticket-refunded`); A ticket was used to get in (`/problems/ticket-checked-in`); The next refund has another number (`/problems/other-refund-number`); The order has too many refunds (`/problems/too-many-refunds`). */
             409: {
                 headers: {
                     /** @description Not to be kept. */
@@ -5477,7 +6434,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["OrderNotPaidProblem"] | components["schemas"]["TicketRefundedProblem"] | components["schemas"]["OtherRefundNumberProblem"] | components["schemas"]["TooManyRefundsProblem"];
+                    "application/problem+json": components["schemas"]["OrderNotPaidProblem"] | components["schemas"]["TicketRefundedProblem"] | components["schemas"]["TicketCheckedInProblem"] | components["schemas"]["OtherRefundNumberProblem"] | components["schemas"]["TooManyRefundsProblem"];
                 };
             };
             /** @description The payment is too old to be refunded (`/problems/payment-too-old`). */
@@ -5675,6 +6632,110 @@ export interface operations {
                 };
                 content: {
                     "application/problem+json": components["schemas"]["InvalidProblem"] | components["schemas"]["UnknownTicketProblem"] | components["schemas"]["NothingToRefundProblem"] | components["schemas"]["OtherCurrencyProblem"];
+                };
+            };
+            /** @description Something went wrong (`/problems/internal`). */
+            500: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["InternalProblem"];
+                };
+            };
+            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
+            503: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    /** @description After how many seconds to try again. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
+                };
+            };
+        };
+    };
+    showTickets: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example 169218430493097984 */
+                order: components["schemas"]["OrderNumber"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The tickets. */
+            200: {
+                headers: {
+                    /** @description How long it keeps. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["IssuedTickets"];
+                };
+            };
+            /** @description The body cannot be read (`/problems/malformed`). */
+            400: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["MalformedProblem"];
+                };
+            };
+            /** @description The sender is not known (`/problems/not-authenticated`). */
+            401: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
+                };
+            };
+            /** @description The request did not come through the edge (`/problems/not-through-the-edge`). */
+            403: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"];
+                };
+            };
+            /** @description There is no such thing (`/problems/not-found`). */
+            404: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotFoundProblem"];
+                };
+            };
+            /** @description The body is too large (`/problems/too-large`). */
+            413: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["TooLargeProblem"];
                 };
             };
             /** @description Something went wrong (`/problems/internal`). */
@@ -7005,6 +8066,113 @@ export interface operations {
             };
         };
     };
+    showRevoked: {
+        parameters: {
+            query?: {
+                /** @description The order with which the page begins: `next` of the page before. */
+                from?: components["schemas"]["OrderNumber"];
+            };
+            header?: never;
+            path: {
+                /** @example g35-2026-11-21 */
+                sale: components["schemas"]["SaleId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The page. */
+            200: {
+                headers: {
+                    /** @description How long it keeps. */
+                    "Cache-Control": "public, max-age=5";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RevokedTickets"];
+                };
+            };
+            /** @description The body cannot be read (`/problems/malformed`). */
+            400: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["MalformedProblem"];
+                };
+            };
+            /** @description The request did not come through the edge (`/problems/not-through-the-edge`). */
+            403: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"];
+                };
+            };
+            /** @description There is no such thing (`/problems/not-found`). */
+            404: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotFoundProblem"];
+                };
+            };
+            /** @description The body is too large (`/problems/too-large`). */
+            413: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["TooLargeProblem"];
+                };
+            };
+            /** @description The request breaks a rule (`/problems/invalid`). */
+            422: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["InvalidProblem"];
+                };
+            };
+            /** @description Something went wrong (`/problems/internal`). */
+            500: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["InternalProblem"];
+                };
+            };
+            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
+            503: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    /** @description After how many seconds to try again. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
+                };
+            };
+        };
+    };
     showRoom: {
         parameters: {
             query?: never;
@@ -7644,6 +8812,85 @@ export interface operations {
                 };
                 content: {
                     "application/problem+json": components["schemas"]["NotFoundProblem"];
+                };
+            };
+            /** @description The body is too large (`/problems/too-large`). */
+            413: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["TooLargeProblem"];
+                };
+            };
+            /** @description Something went wrong (`/problems/internal`). */
+            500: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["InternalProblem"];
+                };
+            };
+            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
+            503: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    /** @description After how many seconds to try again. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
+                };
+            };
+        };
+    };
+    showTicketKeys: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The keys. */
+            200: {
+                headers: {
+                    /** @description How long it keeps. */
+                    "Cache-Control": "public, max-age=300";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TicketKeys"];
+                };
+            };
+            /** @description The body cannot be read (`/problems/malformed`). */
+            400: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["MalformedProblem"];
+                };
+            };
+            /** @description The request did not come through the edge (`/problems/not-through-the-edge`). */
+            403: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"];
                 };
             };
             /** @description The body is too large (`/problems/too-large`). */
