@@ -111,7 +111,7 @@ fn paid() -> (OrdersModel, Order) {
 
 /// Something that was decided, and is carried out later.
 enum Plan {
-    Reissue(ReissuePlan),
+    Reissue(Box<ReissuePlan>),
     Refund(Box<RefundPlan>),
     CheckIn(Box<CheckInPlan>),
 }
@@ -122,7 +122,7 @@ fn decided(rng: &mut Numbers, store: &OrdersModel, order: &Order, step: u64) -> 
         TicketNumber::try_from(u8::try_from(1 + rng.below(SEATS.into())).unwrap()).unwrap();
     let numbered = order.numbered().find(|of| of.number == ticket)?;
     Some(match rng.below(4) {
-        0 => Plan::Reissue(decide_reissue(order, &[ticket]).ok()?),
+        0 => Plan::Reissue(Box::new(decide_reissue(order, &[ticket]).ok()?)),
         1 => {
             let door = DoorName::new(format!("d{}", rng.below(3))).unwrap();
             let check_in = CheckIn { at: NOW.plus_seconds(i64::try_from(step).unwrap()), door };
