@@ -34,12 +34,6 @@ pub fn variables(config: &Config) -> Variables {
         Topology::Single(url) => (url.clone(), false),
         Topology::Cluster(urls) => (urls.join(","), true),
     };
-    let admission = config.admission.keys.iter();
-    let admission = admission.map(|(kid, key)| (kid, BASE64_STANDARD.encode(&key.0)));
-    let attendees = config.attendees.keys.iter();
-    let attendees = attendees.map(|(kid, key)| (kid, BASE64_STANDARD.encode(&key.0)));
-    let challenges = config.challenges.keys.iter();
-    let challenges = challenges.map(|(kid, key)| (kid, BASE64_STANDARD.encode(&key.0)));
     let verifiers = config.challenges.siteverify.iter();
     let verifier_secrets = verifiers.clone().map(|api| (api.provider.as_str(), text(&api.secret)));
     let verifier_urls = verifiers.filter_map(|api| Some((api.provider.as_str(), api.url.clone()?)));
@@ -74,9 +68,9 @@ pub fn variables(config: &Config) -> Variables {
         ("ONSALE_TABLE_PREFIX", prefix(&config.dynamodb.tables)),
         ("ONSALE_DYNAMODB_ENDPOINT", config.dynamodb.endpoint.clone().unwrap_or_default()),
         ("ONSALE_SQS_ENDPOINT", config.sqs.endpoint.clone().unwrap_or_default()),
-        ("ONSALE_ADMISSION_KEYS", pairs(admission)),
-        ("ONSALE_ATTENDEE_KEYS", pairs(attendees)),
-        ("ONSALE_CHALLENGE_KEYS", pairs(challenges)),
+        ("ONSALE_ADMISSION_KEYS", keys_by_id(&config.admission.keys)),
+        ("ONSALE_ATTENDEE_KEYS", keys_by_id(&config.attendees.keys)),
+        ("ONSALE_CHALLENGE_KEYS", keys_by_id(&config.challenges.keys)),
         ("ONSALE_SITEVERIFY_SECRETS", pairs(verifier_secrets)),
         ("ONSALE_SITEVERIFY_URLS", pairs(verifier_urls)),
         ("ONSALE_PAYMENT_SECRETS", pairs(payments)),
@@ -148,6 +142,11 @@ pub fn with_sample_events(mut config: Config) -> Config {
 fn prefix(tables: &Tables) -> String {
     let bare = Tables::with_prefix("").orders;
     tables.orders.strip_suffix(&bare).unwrap_or_default().to_owned()
+}
+
+/// Keys by id, the secrets in base64.
+fn keys_by_id(keys: &[(String, Secret)]) -> String {
+    pairs(keys.iter().map(|(kid, key)| (kid, BASE64_STANDARD.encode(&key.0))))
 }
 
 /// `name:value,name:value`.

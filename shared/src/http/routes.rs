@@ -297,6 +297,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[allow(clippy::too_many_lines, reason = "a table of routes")]
     fn every_route_has_its_method_and_path() {
         let sale = || SaleId::new("g1").unwrap();
         let order = || "42".parse::<OrderNumber>().unwrap();

@@ -104,6 +104,7 @@ mod tests {
     use super::super::fixture::{assert_each, order_number, order_of, sale_of};
 
     #[test]
+    #[allow(clippy::too_many_lines, reason = "a table of cases")]
     fn i12_finds_tickets_that_are_not_listed_and_check_ins_of_none() {
         assert_each(&[
             (
