@@ -112,14 +112,10 @@ fn merchants(source: &MerchantsSource) -> [String; 3] {
 }
 
 /// The variables as a file for `cargo lambda watch --env-file`, which cannot read an empty value or a
-/// `=` in one unless it is quoted. A value in JSON has double quotes of its own, and no single ones.
+/// `=` in one unless it is quoted. It knows no quotes within them.
 #[must_use]
 pub fn env_file(variables: &Variables) -> String {
-    let line = |(name, value): (&&str, &String)| {
-        let quote = if value.contains('"') { '\'' } else { '"' };
-        format!("{name}={quote}{value}{quote}\n")
-    };
-    variables.iter().map(line).collect()
+    variables.iter().map(|(name, value)| format!("{name}=\"{value}\"\n")).collect()
 }
 
 /// Makes functions accept the events in `tests/events/` as well: their signatures, and payments of any

@@ -123,7 +123,7 @@ impl Page {
 
     /// Writes what was added since the last block, sorted.
     fn end_block(&mut self) -> Result<(), Problem> {
-        self.block.sort_by(|(a, _), (b, _)| a.cmp(b));
+        self.block.sort_by_key(|(place, _)| *place);
         self.tickets += self.block.len();
         for (_, fields) in self.block.drain(..) {
             self.writer.write_record(fields).map_err(unwritten)?;

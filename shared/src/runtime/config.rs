@@ -530,12 +530,10 @@ impl MetricsConfig {
     fn read<F: Fn(&str) -> Option<String>>(variables: &Variables<F>) -> Result<Self, Defect> {
         let variable = "ONSALE_METRICS";
         let stage = variables.required("ONSALE_STAGE");
+        let endpoint = variables.optional("ONSALE_CLOUDWATCH_ENDPOINT");
         match variables.optional(variable).as_deref() {
             None => Ok(Self::Off),
-            Some("emf") => Ok(Self::Emf {
-                stage: stage?,
-                endpoint: variables.optional("ONSALE_CLOUDWATCH_ENDPOINT"),
-            }),
+            Some("emf") => Ok(Self::Emf { stage: stage?, endpoint }),
             Some(_) => Err(Defect { variable, rule: "must be emf, or absent" }),
         }
     }

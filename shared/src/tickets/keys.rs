@@ -38,16 +38,20 @@ impl TicketSecrets {
         are_good.then(|| Self(secrets.collect()))
     }
 
-    /// Reads the text of the variable, a list in JSON.
+    /// Reads the text of the variable: a list in JSON, or with a comma between two, for files of variables that
+    /// know no quotes within a value.
     ///
     /// # Errors
     /// The rule that it breaks.
     pub(crate) fn read(text: Option<&str>) -> Result<Self, Defect> {
-        let rule =
-            "must be a JSON list of one or two secrets of 32 to 128 letters, digits, - and _";
+        let rule = "must be one or two secrets of 32 to 128 letters, digits, - and _, listed by commas or in JSON";
         let defect = || Defect { variable: TICKET_KEYS, rule };
         let Some(text) = text else { return Ok(Self::default()) };
-        let secrets: Vec<String> = serde_json::from_str(text).map_err(|_unreadable| defect())?;
+        let secrets: Vec<String> = if text.starts_with('[') {
+            serde_json::from_str(text).map_err(|_unreadable| defect())?
+        } else {
+            text.split(',').map(str::to_owned).collect()
+        };
         Self::new(secrets).filter(|secrets| !secrets.0.is_empty()).ok_or_else(defect)
     }
 
@@ -55,8 +59,7 @@ impl TicketSecrets {
     #[must_use]
     pub fn text(&self) -> String {
         let text = |secret: &Secret| String::from_utf8_lossy(&secret.0).into_owned();
-        let all: Vec<String> = self.0.iter().map(text).collect();
-        if all.is_empty() { String::new() } else { serde_json::json!(all).to_string() }
+        self.0.iter().map(text).collect::<Vec<String>>().join(",")
     }
 
     /// True if there are none.
@@ -274,14 +277,18 @@ mod tests {
 
     #[test]
     fn one_or_two_secrets_are_read_and_written_again() {
-        for text in [format!("[\"{SECRET}\"]"), format!("[\"{SECRET}\",\"{OLD}\"]")] {
+        for (text, listed) in [
+            (format!("[\"{SECRET}\"]"), SECRET.to_owned()),
+            (format!("[\"{SECRET}\",\"{OLD}\"]"), format!("{SECRET},{OLD}")),
+        ] {
             let secrets = TicketSecrets::read(Some(&text)).unwrap();
-            assert_eq!(secrets.text(), text);
+            assert_eq!(secrets.text(), listed);
+            assert_eq!(TicketSecrets::read(Some(&listed)), Ok(secrets.clone()));
             assert!(!secrets.is_empty() && !format!("{secrets:?}").contains(SECRET));
         }
         assert!(TicketSecrets::read(None).unwrap().is_empty());
         let three = format!("[\"{SECRET}\",\"{SECRET}\",\"{SECRET}\"]");
-        for text in ["[]", "[\"\"]", "[\"short\"]", SECRET, "{}", "[1]", &three] {
+        for text in ["[]", "[\"\"]", "[\"short\"]", "short", "{}", "[1]", ",", &three] {
             assert_eq!(TicketSecrets::read(Some(text)).unwrap_err().variable, TICKET_KEYS);
         }
     }

@@ -242,22 +242,7 @@ pub async fn run(options: &Options) -> Result<Outcome, Error> {
     let slot = engine.app().meter();
     slot.watch(&name);
     let ledger = engine.data_dir().join("ledger.jsonl");
-    let crowd = crate::Options {
-        url: engine.url().to_owned(),
-        sales: vec![name.clone()],
-        load: options.load,
-        profile: options.profile,
-        seed: options.seed,
-        most: options.most,
-        ledger: Some(ledger.clone()),
-        progress: options.progress,
-        callback_repeats: crate::CallbackRepeats::default(),
-        pages: None,
-        grace: engine.endpoints().grace(),
-        endpoints: Some(engine.endpoints().clone()),
-        rehearsal: None,
-        crowd: options.admission.crowd,
-    };
+    let crowd = crowd(options, &engine, &name, &ledger);
     let starting = lap(started);
     let mut report = crate::run(&crowd, Credentials::new(engine.secrets()).told(ANSWER)).await?;
     let selling = report.seconds;
@@ -298,6 +283,26 @@ pub async fn run(options: &Options) -> Result<Outcome, Error> {
         load_test: report,
         audit,
     })
+}
+
+/// The crowd of a replay.
+fn crowd(options: &Options, engine: &Engine, name: &str, ledger: &Path) -> crate::Options {
+    crate::Options {
+        url: engine.url().to_owned(),
+        sales: vec![name.to_owned()],
+        load: options.load,
+        profile: options.profile,
+        seed: options.seed,
+        most: options.most,
+        ledger: Some(ledger.to_owned()),
+        progress: options.progress,
+        callback_repeats: crate::CallbackRepeats::default(),
+        pages: None,
+        grace: engine.endpoints().grace(),
+        endpoints: Some(engine.endpoints().clone()),
+        rehearsal: None,
+        crowd: options.admission.crowd,
+    }
 }
 
 async fn audit(engine: &Engine, ledger: &Path) -> Result<audit::Report, Error> {
