@@ -84,7 +84,7 @@ const RARE: Throttle = Throttle { rate_parameter: "RareRate", rate: 50, burst: 2
 /// What operators do and look at in a browser.
 const OPERATORS: Throttle = Throttle { rate_parameter: "OperatorRate", rate: 10, burst: 10 };
 /// The default of the stage: each route without a throttle of its own has this much.
-pub const OTHERS: Throttle = Throttle { rate_parameter: "OtherRate", rate: 140, burst: 100 };
+pub const OTHERS: Throttle = Throttle { rate_parameter: "OtherRate", rate: 140, burst: 90 };
 
 /// A row of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
