@@ -71,10 +71,7 @@ impl DemoCommand {
 /// Says where the pages are, as soon as they are there.
 fn announce(url: &str) {
     // Whoever started us may not listen; the demo goes on all the same.
-    let _unheard = writeln!(
-        std::io::stderr(),
-        "{url}/ shows it while it runs: what is on sale, a waiting room that opens in a minute, and at /operator its board"
-    );
+    let _unheard = writeln!(std::io::stderr(), "{url}/ shows it while it runs");
 }
 
 fn text(outcome: &Outcome) -> String {

@@ -7,13 +7,11 @@ use std::time::{Duration, Instant};
 
 use engine::domain::ids::SaleId;
 use engine::domain::money::MinorUnits;
-use engine::domain::sale::{GateSettings, RoomSettings, SaleFile};
+use engine::domain::sale::{GateSettings, SaleFile};
 use engine::domain::time::Timestamp;
-use futures_util::future::try_join;
 use reqwest::Method;
 
 use crate::LoadTestError;
-use crate::arrivals::Shape;
 use crate::credentials::Credentials;
 use crate::money_back::{self, MoneyBack, give_back};
 use crate::profile::LoadProfile;
@@ -43,10 +41,8 @@ const REAL_STADIUM_PRICE_MINOR: MinorUnits = MinorUnits(40_000);
 /// Time that the buyers of a demo have to pay, in seconds: short, so that what is not paid comes
 /// back while the crowd is still there.
 const PAY_WINDOW_SECONDS: u32 = 20;
-/// People who come for the sale with the waiting room, which is cancelled later.
-const CLUB_BUYERS: u64 = 150;
-/// Time from the start to the opening of its waiting room, in seconds, in which they come.
-const CLUB_OPENS_SECONDS: u32 = 45;
+/// People who come for the sale that is cancelled.
+const CLUB_BUYERS: u64 = 90;
 /// Time that the engine may take to settle after the last buyer.
 const SETTLE: Duration = Duration::from_secs(60);
 
@@ -218,20 +214,12 @@ pub async fn run(sales: &[SaleFile], options: &Options) -> Result<Outcome, Error
         crowd: crate::people::plan::Crowd::default(),
     };
     let limits = options.limits;
-    let rush =
-        async { Ok::<_, Error>(crate::run(&crowd, Credentials::new(engine.secrets())).await?) };
-    let (mut report, club) = match options.pages {
-        // While the crowd is at work, a waiting room is to be seen too.
-        Some(_) => {
-            let (report, club) = try_join(rush, sell_club(&engine, &crowd)).await?;
-            (report, Some(club))
-        }
-        None => (rush.await?, None),
-    };
+    let mut report = crate::run(&crowd, Credentials::new(engine.secrets())).await?;
     settle(&engine, Instant::now() + SETTLE).await?;
     report.record_throttled(engine.throttled());
-    let mut money_back = None;
-    if club.is_some() {
+    let (mut club, mut money_back) = (None, None);
+    if options.pages.is_some() {
+        club = Some(sell_club(&engine, &crowd).await?);
         money_back = Some(give_back(&engine, &ledger).await?);
         settle(&engine, Instant::now() + SETTLE).await?;
     }
@@ -252,42 +240,24 @@ pub async fn run(sales: &[SaleFile], options: &Options) -> Result<Outcome, Error
     Ok(Outcome { seconds, load_test: report, audit, rates, notified, club, money_back })
 }
 
-/// Sells the sale that will be cancelled through its waiting room, to people who pay at every provider.
+/// Sells the sale that will be cancelled to people who pay at every provider.
 async fn sell_club(
     engine: &Engine,
     crowd: &crate::Options,
 ) -> Result<crate::report::Report, Error> {
-    let club = SaleFile {
-        opens_at: Timestamp::now().plus_seconds(CLUB_OPENS_SECONDS.into()),
-        room: Some(club_room()),
-        ..money_back::club()?
-    };
+    let club = money_back::club()?;
     publish(engine, std::slice::from_ref(&club)).await?;
     let crowd = crate::Options {
         sales: vec![club.sale.to_string()],
-        load: crate::Load::Open {
-            arrivals: CLUB_BUYERS,
-            within_seconds: CLUB_OPENS_SECONDS.into(),
-            shape: Shape::Steady,
-            connections: 8,
-        },
+        load: crate::Load::Closed { arrivals: CLUB_BUYERS, at_once: 8 },
         profile: LoadProfile::Paying,
         seed: crowd.seed.wrapping_add(1),
         progress: false,
         ..crowd.clone()
     };
-    Ok(crate::run(&crowd, Credentials::new(engine.secrets())).await?)
-}
-
-/// Its waiting room: what an opening is, within two minutes.
-fn club_room() -> RoomSettings {
-    RoomSettings {
-        max_per_second: 2,
-        draw_lead_seconds: 10,
-        show_up_seconds: 120,
-        visit_seconds: 120,
-        ..RoomSettings::default()
-    }
+    let report = crate::run(&crowd, Credentials::new(engine.secrets())).await?;
+    settle(engine, Instant::now() + SETTLE).await?;
+    Ok(report)
 }
 
 /// The payments a second that the fakes let an account begin, beside what the providers publish.
