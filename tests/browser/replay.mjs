@@ -173,7 +173,7 @@ try {
   const audited = { sold: sum("tickets"), available: report.tickets - sum("tickets"), revenue: sum("revenue_minor") / 100 };
   console.log(`\n${report.rush.load.arrivals} people for ${report.tickets} tickets; audit ${report.audit.clean ? "clean" : "NOT clean"}; the board was read ${looks} times`);
   console.table({ "the pages show": figures, "the audit reads": audited });
-  if (JSON.stringify(figures) !== JSON.stringify(audited)) throw new Error("the pages do not show what the audit reads");
+  if (Object.keys(audited).some((name) => figures[name] !== audited[name])) throw new Error("the pages do not show what the audit reads");
   if (code !== 0) throw new Error(`the replay ended with ${code}`);
   console.log("the same");
 } catch (error) {
