@@ -90,7 +90,7 @@ async function bestPlace(engine, sale) {
   const { name, place } = best;
   const { place_token: token, group, index, window, nonce } = place;
   say(`${name} has place ${place.place}, the first of them`);
-  return { name, number: place.place, kept: { sale: sale.sale, token, group, index, window, nonce, place: null, joinedAtMs: Date.now(), title: sale.title, tiers: sale.tiers.map((tier) => tier.name) } };
+  return { name, kept: { sale: sale.sale, token, group, index, window, nonce, place: null, joinedAtMs: Date.now(), title: sale.title, tiers: sale.tiers.map((tier) => tier.name) } };
 }
 
 /** The figures that the board shows, as numbers; null where it shows none yet. */

@@ -16,6 +16,7 @@ use super::money::Currency;
 use super::number::OrderNumber;
 use super::order::{Capture, Order, OrderState};
 use super::time::Timestamp;
+use super::within_order::numbered_within_order;
 
 /// Most attempts of one order. A buyer who has begun so many has the last one to pay by.
 pub const MAX_ATTEMPTS: u8 = 8;
@@ -24,42 +25,17 @@ pub const MAX_ATTEMPTS: u8 = 8;
 /// Source: <https://docs.stripe.com/api/idempotent_requests>
 const REPEATED_FOR_SECONDS: i64 = 20 * 60 * 60;
 
-/// The number of an attempt within its order, from 1 to [`MAX_ATTEMPTS`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "u8", into = "u8")]
-pub struct AttemptNumber(u8);
-
-/// A number that no attempt has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("an attempt's number is from 1 to {MAX_ATTEMPTS}")]
-pub struct InvalidAttempt;
+numbered_within_order!(
+    /// The number of an attempt within its order, from 1 to [`MAX_ATTEMPTS`].
+    AttemptNumber, MAX_ATTEMPTS,
+    /// A number that no attempt has.
+    InvalidAttempt, "an attempt's number is from 1 to {MAX_ATTEMPTS}"
+);
 
 impl AttemptNumber {
-    /// The first attempt of an order.
-    pub const FIRST: Self = Self(1);
-
     /// Every number, lowest first.
     pub fn all() -> impl Iterator<Item = Self> {
         (1..=MAX_ATTEMPTS).map(Self)
-    }
-
-    /// The number itself.
-    #[must_use]
-    pub const fn get(self) -> u8 {
-        self.0
-    }
-}
-
-impl TryFrom<u8> for AttemptNumber {
-    type Error = InvalidAttempt;
-    fn try_from(number: u8) -> Result<Self, InvalidAttempt> {
-        (1..=MAX_ATTEMPTS).contains(&number).then_some(Self(number)).ok_or(InvalidAttempt)
-    }
-}
-
-impl From<AttemptNumber> for u8 {
-    fn from(number: AttemptNumber) -> Self {
-        number.0
     }
 }
 
@@ -70,12 +46,6 @@ impl FromStr for AttemptNumber {
         // One text for each number: `+1` and `01` are none.
         Self::try_from(number)
             .and_then(|number| (number.to_string() == text).then_some(number).ok_or(InvalidAttempt))
-    }
-}
-
-impl fmt::Display for AttemptNumber {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
     }
 }
 

@@ -35,3 +35,4 @@ pub mod ticket;
 pub mod tickets;
 pub mod time;
 pub mod timetable;
+mod within_order;

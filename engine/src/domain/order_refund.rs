@@ -22,6 +22,7 @@ use super::order::{
 };
 use super::refund::{Refund, RefundReply, RefundState, one_line};
 use super::time::Timestamp;
+use super::within_order::numbered_within_order;
 
 /// Most refunds of one order: WeChat Pay takes so many of a payment.
 /// Source: <https://pay.weixin.qq.com/doc/v3/merchant/4012791883>
@@ -33,58 +34,12 @@ pub const REFUNDABLE_SECONDS: i64 = 365 * 24 * 60 * 60;
 /// Source: as [`MAX_REFUNDS`]
 pub const PAUSE_SECONDS: i64 = 60;
 
-/// The number of a refund within its order, from 1 to [`MAX_REFUNDS`].
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    schemars::JsonSchema,
-)]
-#[serde(try_from = "u8", into = "u8")]
-#[schemars(inline)]
-pub struct RefundNumber(#[schemars(range(min = 1, max = MAX_REFUNDS))] u8);
-
-/// A number that no refund has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a refund's number is from 1 to {MAX_REFUNDS}")]
-pub struct InvalidRefund;
-
-impl RefundNumber {
-    /// The first refund of an order.
-    pub const FIRST: Self = Self(1);
-
-    /// The number itself.
-    #[must_use]
-    pub const fn get(self) -> u8 {
-        self.0
-    }
-}
-
-impl TryFrom<u8> for RefundNumber {
-    type Error = InvalidRefund;
-    fn try_from(number: u8) -> Result<Self, InvalidRefund> {
-        (1..=MAX_REFUNDS).contains(&number).then_some(Self(number)).ok_or(InvalidRefund)
-    }
-}
-
-impl From<RefundNumber> for u8 {
-    fn from(number: RefundNumber) -> Self {
-        number.0
-    }
-}
-
-impl fmt::Display for RefundNumber {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
+numbered_within_order!(
+    /// The number of a refund within its order, from 1 to [`MAX_REFUNDS`].
+    RefundNumber, MAX_REFUNDS,
+    /// A number that no refund has.
+    InvalidRefund, "a refund's number is from 1 to {MAX_REFUNDS}"
+);
 
 /// The name of a refund among all orders, as providers know it: `<order>-r<number>`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

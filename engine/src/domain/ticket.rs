@@ -17,65 +17,20 @@ use super::order::{Order, OrderLine, OrderState, Ticket};
 use super::order_refund::{AskedBy, RefundPlan, TicketName};
 use super::requested::MAX_SEATS_PER_ORDER;
 use super::time::Timestamp;
+use super::within_order::numbered_within_order;
 
 /// Most tickets of one order, as the number of its last one.
 pub const MAX_TICKET: u8 = 10;
 #[expect(clippy::cast_possible_truncation, reason = "a constant below 256, which is asserted")]
 const _: () = assert!(MAX_SEATS_PER_ORDER < 256 && MAX_TICKET == MAX_SEATS_PER_ORDER as u8);
 
-/// The number of a ticket within its order, from 1: its place among all tickets, line by line, which never
-/// changes.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    schemars::JsonSchema,
-)]
-#[serde(try_from = "u8", into = "u8")]
-#[schemars(inline)]
-pub struct TicketNumber(#[schemars(range(min = 1, max = MAX_TICKET))] u8);
-
-/// A number that no ticket has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a ticket's number is from 1 to {MAX_TICKET}")]
-pub struct InvalidTicket;
-
-impl TicketNumber {
-    /// The first ticket of an order.
-    pub const FIRST: Self = Self(1);
-
-    /// The number itself.
-    #[must_use]
-    pub const fn get(self) -> u8 {
-        self.0
-    }
-}
-
-impl TryFrom<u8> for TicketNumber {
-    type Error = InvalidTicket;
-    fn try_from(number: u8) -> Result<Self, InvalidTicket> {
-        (1..=MAX_TICKET).contains(&number).then_some(Self(number)).ok_or(InvalidTicket)
-    }
-}
-
-impl From<TicketNumber> for u8 {
-    fn from(number: TicketNumber) -> Self {
-        number.0
-    }
-}
-
-impl fmt::Display for TicketNumber {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
+numbered_within_order!(
+    /// The number of a ticket within its order, from 1: its place among all tickets, line by line, which never
+    /// changes.
+    TicketNumber, MAX_TICKET,
+    /// A number that no ticket has.
+    InvalidTicket, "a ticket's number is from 1 to {MAX_TICKET}"
+);
 
 /// The issue of a ticket, from 1: how often a code was made for it under another serial.
 #[derive(

@@ -159,6 +159,14 @@ pub struct BlockClaims {
     pub returned: Vec<(Seat, OrderNumber)>,
 }
 
+impl BlockClaims {
+    /// Each seat with an order that owns it on some leg, or had it until a refund; a pair may come several times.
+    pub fn holders(&self) -> impl Iterator<Item = (Seat, OrderNumber)> {
+        let owners = self.claims.iter().map(|claim| (claim.seat, claim.order));
+        owners.chain(self.returned.iter().copied())
+    }
+}
+
 /// The block of its tier that a seat lies in: a partition of the table of claims.
 ///
 /// An order names a seat by its bit and knows nothing of rows, so partitions are blocks of bits,

@@ -22,8 +22,6 @@ const MAX_BLOCKS: usize = 8;
 /// Tickets with which a page is full. A block more may have 8,192 of a train of 64 legs, so that a page has less
 /// than 2 MB, of the 6 MB that a function may answer.
 const FULL: usize = 4_000;
-/// Orders that are read in one request.
-const ORDERS_A_REQUEST: usize = 100;
 /// The heading of every page.
 const HEADING: [&str; 14] = [
     "order",
@@ -77,15 +75,9 @@ async fn of_block(
     block: u32,
 ) -> Result<Vec<Order>, Problem> {
     let claims = app.ports.orders().block_claims(sale.id(), tier, block).await?;
-    let owners = claims.claims.iter().map(|claim| claim.order);
-    let before = claims.returned.iter().map(|(_, order)| *order);
-    let numbers: Vec<OrderNumber> =
-        owners.chain(before).collect::<BTreeSet<_>>().into_iter().collect();
-    let mut orders = Vec::with_capacity(numbers.len());
-    for some in numbers.chunks(ORDERS_A_REQUEST) {
-        orders.extend(app.ports.orders().get_many(some).await?);
-    }
-    Ok(orders)
+    let numbers: BTreeSet<OrderNumber> = claims.holders().map(|(_, order)| order).collect();
+    let numbers: Vec<OrderNumber> = numbers.into_iter().collect();
+    Ok(app.ports.orders().get_many(&numbers).await?)
 }
 
 /// A line of the page: by what it is sorted, and its fields.

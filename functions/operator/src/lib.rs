@@ -166,10 +166,9 @@ async fn owners(
     let unknown = || Refusal::invalid("seat", "the sale has no such seat in this tier");
     let seat = layout.and_then(|layout| layout.seat(seat)).ok_or_else(unknown)?;
     let claims = app.ports.orders().block_claims(sale, tier, block_of(seat)).await?;
-    let owners = claims.claims.iter().filter(|claim| claim.seat == seat).map(|claim| claim.order);
-    let before = claims.returned.iter().filter(|(of, _)| *of == seat).map(|(_, order)| *order);
+    let of_seat = claims.holders().filter(|(of, _)| *of == seat).map(|(_, order)| order);
     // So many refunds of one seat are no search any more.
-    let numbers: BTreeSet<OrderNumber> = owners.chain(before).collect();
+    let numbers: BTreeSet<OrderNumber> = of_seat.collect();
     Ok(numbers.into_iter().rev().take(PAGE.into()).collect())
 }
 

@@ -65,6 +65,17 @@ pub fn is_key(text: &str) -> bool {
     (MIN_ENTRY_KEY_CHARS..=MAX_ENTRY_KEY_CHARS).contains(&text.len()) && text.bytes().all(is_plain)
 }
 
+/// These texts as secrets, if there are no more than `most` and each may be a key; `None` otherwise.
+pub(crate) fn secrets(texts: Vec<String>, most: usize) -> Option<Vec<Secret>> {
+    let are_good = texts.len() <= most && texts.iter().all(|text| is_key(text));
+    are_good.then(|| texts.into_iter().map(|text| Secret(text.into_bytes())).collect())
+}
+
+/// The texts of secrets, for variables.
+pub(crate) fn texts(secrets: &[Secret]) -> Vec<String> {
+    secrets.iter().map(|secret| String::from_utf8_lossy(&secret.0).into_owned()).collect()
+}
+
 /// The entry of callbacks, as a deployment configures it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CallbackEntry {

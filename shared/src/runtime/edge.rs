@@ -2,7 +2,7 @@
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 
-use crate::runtime::callbacks::is_key;
+use crate::runtime::callbacks;
 use crate::runtime::config::{Defect, Secret};
 
 /// The variable that has them.
@@ -18,9 +18,7 @@ impl EdgeSecrets {
     /// These secrets, each of 32 to 128 letters, digits, `-` and `_`, and two at most; `None` for others.
     #[must_use]
     pub fn new(secrets: Vec<String>) -> Option<Self> {
-        let are_good = secrets.len() <= MAX_EDGE_SECRETS && secrets.iter().all(|text| is_key(text));
-        let secrets = secrets.into_iter().map(|text| Secret(text.into_bytes()));
-        are_good.then(|| Self(secrets.collect()))
+        callbacks::secrets(secrets, MAX_EDGE_SECRETS).map(Self)
     }
 
     /// Reads the text of the variable, a list in JSON.
@@ -40,8 +38,7 @@ impl EdgeSecrets {
     /// The text of the variable; empty without secrets.
     #[must_use]
     pub fn text(&self) -> String {
-        let text = |secret: &Secret| String::from_utf8_lossy(&secret.0).into_owned();
-        let all: Vec<String> = self.0.iter().map(text).collect();
+        let all = callbacks::texts(&self.0);
         if all.is_empty() { String::new() } else { serde_json::json!(all).to_string() }
     }
 

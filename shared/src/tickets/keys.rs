@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::runtime::callbacks::is_key;
+use crate::runtime::callbacks;
 use crate::runtime::config::{Defect, Secret};
 
 /// The variable that has the secrets.
@@ -33,9 +33,7 @@ impl TicketSecrets {
     /// for others.
     #[must_use]
     pub fn new(secrets: Vec<String>) -> Option<Self> {
-        let are_good = secrets.len() <= MAX_TICKET_KEYS && secrets.iter().all(|text| is_key(text));
-        let secrets = secrets.into_iter().map(|text| Secret(text.into_bytes()));
-        are_good.then(|| Self(secrets.collect()))
+        callbacks::secrets(secrets, MAX_TICKET_KEYS).map(Self)
     }
 
     /// Reads the text of the variable: a list in JSON, or with a comma between two, for files of variables that
@@ -58,8 +56,7 @@ impl TicketSecrets {
     /// The text of the variable; empty without secrets.
     #[must_use]
     pub fn text(&self) -> String {
-        let text = |secret: &Secret| String::from_utf8_lossy(&secret.0).into_owned();
-        self.0.iter().map(text).collect::<Vec<String>>().join(",")
+        callbacks::texts(&self.0).join(",")
     }
 
     /// True if there are none.
