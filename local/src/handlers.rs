@@ -9,6 +9,8 @@ pub use {
 };
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, ready};
 use lambda_http::{Body, Request, Response};
 use shared::http::respond::refuse;
 use shared::http::routes::NoRoute;
@@ -16,20 +18,23 @@ use shared::runtime::app::App;
 use shared::runtime::functions::{Function, QueueName};
 
 /// Runs the handler of a function for a request. A function without a route refuses it.
-pub async fn answer(app: &App, function: Function, request: Request) -> Response<Body> {
+///
+/// Each handler has a box of its own: one future for all would be as large as the largest handler's, and is
+/// moved several times for each request.
+pub fn answer(app: &App, function: Function, request: Request) -> BoxFuture<'_, Response<Body>> {
     match function {
-        Function::Sales => sales::handle(app, request).await,
-        Function::WaitingRoom => waiting_room::handle(app, request).await,
-        Function::TokenGate => token_gate::handle(app, request).await,
-        Function::Reserve => reserve::handle(app, request).await,
-        Function::Orders => orders::handle(app, request).await,
-        Function::Cancel => cancel::handle(app, request).await,
-        Function::StartPayment => start_payment::handle(app, request).await,
-        Function::RefundOrder => refund_order::handle(app, request).await,
-        Function::Operator => operator::handle(app, request).await,
-        Function::Figures => figures::handle(app, request).await,
-        Function::PayCallback => pay_callback::handle(app, request).await,
-        Function::TakeCallback => take_callback::handle(app, request).await,
+        Function::Sales => sales::handle(app, request).boxed(),
+        Function::WaitingRoom => waiting_room::handle(app, request).boxed(),
+        Function::TokenGate => token_gate::handle(app, request).boxed(),
+        Function::Reserve => reserve::handle(app, request).boxed(),
+        Function::Orders => orders::handle(app, request).boxed(),
+        Function::Cancel => cancel::handle(app, request).boxed(),
+        Function::StartPayment => start_payment::handle(app, request).boxed(),
+        Function::RefundOrder => refund_order::handle(app, request).boxed(),
+        Function::Operator => operator::handle(app, request).boxed(),
+        Function::Figures => figures::handle(app, request).boxed(),
+        Function::PayCallback => pay_callback::handle(app, request).boxed(),
+        Function::TakeCallback => take_callback::handle(app, request).boxed(),
         Function::ExpireOrders
         | Function::SyncDb
         | Function::LoadSale
@@ -38,19 +43,19 @@ pub async fn answer(app: &App, function: Function, request: Request) -> Response
         | Function::ClosePayments
         | Function::Refund
         | Function::ReadCaptures
-        | Function::Reconcile => refuse(NoRoute),
+        | Function::Reconcile => ready(refuse(NoRoute)).boxed(),
     }
 }
 
 /// Runs the handler of a queue's function for a batch of its messages.
-pub async fn consume(app: &App, queue: QueueName, event: SqsEvent) -> SqsBatchResponse {
+pub fn consume(app: &App, queue: QueueName, event: SqsEvent) -> BoxFuture<'_, SqsBatchResponse> {
     match queue {
-        QueueName::Expiry => expire_orders::handle(app, event).await,
-        QueueName::Sync => sync_db::handle(app, event).await,
-        QueueName::Load => load_sale::handle(app, event).await,
-        QueueName::Close => close_payments::handle(app, event).await,
-        QueueName::Refund => refund::handle(app, event).await,
-        QueueName::Callback => decide_payment::handle(app, event).await,
-        QueueName::Draw => draw::handle(app, event).await,
+        QueueName::Expiry => expire_orders::handle(app, event).boxed(),
+        QueueName::Sync => sync_db::handle(app, event).boxed(),
+        QueueName::Load => load_sale::handle(app, event).boxed(),
+        QueueName::Close => close_payments::handle(app, event).boxed(),
+        QueueName::Refund => refund::handle(app, event).boxed(),
+        QueueName::Callback => decide_payment::handle(app, event).boxed(),
+        QueueName::Draw => draw::handle(app, event).boxed(),
     }
 }

@@ -10,11 +10,12 @@ use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::orders::ticket_attributes;
 use super::tables;
+use super::told::{fact_value, read_fact};
 use engine::domain::attempt::{
     Attempt, AttemptNumber, AttemptState, Attempts, PaymentChoice, PaymentMethod,
 };
 use engine::domain::attendee::{Attendee, AttendeeHash};
-use engine::domain::fact::{Actor, Cause, Fact, FactKind, Facts, Moved};
+use engine::domain::fact::Facts;
 use engine::domain::ids::{Legs, SaleId, Seat, UserId};
 use engine::domain::money::{MinorUnits, Money};
 use engine::domain::number::{Gene, OrderNumber};
@@ -150,10 +151,6 @@ impl<'a> Fields<'a> {
         self.number(name).map(Timestamp::from_ms)
     }
 
-    pub(super) fn has(&self, name: &str) -> bool {
-        self.item.contains_key(name)
-    }
-
     pub(super) fn flag(&self, name: &str) -> Stored<bool> {
         let Some(value) = self.item.get(name) else { return Ok(false) };
         value.as_bool().copied().map_err(|_| self.broken(name, "is no boolean"))
@@ -173,15 +170,6 @@ impl<'a> Fields<'a> {
         let set = self.item.get(name).and_then(|set| set.as_ss().ok());
         let parsed = set.map(|set| set.iter().map(|text| text.parse().ok()).collect());
         parsed.flatten().ok_or_else(|| self.broken(name, "is no set of such texts"))
-    }
-
-    /// A list of numbers, parsed.
-    pub(super) fn numbers<T: FromStr>(&self, name: &str) -> Stored<Vec<T>> {
-        let list = self.known(name, self.item.get(name))?;
-        let list = list.as_l().map_err(|_| self.broken(name, "is no list"))?;
-        let parsed = |value: &AttributeValue| value.as_n().ok()?.parse().ok();
-        let numbers: Option<Vec<T>> = list.iter().map(parsed).collect();
-        numbers.ok_or_else(|| self.broken(name, "is no list of such numbers"))
     }
 
     pub(super) fn maps(&self, name: &str) -> Stored<Vec<Fields<'a>>> {
@@ -313,64 +301,13 @@ fn read_attempt(fields: &Fields<'_>) -> Stored<Attempt> {
     })
 }
 
-/// A fact as a value of a list.
-pub(super) fn fact_value(fact: &Fact) -> AttributeValue {
-    let Fact { kind, at, cause: Cause { by, moved } } = fact;
-    let mut map = item([
-        ("kind", text(kind.as_str())),
-        ("at_ms", number(at.ms())),
-        ("by", text(by.as_str())),
-    ]);
-    if let Some(Moved { payment, amount, reason, refund }) = moved {
-        add(
-            &mut map,
-            [
-                ("payment_provider", text(&payment.provider)),
-                ("payment_id", text(&payment.payment)),
-                ("amount_minor", number(amount.amount_minor)),
-                ("currency", text(amount.currency)),
-            ],
-        );
-        add(&mut map, reason.map(|reason| ("reason", text(reason.as_str()))));
-        add(&mut map, refund.map(|refund| ("refund", number(refund.get()))));
-    }
-    AttributeValue::M(map)
-}
-
 fn read_facts(fields: &Fields<'_>) -> Stored<Facts> {
     let settled = fields.maybe_number("settled")?;
     let Some(settled) = settled else { return Ok(Facts::default()) };
-    let all = fields.maps("facts")?.iter().map(read_fact).collect::<Stored<_>>()?;
+    let texts: Vec<String> = fields.texts("facts")?;
+    let all = texts.iter().map(|text| read_fact(text)).collect::<Result<_, _>>();
+    let all = all.map_err(|error| fields.broken("facts", &format!("tells nothing: {error}")))?;
     Ok(Facts { all, settled })
-}
-
-/// Reads a fact.
-pub(super) fn read_fact(fields: &Fields<'_>) -> Stored<Fact> {
-    let kind: String = fields.text("kind")?;
-    let kind = FactKind::ALL.into_iter().find(|known| known.as_str() == kind);
-    let by: String = fields.text("by")?;
-    let by = Actor::ALL.into_iter().find(|known| known.as_str() == by);
-    let moved = match fields.maybe_text("payment_provider")? {
-        None => None,
-        Some(provider) => Some(Moved {
-            payment: PaymentKey { provider, payment: fields.text("payment_id")? },
-            amount: read_money(fields)?,
-            reason: read_reason(fields)?,
-            refund: read_refund_number(fields, "refund")?,
-        }),
-    };
-    let by = by.ok_or_else(|| fields.broken("by", "is nobody"))?;
-    Ok(Fact {
-        kind: kind.ok_or_else(|| fields.broken("kind", "is no kind"))?,
-        at: fields.time("at_ms")?,
-        cause: Cause { by, moved },
-    })
-}
-
-fn read_reason(fields: &Fields<'_>) -> Stored<Option<RefundReason>> {
-    let Some(reason) = fields.maybe_text::<String>("reason")? else { return Ok(None) };
-    let known = RefundReason::ALL.into_iter().find(|known| known.as_str() == reason);
-    known.map(Some).ok_or_else(|| fields.broken("reason", "is no reason"))
 }
 
 fn line_value(line: &OrderLine) -> AttributeValue {

@@ -5,19 +5,16 @@
 //! seen all before it. Nothing changes a record, and nothing deletes one.
 
 use std::collections::BTreeMap;
-use std::num::NonZeroU32;
 
-use aws_sdk_dynamodb::types::{AttributeValue, TransactWriteItem};
+use aws_sdk_dynamodb::types::TransactWriteItem;
 
 use super::dynamo::Dynamo;
 use super::expressions::{keyed, put_under};
-use super::items::{Fields, Item, fact_value, item, number, read_fact, read_money, text};
+use super::items::{Fields, Item, item, number, text};
 use super::tables::{BY_SALE, Tables};
-use engine::domain::fact::Fact;
-use engine::domain::ids::{Legs, SaleId, Seat};
-use engine::domain::inventory::HeldLine;
-use engine::domain::log::{LogPosition, LogRecord, LogShard, Told};
-use engine::domain::order_refund::RefundNumber;
+use super::told::{read_told, told_value};
+use engine::domain::ids::SaleId;
+use engine::domain::log::{LogPosition, LogRecord, LogShard};
 use engine::domain::time::Timestamp;
 use engine::ports::Stored;
 
@@ -141,49 +138,8 @@ fn record_item(place: LogPosition, record: &LogRecord) -> Item {
         ("position", number(place.number)),
         ("sale", text(sale)),
         ("at_ms", number(at.ms())),
-        ("orders", AttributeValue::L(told.iter().map(told_value).collect())),
+        ("orders", told_value(told)),
     ])
-}
-
-fn told_value(told: &Told) -> AttributeValue {
-    let Told { order, total, lines, returned, facts } = told;
-    let numbered = |(of_order, fact): &(NonZeroU32, Fact)| {
-        let mut value = fact_value(fact);
-        if let AttributeValue::M(map) = &mut value {
-            map.insert("number".to_owned(), number(of_order.get()));
-        }
-        value
-    };
-    let facts = facts.iter().map(numbered);
-    let mut map = item([
-        ("order", text(order)),
-        ("amount_minor", number(total.amount_minor)),
-        ("currency", text(total.currency)),
-        ("lines", AttributeValue::L(lines.iter().map(line_value).collect())),
-        ("facts", AttributeValue::L(facts.collect())),
-    ]);
-    if !returned.is_empty() {
-        let of_refund = |(refund, lines): (&RefundNumber, &Vec<HeldLine>)| {
-            let lines = lines.iter().map(line_value).collect();
-            AttributeValue::M(item([
-                ("refund", number(refund.get())),
-                ("lines", AttributeValue::L(lines)),
-            ]))
-        };
-        let returned = returned.iter().map(of_refund).collect();
-        map.insert("returned".to_owned(), AttributeValue::L(returned));
-    }
-    AttributeValue::M(map)
-}
-
-fn line_value(line: &HeldLine) -> AttributeValue {
-    let seats = line.seats.iter().map(|seat| number(seat.0)).collect();
-    AttributeValue::M(item([
-        ("tier", text(&line.tier)),
-        ("from", number(line.legs.from())),
-        ("to", number(line.legs.to())),
-        ("seats", AttributeValue::L(seats)),
-    ]))
 }
 
 fn read_record(item: &Item) -> Stored<PlacedRecord> {
@@ -191,42 +147,11 @@ fn read_record(item: &Item) -> Stored<PlacedRecord> {
     let shard: u8 = fields.number("shard")?;
     let shard = LogShard::all().find(|known| known.get() == shard);
     let shard = shard.ok_or_else(|| fields.broken("shard", "is no shard"))?;
+    let told = read_told(&fields.text::<String>("orders")?);
     let record = LogRecord {
         sale: fields.text("sale")?,
         at: fields.time("at_ms")?,
-        told: fields.maps("orders")?.iter().map(read_told).collect::<Stored<_>>()?,
+        told: told.map_err(|error| fields.broken("orders", &format!("tells nothing: {error}")))?,
     };
     Ok(PlacedRecord { place: LogPosition { shard, number: fields.number("position")? }, record })
-}
-
-fn read_told(fields: &Fields<'_>) -> Stored<Told> {
-    let numbered = |fact: &Fields<'_>| Ok((fact.number("number")?, read_fact(fact)?));
-    Ok(Told {
-        order: fields.text("order")?,
-        total: read_money(fields)?,
-        lines: fields.maps("lines")?.iter().map(read_line).collect::<Stored<_>>()?,
-        returned: read_returned(fields)?,
-        facts: fields.maps("facts")?.iter().map(numbered).collect::<Stored<_>>()?,
-    })
-}
-
-fn read_returned(fields: &Fields<'_>) -> Stored<BTreeMap<RefundNumber, Vec<HeldLine>>> {
-    let of_refund = |fields: &Fields<'_>| {
-        let refund: u8 = fields.number("refund")?;
-        let refund = RefundNumber::try_from(refund);
-        let refund = refund.map_err(|_| fields.broken("refund", "is no refund's number"))?;
-        let lines = fields.maps("lines")?.iter().map(read_line).collect::<Stored<_>>()?;
-        Ok((refund, lines))
-    };
-    match fields.has("returned") {
-        true => fields.maps("returned")?.iter().map(of_refund).collect(),
-        false => Ok(BTreeMap::new()),
-    }
-}
-
-fn read_line(fields: &Fields<'_>) -> Stored<HeldLine> {
-    let legs = Legs::new(fields.number("from")?, fields.number("to")?)
-        .ok_or_else(|| fields.broken("to", "is not after from"))?;
-    let seats: Vec<u32> = fields.numbers("seats")?;
-    Ok(HeldLine { tier: fields.text("tier")?, legs, seats: seats.into_iter().map(Seat).collect() })
 }

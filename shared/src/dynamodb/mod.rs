@@ -6,6 +6,7 @@
 //! every item.
 
 pub mod tables;
+mod told;
 
 mod calls;
 mod catalogue;

@@ -7,7 +7,7 @@ use chaos::proxy::http::Act;
 use engine::domain::log::LogShard;
 use engine::domain::money::MinorUnits;
 use engine::domain::number::OrderNumber;
-use engine::domain::order::{OrderEvent, TierTotals};
+use engine::domain::order::{Order, OrderEvent, TierTotals};
 use engine::ports::{ChangeReply, Orders};
 use shared::dynamodb::tables;
 
@@ -80,23 +80,31 @@ async fn a_seat_on_which_an_earlier_release_has_noted_what_is_sold_is_read_and_f
 #[tokio::test]
 async fn one_batch_writes_each_counter_once() {
     let fixture = Fixture::new().await;
-    // An order's number says in which shard of the log it is told.
-    let shard = LogShard::all().next().unwrap();
     let mut paid = Vec::new();
-    for seat in 0.. {
+    for seat in 0..48 {
         let order = fixture.order(&format!("{seat}"), seats(&[seat]));
-        if LogShard::of(order.number) == shard {
-            fixture.create(&order).await;
-            paid.push(fixture.pay(&order).await.0);
-        }
-        if paid.len() == 8 {
-            break;
-        }
+        fixture.create(&order).await;
+        paid.push(fixture.pay(&order).await.0);
     }
+    let (few, many) = paid.split_at(8);
+    let of_each_shard = |orders: &[Order]| -> Vec<usize> {
+        // An order's number says in which shard of the log it is told.
+        let of = |shard| orders.iter().filter(|order| LogShard::of(order.number) == shard).count();
+        LogShard::all().map(of).filter(|count| *count > 0).collect()
+    };
     let (proxy, orders) = fixture.behind(|_, _| Act::Forward).await;
-    assert_eq!(orders.sync(&paid, NOW).await.map(|counted| counted.len()), Ok(8));
-    let writes = proxy.seen("TransactWriteItems");
-    assert_eq!(writes.len(), 1);
-    let items = writes[0].body["TransactItems"].as_array().unwrap().len();
-    assert_eq!(items, 8 + 1 + 1, "the orders, one counter, and one record of the log");
+    let written = |from: usize| -> Vec<usize> {
+        let writes = proxy.seen("TransactWriteItems").into_iter().skip(from);
+        writes.map(|write| write.body["TransactItems"].as_array().unwrap().len()).collect()
+    };
+    assert_eq!(orders.sync(few, NOW).await.map(|counted| counted.len()), Ok(8));
+    let records = of_each_shard(few).len();
+    assert_eq!(written(0), [8 + 1 + records], "the orders, one counter, a record for each shard");
+    assert_eq!(orders.sync(many, NOW).await.map(|counted| counted.len()), Ok(40));
+    let mut of_shards: Vec<usize> =
+        of_each_shard(many).into_iter().map(|orders| orders + 2).collect();
+    let mut written = written(1);
+    of_shards.sort_unstable();
+    written.sort_unstable();
+    assert_eq!(written, of_shards, "too many for one: each shard by itself");
 }

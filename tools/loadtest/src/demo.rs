@@ -7,11 +7,13 @@ use std::time::{Duration, Instant};
 
 use engine::domain::ids::SaleId;
 use engine::domain::money::MinorUnits;
-use engine::domain::sale::{GateSettings, SaleFile};
+use engine::domain::sale::{GateSettings, RoomSettings, SaleFile};
 use engine::domain::time::Timestamp;
+use futures_util::future::try_join;
 use reqwest::Method;
 
 use crate::LoadTestError;
+use crate::arrivals::Shape;
 use crate::credentials::Credentials;
 use crate::money_back::{self, MoneyBack, give_back};
 use crate::profile::LoadProfile;
@@ -41,8 +43,10 @@ const REAL_STADIUM_PRICE_MINOR: MinorUnits = MinorUnits(40_000);
 /// Time that the buyers of a demo have to pay, in seconds: short, so that what is not paid comes
 /// back while the crowd is still there.
 const PAY_WINDOW_SECONDS: u32 = 20;
-/// People who come for the sale that is cancelled.
-const CLUB_BUYERS: u64 = 90;
+/// People who come for the sale with the waiting room, which is cancelled later.
+const CLUB_BUYERS: u64 = 150;
+/// Time from the start to the opening of its waiting room, in seconds, in which they come.
+const CLUB_OPENS_SECONDS: u32 = 45;
 /// Time that the engine may take to settle after the last buyer.
 const SETTLE: Duration = Duration::from_secs(60);
 
@@ -93,15 +97,39 @@ impl Outcome {
     /// True if everything was sold, nothing impossible was met and no invariant is broken.
     #[must_use]
     pub fn is_good(&self) -> bool {
-        let believed = self.notified.values().map(|notified| notified.probes_believed);
-        let is_back = match (&self.club, &self.money_back) {
-            (Some(club), Some(back)) => {
-                let providers = club.paid_on_pages.keys().filter_map(|name| name.parse().ok());
-                club.is_good() && back.is_good(&providers.collect())
+        self.wrong().is_empty()
+    }
+
+    /// What is not as it should be, in words; nothing if it [is good](Self::is_good).
+    ///
+    /// The small sale need not be sold out: who is let in and then buys nothing may be the last one.
+    #[must_use]
+    pub fn wrong(&self) -> Vec<String> {
+        let mut wrong = Vec::new();
+        let mut if_so = |is_wrong: bool, what: &str| {
+            if is_wrong {
+                wrong.push(what.to_owned());
             }
-            (Some(_), None) | (None, _) => true,
         };
-        self.load_test.is_good() && self.audit.clean && believed.sum::<u64>() == 0 && is_back
+        if_so(!self.load_test.sold_out, "the crowd left seats unsold");
+        if_so(
+            self.load_test.anomaly_count > 0,
+            "the crowd met what it should not: see the anomalies",
+        );
+        if_so(!self.audit.clean, "the audit found violations");
+        let believed = self.notified.values().map(|notified| notified.probes_believed);
+        if_so(believed.sum::<u64>() > 0, "a provider's false notification was believed");
+        if let Some(club) = &self.club {
+            if_so(club.paid == 0, "nobody paid for the small sale");
+            for anomaly in &club.anomalies {
+                if_so(true, &format!("the small sale: {anomaly}"));
+            }
+            let providers = club.paid_on_pages.keys().filter_map(|name| name.parse().ok());
+            let back = self.money_back.as_ref();
+            let is_back = back.is_some_and(|back| back.is_good(&providers.collect()));
+            if_so(!is_back, "money is not back that should be");
+        }
+        wrong
     }
 }
 
@@ -214,12 +242,20 @@ pub async fn run(sales: &[SaleFile], options: &Options) -> Result<Outcome, Error
         crowd: crate::people::plan::Crowd::default(),
     };
     let limits = options.limits;
-    let mut report = crate::run(&crowd, Credentials::new(engine.secrets())).await?;
+    let rush =
+        async { Ok::<_, Error>(crate::run(&crowd, Credentials::new(engine.secrets())).await?) };
+    let (mut report, club) = match options.pages {
+        // While the crowd is at work, a waiting room is to be seen too.
+        Some(_) => {
+            let (report, club) = try_join(rush, sell_club(&engine, &crowd)).await?;
+            (report, Some(club))
+        }
+        None => (rush.await?, None),
+    };
     settle(&engine, Instant::now() + SETTLE).await?;
     report.record_throttled(engine.throttled());
-    let (mut club, mut money_back) = (None, None);
-    if options.pages.is_some() {
-        club = Some(sell_club(&engine, &crowd).await?);
+    let mut money_back = None;
+    if club.is_some() {
         money_back = Some(give_back(&engine, &ledger).await?);
         settle(&engine, Instant::now() + SETTLE).await?;
     }
@@ -240,24 +276,42 @@ pub async fn run(sales: &[SaleFile], options: &Options) -> Result<Outcome, Error
     Ok(Outcome { seconds, load_test: report, audit, rates, notified, club, money_back })
 }
 
-/// Sells the sale that will be cancelled to people who pay at every provider.
+/// Sells the sale that will be cancelled through its waiting room, to people who pay at every provider.
 async fn sell_club(
     engine: &Engine,
     crowd: &crate::Options,
 ) -> Result<crate::report::Report, Error> {
-    let club = money_back::club()?;
+    let club = SaleFile {
+        opens_at: Timestamp::now().plus_seconds(CLUB_OPENS_SECONDS.into()),
+        room: Some(club_room()),
+        ..money_back::club()?
+    };
     publish(engine, std::slice::from_ref(&club)).await?;
     let crowd = crate::Options {
         sales: vec![club.sale.to_string()],
-        load: crate::Load::Closed { arrivals: CLUB_BUYERS, at_once: 8 },
+        load: crate::Load::Open {
+            arrivals: CLUB_BUYERS,
+            within_seconds: CLUB_OPENS_SECONDS.into(),
+            shape: Shape::Steady,
+            connections: 8,
+        },
         profile: LoadProfile::Paying,
         seed: crowd.seed.wrapping_add(1),
         progress: false,
         ..crowd.clone()
     };
-    let report = crate::run(&crowd, Credentials::new(engine.secrets())).await?;
-    settle(engine, Instant::now() + SETTLE).await?;
-    Ok(report)
+    Ok(crate::run(&crowd, Credentials::new(engine.secrets())).await?)
+}
+
+/// Its waiting room: what an opening is, within two minutes.
+fn club_room() -> RoomSettings {
+    RoomSettings {
+        max_per_second: 2,
+        draw_lead_seconds: 10,
+        show_up_seconds: 120,
+        visit_seconds: 120,
+        ..RoomSettings::default()
+    }
 }
 
 /// The payments a second that the fakes let an account begin, beside what the providers publish.

@@ -4,7 +4,8 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 
 use crate::dynamodb::expressions::Value;
-use crate::dynamodb::items::{fact_value, number};
+use crate::dynamodb::items::number;
+use crate::dynamodb::told::fact_value;
 use engine::domain::fact::Facts;
 use engine::domain::order::Order;
 use engine::ports::{StoreError, Stored};

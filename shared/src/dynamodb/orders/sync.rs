@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use futures_util::future::{join_all, try_join_all};
+
 use super::attempts::{attempts_seen, due_of};
 use super::facts::{FACTS_SEEN, facts_seen};
 use super::{Committed, DynamoOrders, Part, Plan, must};
@@ -9,7 +11,7 @@ use crate::dynamodb::expressions::{Value, update};
 use crate::dynamodb::items::{item, number, order_key, text};
 use crate::dynamodb::tables;
 use crate::dynamodb::transaction::Reason;
-use engine::domain::log::{LogShard, records};
+use engine::domain::log::{LOG_SHARDS, LogShard, records};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Order, changes};
 use engine::domain::requested::MAX_LINES_PER_ORDER;
@@ -19,9 +21,13 @@ use engine::ports::{MAX_TRANSACTION_ITEMS, StoreError, Stored};
 // The largest order fits a batch: itself, a counter for each line, and a record of the log.
 const _: () = assert!(2 + MAX_LINES_PER_ORDER <= MAX_TRANSACTION_ITEMS);
 
-/// Most transactions that one batch is tried in while others append to its shard of the log. Each that
+/// Most transactions that one batch is tried in while others append to its shards of the log. Each that
 /// fails has seen another one succeed.
 const MAX_APPENDS: usize = 32;
+
+// The counters of a tier lie in a multiple of as many shards, chosen by the same bits of an order's number: what
+// is settled for one shard of the log touches none of another's.
+const _: () = assert!(tables::COUNTER_SHARDS % LOG_SHARDS as u64 == 0);
 
 /// The outcome of a batch.
 enum Synced {
@@ -35,17 +41,16 @@ enum Synced {
 
 impl DynamoOrders {
     pub(super) async fn sync(&self, orders: &[Order], now: Timestamp) -> Stored<Vec<OrderNumber>> {
-        let mut by_shard: BTreeMap<LogShard, BTreeMap<OrderNumber, &Order>> = BTreeMap::new();
+        let mut unsettled: BTreeMap<OrderNumber, &Order> = BTreeMap::new();
         for order in orders.iter().filter(|order| !order.facts.are_settled()) {
-            let of_shard = by_shard.entry(LogShard::of(order.number)).or_default();
-            of_shard.entry(order.number).or_insert(order);
+            unsettled.entry(order.number).or_insert(order);
         }
+        // Each shard has items of its own, so that none stands in another's way. All end before a failure is told.
+        let shards = batches(unsettled.into_values().collect()).into_iter();
+        let shards = shards.map(|batches| self.settle_batches(batches, now));
         let mut settled = BTreeSet::new();
-        for (shard, orders) in by_shard {
-            let orders: Vec<&Order> = orders.into_values().collect();
-            for batch in batches(&orders) {
-                settled.extend(self.settle_batch(shard, batch, now).await?);
-            }
+        for of_shard in join_all(shards).await {
+            settled.extend(of_shard?);
         }
         // Each once, in the order in which they were given.
         Ok(orders
@@ -55,16 +60,28 @@ impl DynamoOrders {
             .collect())
     }
 
+    /// Settles batches of one shard, one after another.
+    async fn settle_batches(
+        &self,
+        batches: Vec<Vec<&Order>>,
+        now: Timestamp,
+    ) -> Stored<Vec<OrderNumber>> {
+        let mut settled = Vec::new();
+        for batch in batches {
+            settled.extend(self.settle_batch(batch, now).await?);
+        }
+        Ok(settled)
+    }
+
     /// Settles a batch, without those that are settled already; which these were not.
     async fn settle_batch(
         &self,
-        shard: LogShard,
         mut batch: Vec<&Order>,
         now: Timestamp,
     ) -> Stored<Vec<OrderNumber>> {
         for _ in 0..MAX_APPENDS {
             let Some(first) = batch.first().copied() else { return Ok(Vec::new()) };
-            match self.sync_batch(shard, &batch, now).await? {
+            match self.sync_batch(&batch, now).await? {
                 Synced::All => return Ok(batch.iter().map(|order| order.number).collect()),
                 Synced::Over(over) => {
                     let why = "stood in the way of its batch without a reason";
@@ -74,17 +91,12 @@ impl DynamoOrders {
                 Synced::Behind => {}
             }
         }
-        Err(StoreError::Unavailable(format!("shard {} of the log is busy", shard.get())))
+        Err(StoreError::Unavailable("the log is busy".to_owned()))
     }
 
     /// Settles a batch, all of its orders or none. It touches no seat: those are claimed and freed by the
     /// transactions of other orders at the same time, on other legs, and would stand in their way.
-    async fn sync_batch(
-        &self,
-        shard: LogShard,
-        batch: &[&Order],
-        now: Timestamp,
-    ) -> Stored<Synced> {
+    async fn sync_batch(&self, batch: &[&Order], now: Timestamp) -> Stored<Synced> {
         let Some(first) = batch.first() else { return Ok(Synced::All) };
         let mut plan: Plan<'_> = Vec::new();
         for order in batch {
@@ -112,8 +124,13 @@ impl DynamoOrders {
             let add = "ADD #tickets :tickets, #revenue_minor :revenue";
             plan.push((Part::Statistics, update(&self.db.tables().sales, key, add, "", with)?));
         }
-        let appended = self.log().append(shard, &records(batch.iter().copied(), now)).await?;
-        plan.extend(appended.into_iter().map(|record| (Part::Log, record)));
+        let log = self.log();
+        let appends = by_shard(batch)
+            .into_iter()
+            .map(async |(shard, orders)| log.append(shard, &records(orders, now)).await);
+        for appended in try_join_all(appends).await? {
+            plan.extend(appended.into_iter().map(|record| (Part::Log, record)));
+        }
         let Committed::Cancelled(reasons) = self.commit(batch.len(), plan).await? else {
             return Ok(Synced::All);
         };
@@ -128,13 +145,30 @@ impl DynamoOrders {
     }
 }
 
+/// Orders by their shard of the log.
+fn by_shard<'a>(orders: &[&'a Order]) -> BTreeMap<LogShard, Vec<&'a Order>> {
+    let mut by_shard: BTreeMap<LogShard, Vec<&Order>> = BTreeMap::new();
+    for order in orders {
+        by_shard.entry(LogShard::of(order.number)).or_default().push(order);
+    }
+    by_shard
+}
+
 /// Most items that an order can add to a batch: itself, a counter for each line, and a record of the log.
 fn weight(order: &Order) -> usize {
     2 + order.lines.len()
 }
 
-/// Cuts orders into batches that each fit one transaction.
-fn batches<'a>(orders: &[&'a Order]) -> Vec<Vec<&'a Order>> {
+/// Cuts orders into batches that each fit one transaction: one batch if all fit into it, or else some for each
+/// shard of the log, so that they can be settled at the same time.
+fn batches(orders: Vec<&Order>) -> Vec<Vec<Vec<&Order>>> {
+    if orders.iter().map(|order| weight(order)).sum::<usize>() <= MAX_TRANSACTION_ITEMS {
+        return vec![vec![orders]];
+    }
+    by_shard(&orders).into_values().map(cut).collect()
+}
+
+fn cut(orders: Vec<&Order>) -> Vec<Vec<&Order>> {
     let mut batches: Vec<Vec<&Order>> = Vec::new();
     let mut left = 0;
     for order in orders {

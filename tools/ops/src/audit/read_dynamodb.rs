@@ -19,6 +19,8 @@ use engine::domain::number::OrderNumber;
 use engine::domain::order::PaymentKey;
 use engine::domain::sale::{Sale, SaleFile};
 use engine::domain::time::Timestamp;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 use shared::dynamodb::Tables;
 
 use super::AuditError;
@@ -285,10 +287,11 @@ impl Reading<'_> {
         if !self.is_audited(&sale) {
             return Ok(());
         }
-        for told in maps(item, "orders")? {
-            let order: OrderNumber = parsed(text(told, "order")?, "order")?;
-            let facts = maps(told, "facts")?.into_iter();
-            let facts = facts.map(|fact| Ok((number(fact, "number")?, read_told(fact)?)));
+        for told in json::<Vec<Value>>(text(item, "orders")?)? {
+            let order: String = member(&told, "order")?;
+            let order: OrderNumber = parsed(&order, "order")?;
+            let facts: Vec<(u32, WrittenFact)> = member(&told, "facts")?;
+            let facts = facts.into_iter().map(|(number, fact)| Ok((number, read_told(fact)?)));
             let facts: Vec<(u32, ToldFact)> = facts.collect::<Read<_>>()?;
             self.sale(&sale)?.log.entry(order).or_default().extend(facts);
         }
@@ -543,7 +546,7 @@ fn read_order(item: &Item, order: OrderNumber) -> Read<OrderFact> {
         due_ms: due_ms.transpose()?.filter(|_| is_due),
         payment,
         told: match item.contains_key("facts") {
-            true => maps(item, "facts")?.into_iter().map(read_told).collect::<Read<_>>()?,
+            true => read_facts(item)?,
             false => Vec::new(),
         },
         settled: if item.contains_key("settled") { number(item, "settled")? } else { 0 },
@@ -587,23 +590,47 @@ fn read_attempt(attempt: &Item) -> Read<(u8, AttemptState)> {
     Ok((number(attempt, "number")?, known))
 }
 
-fn read_told(fact: &Item) -> Read<ToldFact> {
-    let kind = text(fact, "kind")?;
+/// A fact as it is written: kind, time, who caused it, and what moved: the payment's provider and id, amount,
+/// currency, reason and refund.
+type WrittenFact = (String, i64, String, Option<WrittenMoney>);
+type WrittenMoney = (String, String, i64, String, Option<String>, Option<u8>);
+
+/// Facts are texts of a list, each JSON.
+fn read_facts(order: &Item) -> Read<Vec<ToldFact>> {
+    let list = order.get("facts").and_then(|value| value.as_l().ok()).ok_or("has no facts")?;
+    let read = |text: &AttributeValue| match text.as_s() {
+        Ok(text) => read_told(json(text)?),
+        Err(_) => Err("has a fact that is no text".to_owned()),
+    };
+    list.iter().map(read).collect()
+}
+
+fn read_told((kind, at_ms, by, moved): WrittenFact) -> Read<ToldFact> {
     let known = FactKind::ALL.into_iter().find(|known| known.as_str() == kind);
-    let owned = |name: &str| text(fact, name).map(str::to_owned);
-    let is_money = fact.contains_key("payment_id");
+    let (payment, amount_minor, refund) = match moved {
+        Some((provider, payment, amount_minor, _currency, _reason, refund)) => {
+            (Some((provider, payment)), Some(amount_minor), refund)
+        }
+        None => (None, None, None),
+    };
     Ok(ToldFact {
         kind: known.ok_or_else(|| format!("tells {kind}"))?,
-        at: Timestamp::from_ms(number(fact, "at_ms")?),
-        by: owned("by")?,
-        payment: if is_money {
-            Some((owned("payment_provider")?, owned("payment_id")?))
-        } else {
-            None
-        },
-        amount_minor: if is_money { Some(number(fact, "amount_minor")?) } else { None },
-        refund: if fact.contains_key("refund") { Some(number(fact, "refund")?) } else { None },
+        at: Timestamp::from_ms(at_ms),
+        by,
+        payment,
+        amount_minor,
+        refund,
     })
+}
+
+fn json<T: DeserializeOwned>(text: &str) -> Read<T> {
+    serde_json::from_str(text).map_err(|error| format!("has a text that is no such JSON: {error}"))
+}
+
+/// A member of a JSON object.
+fn member<T: DeserializeOwned>(object: &Value, name: &str) -> Read<T> {
+    let value = object.get(name).ok_or_else(|| format!("has no {name} in its JSON"))?;
+    T::deserialize(value).map_err(|error| format!("has in {name}: {error}"))
 }
 
 fn read_line(line: &Item) -> Read<LineFact> {
