@@ -587,6 +587,7 @@ pub(super) fn attendee_item(order: &Order, hash: AttendeeHash) -> Item {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use engine::domain::fact::{Cause, FactKind};
     use engine::domain::ids::{
         AttendeeId, PaymentId, ProviderId, RequestFingerprint, SeatName, TierId,
     };

@@ -103,7 +103,7 @@ mod tests {
         let at = Timestamp::from_ms(1_800_000_000_000);
         let payment =
             PaymentKey { provider: "stripe".parse().unwrap(), payment: "pi_1".parse().unwrap() };
-        let currency = "CNY".parse().unwrap();
+        let currency = Currency::new("CNY").unwrap();
         let amount = Money { amount_minor: MinorUnits(12_000), currency };
         let moved =
             |reason, refund| Some(Moved { payment: payment.clone(), amount, reason, refund });

@@ -27,7 +27,7 @@ const MAX_APPENDS: usize = 32;
 
 // The counters of a tier lie in a multiple of as many shards, chosen by the same bits of an order's number: what
 // is settled for one shard of the log touches none of another's.
-const _: () = assert!(tables::COUNTER_SHARDS % LOG_SHARDS as u64 == 0);
+const _: () = assert!(tables::COUNTER_SHARDS.is_multiple_of(LOG_SHARDS as u64));
 
 /// The outcome of a batch.
 enum Synced {
