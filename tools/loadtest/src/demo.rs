@@ -101,33 +101,28 @@ impl Outcome {
     }
 
     /// What is not as it should be, in words; nothing if it [is good](Self::is_good).
-    ///
-    /// The small sale need not be sold out: who is let in and then buys nothing may be the last one.
     #[must_use]
     pub fn wrong(&self) -> Vec<String> {
         let mut wrong = Vec::new();
-        let mut if_so = |is_wrong: bool, what: &str| {
-            if is_wrong {
-                wrong.push(what.to_owned());
+        let crowds = [("the crowd", Some(&self.load_test)), ("the small sale", self.club.as_ref())];
+        for (who, report) in crowds.into_iter().filter_map(|(who, report)| Some((who, report?))) {
+            if !report.sold_out {
+                wrong.push(format!("{who}: seats are left"));
             }
-        };
-        if_so(!self.load_test.sold_out, "the crowd left seats unsold");
-        if_so(
-            self.load_test.anomaly_count > 0,
-            "the crowd met what it should not: see the anomalies",
-        );
-        if_so(!self.audit.clean, "the audit found violations");
+            wrong.extend(report.anomalies.iter().map(|anomaly| format!("{who}: {anomaly}")));
+        }
+        if !self.audit.clean {
+            wrong.push("the audit found violations".to_owned());
+        }
         let believed = self.notified.values().map(|notified| notified.probes_believed);
-        if_so(believed.sum::<u64>() > 0, "a provider's false notification was believed");
-        if let Some(club) = &self.club {
-            if_so(club.paid == 0, "nobody paid for the small sale");
-            for anomaly in &club.anomalies {
-                if_so(true, &format!("the small sale: {anomaly}"));
-            }
+        if believed.sum::<u64>() > 0 {
+            wrong.push("a provider's false notification was believed".to_owned());
+        }
+        if let (Some(club), Some(back)) = (&self.club, &self.money_back) {
             let providers = club.paid_on_pages.keys().filter_map(|name| name.parse().ok());
-            let back = self.money_back.as_ref();
-            let is_back = back.is_some_and(|back| back.is_good(&providers.collect()));
-            if_so(!is_back, "money is not back that should be");
+            if !back.is_good(&providers.collect()) {
+                wrong.push("money is not back that should be".to_owned());
+            }
         }
         wrong
     }

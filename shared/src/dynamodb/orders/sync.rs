@@ -168,6 +168,7 @@ fn batches(orders: Vec<&Order>) -> Vec<Vec<Vec<&Order>>> {
     by_shard(&orders).into_values().map(cut).collect()
 }
 
+/// Cuts orders into batches that each fit one transaction, in their order.
 fn cut(orders: Vec<&Order>) -> Vec<Vec<&Order>> {
     let mut batches: Vec<Vec<&Order>> = Vec::new();
     let mut left = 0;

@@ -19,8 +19,8 @@ use engine::domain::number::OrderNumber;
 use engine::domain::order::PaymentKey;
 use engine::domain::sale::{Sale, SaleFile};
 use engine::domain::time::Timestamp;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 use shared::dynamodb::Tables;
 
 use super::AuditError;
@@ -287,10 +287,8 @@ impl Reading<'_> {
         if !self.is_audited(&sale) {
             return Ok(());
         }
-        for told in json::<Vec<Value>>(text(item, "orders")?)? {
-            let order: String = member(&told, "order")?;
+        for WrittenOrder { order, facts } in json::<Vec<WrittenOrder>>(text(item, "orders")?)? {
             let order: OrderNumber = parsed(&order, "order")?;
-            let facts: Vec<(u32, WrittenFact)> = member(&told, "facts")?;
             let facts = facts.into_iter().map(|(number, fact)| Ok((number, read_told(fact)?)));
             let facts: Vec<(u32, ToldFact)> = facts.collect::<Read<_>>()?;
             self.sale(&sale)?.log.entry(order).or_default().extend(facts);
@@ -595,6 +593,13 @@ fn read_attempt(attempt: &Item) -> Read<(u8, AttemptState)> {
 type WrittenFact = (String, i64, String, Option<WrittenMoney>);
 type WrittenMoney = (String, String, i64, String, Option<String>, Option<u8>);
 
+/// What a record of the log tells of an order, as far as it is audited.
+#[derive(Deserialize)]
+struct WrittenOrder {
+    order: String,
+    facts: Vec<(u32, WrittenFact)>,
+}
+
 /// Facts are texts of a list, each JSON.
 fn read_facts(order: &Item) -> Read<Vec<ToldFact>> {
     let list = order.get("facts").and_then(|value| value.as_l().ok()).ok_or("has no facts")?;
@@ -625,12 +630,6 @@ fn read_told((kind, at_ms, by, moved): WrittenFact) -> Read<ToldFact> {
 
 fn json<T: DeserializeOwned>(text: &str) -> Read<T> {
     serde_json::from_str(text).map_err(|error| format!("has a text that is no such JSON: {error}"))
-}
-
-/// A member of a JSON object.
-fn member<T: DeserializeOwned>(object: &Value, name: &str) -> Read<T> {
-    let value = object.get(name).ok_or_else(|| format!("has no {name} in its JSON"))?;
-    T::deserialize(value).map_err(|error| format!("has in {name}: {error}"))
 }
 
 fn read_line(line: &Item) -> Read<LineFact> {
