@@ -1,10 +1,11 @@
 //! The routes of the gateway: those of the API ([`ROUTES`]), and where only the gateway is measured,
 //! those of a function that does nothing.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::LazyLock;
 
 use http::Method;
-use shared::http::routes::{Access, ROUTES, Row, Throttle, matched, parameter_names};
+use shared::http::routes::{Access, ROUTES, Row, Throttle};
 use shared::runtime::functions::Function;
 
 /// Target that answers a request.
@@ -80,16 +81,40 @@ impl Routes {
     /// Finds the route of a request.
     #[must_use]
     pub fn find(self, method: &Method, path: &str) -> Matched {
-        let mut others = Vec::new();
-        for route in self.all() {
-            let Some(parameters) = route.parameters(path) else { continue };
-            if route.method() == method.as_str() {
-                return Matched::Route(route, parameters);
-            }
-            others.push(route.method());
-        }
-        if others.is_empty() { Matched::Nothing } else { Matched::OtherMethods(others) }
+        static API: LazyLock<Table> = LazyLock::new(|| table(Routes::Api));
+        static WITH_EMPTY: LazyLock<Table> = LazyLock::new(|| table(Routes::WithEmpty));
+        let table = match self {
+            Self::Api => &API,
+            Self::WithEmpty => &WITH_EMPTY,
+        };
+        let Ok(found) = table.at(path) else { return Matched::Nothing };
+        let route = found.value.iter().find(|route| route.method() == method.as_str());
+        let Some(route) = route else {
+            return Matched::OtherMethods(found.value.iter().map(Route::method).collect());
+        };
+        let parameters = found.params.iter();
+        let parameters = parameters.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        Matched::Route(*route, parameters.collect())
     }
+}
+
+/// The routes of each path pattern.
+type Table = matchit::Router<Vec<Route>>;
+
+/// The table of the paths of `routes`. A pattern that stands in the way of another is left out, and missed by the
+/// test of every route.
+fn table(routes: Routes) -> Table {
+    let mut by_path: BTreeMap<&'static str, Vec<Route>> = BTreeMap::new();
+    for route in routes.all() {
+        by_path.entry(route.path()).or_default().push(route);
+    }
+    let mut table = Table::new();
+    for (path, routes) in by_path {
+        if let Err(error) = table.insert(path, routes) {
+            tracing::error!(path, %error, "no request finds this path");
+        }
+    }
+    table
 }
 
 impl Route {
@@ -103,13 +128,6 @@ impl Route {
     #[must_use]
     pub fn path(&self) -> &'static str {
         self.key.split_once(' ').map_or("", |(_, path)| path)
-    }
-
-    /// The path parameters, if `path` matches the pattern.
-    fn parameters(&self, path: &str) -> Option<HashMap<String, String>> {
-        let value = matched(self.path(), path)?;
-        let pairs = parameter_names(self.path()).zip(value.split('/'));
-        Some(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
     }
 }
 
@@ -148,6 +166,16 @@ mod tests {
             assert_eq!(route.key, key);
             let expected = parameter.map(|(name, value)| (name.to_owned(), value.to_owned()));
             assert_eq!(parameters, expected.into_iter().collect());
+        }
+    }
+
+    #[test]
+    fn every_route_is_found_at_its_path() {
+        for route in Routes::WithEmpty.all() {
+            let method = route.method().parse().unwrap();
+            let path = route.path().replace(['{', '}'], "");
+            let found = Routes::WithEmpty.find(&method, &path);
+            assert!(matches!(found, Matched::Route(found, _) if found == route), "{}", route.key);
         }
     }
 

@@ -8,7 +8,6 @@ use std::num::NonZeroU32;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 use engine::domain::fact::{Actor, Cause, Fact, FactKind, Moved};
 use engine::domain::ids::{PaymentId, ProviderId};
@@ -59,9 +58,15 @@ fn read((kind, at_ms, by, money): WrittenFact) -> Fact {
     Fact { kind, at: Timestamp::from_ms(at_ms), cause: Cause { by, moved: money.map(moved) } }
 }
 
+/// A value as a JSON text.
+#[allow(clippy::expect_used, reason = "only a key that is no text could not be written")]
+fn text_of(written: &impl Serialize) -> AttributeValue {
+    AttributeValue::S(serde_json::to_string(written).expect("keys are texts"))
+}
+
 /// A fact as a value of an order's list.
 pub(super) fn fact_value(fact: &Fact) -> AttributeValue {
-    AttributeValue::S(json!(written(fact)).to_string())
+    text_of(&written(fact))
 }
 
 /// Reads a fact of an order's list.
@@ -78,7 +83,7 @@ pub(super) fn told_value(told: &[Told]) -> AttributeValue {
         returned: told.returned.clone().into_iter().collect(),
         facts: told.facts.iter().map(|(number, fact)| (*number, written(fact))).collect(),
     };
-    AttributeValue::S(json!(told.iter().map(of_order).collect::<Vec<_>>()).to_string())
+    text_of(&told.iter().map(of_order).collect::<Vec<_>>())
 }
 
 /// Reads what a record of the log tells.

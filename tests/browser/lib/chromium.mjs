@@ -69,8 +69,24 @@ async function chromedriver() {
   // Nothing is written to the home folder.
   const env = { XDG_CACHE_HOME: join(TOOLS, "chromium-cache"), XDG_CONFIG_HOME: join(TOOLS, "chromium-cache") };
   if (existsSync(FONTS)) env.FONTCONFIG_FILE = FONTS;
-  driver ??= startProgram(program("chromedriver"), ["--port=0"], /started successfully on port (\d+)/, { env });
+  driver ??= retried(5, () => startProgram(program("chromedriver"), ["--port=0"], /started successfully on port (\d+)/, { env }));
   return driver;
+}
+
+/**
+ * Tries again what has failed: the driver takes a free port of IPv6 and then the same one of IPv4, which others may have.
+ * @template T
+ * @param {number} tries
+ * @param {() => Promise<T>} start
+ * @returns {Promise<T>}
+ */
+async function retried(tries, start) {
+  try {
+    return await start();
+  } catch (error) {
+    if (tries <= 1) throw error;
+    return retried(tries - 1, start);
+  }
 }
 
 /** Stops the driver, and with it what it still runs. */
