@@ -1,6 +1,7 @@
-//! `onsale pay`, `orders refund`, `sale cancel` and `events`, the program against an engine that runs on a data
+//! `onsale pay`, `orders refund`, `sale cancel`, `events` and `money`, the program against an engine that runs on a data
 //! directory: money comes and goes back, and the log tells.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -49,6 +50,7 @@ async fn tickets_are_refunded_and_a_sale_is_cancelled_by_commands_and_the_log_te
         "sale": "hall", "title": "Hall", "currency": "EUR",
         "opens_at": "2020-01-01T00:00:00Z", "closes_at": "2100-01-01T00:00:00Z",
         "limit_per_buyer": 4, "pay_window_seconds": 900,
+        "merchant": { "merchant": "opera", "commission_basis_points": 1000 },
         "gate": { "shards": 1, "user_lock_ms": 1, "budget_percent": 1000 },
         "tiers": [{ "tier": "floor", "name": "Floor", "price_minor": 2500, "general_admission": 20 }]
     });
@@ -97,5 +99,33 @@ async fn tickets_are_refunded_and_a_sale_is_cancelled_by_commands_and_the_log_te
         read_lines(dir, &["events", "seat", "--sale", "hall", "--tier", "floor", "floor-1"]);
     let kinds: Vec<&str> = moved.iter().map(|fact| fact["kind"].as_str().unwrap()).collect();
     assert_eq!((&kinds[..3], code), (&["made", "paid", "refund_made"][..], 0), "{moved:?}");
+
+    let (statement, code) = read_lines(dir, &["money", "sale", "hall"]);
+    let moved = statement[0]["moved"].as_array().unwrap().iter();
+    let moved: BTreeMap<&str, i64> = moved
+        .map(|one| (one["code"].as_str().unwrap(), one["amount_minor"].as_i64().unwrap()))
+        .collect();
+    let expected = [
+        ("commission", 500),
+        ("commission_back", 500),
+        ("refund", 4500),
+        ("sale", 4500),
+        ("sent_back", 5000),
+    ];
+    assert_eq!((moved, code), (expected.into(), 0), "{statement:?}");
+    let left = statement[0]["left"].as_array().unwrap();
+    assert_eq!(left.len(), 4, "{left:?}");
+    assert!(left.iter().all(|account| account["balance_minor"] == 0), "{left:?}");
+    for account in ["merchant:opera:hall", "fees", "owed", "provider:stripe"] {
+        let (found, code) = read_lines(dir, &["money", "account", account]);
+        let of_sale = left.iter().find(|of_sale| of_sale["account"] == account).unwrap();
+        assert_eq!((&found[0]["has"], code), (&json!([of_sale]), 0), "{account}");
+    }
+    assert_eq!(
+        read_lines(dir, &["money", "account", "merchant:nobody:hall"]).0[0]["has"],
+        json!([])
+    );
+    assert_eq!(run(dir, &["money", "account", "fee"]).1, 2);
+    assert_eq!(run(dir, &["money", "sale", "nowhere"]).1, 2);
     engine.stop().await.unwrap();
 }

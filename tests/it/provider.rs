@@ -46,6 +46,7 @@ fn order(number: OrderNumber) -> Order {
         attempts: Attempts::default(),
         facts: engine::domain::fact::Facts::default(),
         refunds: engine::domain::order_refund::RefundCounts::default(),
+        merchant: engine::domain::ledger::MerchantTerms::house(),
     }
 }
 

@@ -2004,6 +2004,19 @@ export interface components {
             /** @description The tier. */
             tier: components["schemas"]["TierId"];
         };
+        /** @description merchant: 1 to 32 of a-z, 0-9 and - (not first or last) */
+        MerchantId: string;
+        /** @description Whose a sale's money is. An order keeps what its sale said when it was made. */
+        MerchantTerms: {
+            /**
+             * Format: uint16
+             * @description What the platform keeps of what the merchant keeps, in hundredths of a per cent, rounded down to a minor
+             *     unit.
+             */
+            commission_basis_points?: number;
+            /** @description The merchant that sells. */
+            merchant: components["schemas"]["MerchantId"];
+        };
         /**
          * The path has no such method
          * @description docs/problems/method-not-allowed.md says when this happens and what to do.
@@ -3216,6 +3229,11 @@ export interface components {
              *     pages lay them out by themselves. It may come, change and go while the sale sells.
              */
             map?: components["schemas"]["FileMap"] | null;
+            /**
+             * @description For whom it is sold, and what the platform keeps; absent: the deployment's own, and nothing. An order
+             *     keeps what is said at the moment of its making.
+             */
+            merchant?: components["schemas"]["MerchantTerms"] | null;
             /** @description When selling begins (RFC 3339 with an offset). */
             opens_at: components["schemas"]["Timestamp"];
             /**

@@ -212,6 +212,7 @@ mod tests {
             attempts: Attempts::default(),
             facts: crate::domain::fact::Facts::default(),
             refunds: crate::domain::order_refund::RefundCounts::default(),
+            merchant: crate::domain::ledger::MerchantTerms::house(),
         }
     }
 

@@ -193,6 +193,19 @@ text_id!(
     ProviderId, 32, "provider", "1 to 32 of a-z, 0-9 and - (not first or last)", |text| is_slug(text, ProviderId::MAX_BYTES), slug_schema(ProviderId::MAX_BYTES)
 );
 text_id!(
+    /// A merchant, for whom sales are sold.
+    MerchantId, 32, "merchant", "1 to 32 of a-z, 0-9 and - (not first or last)", |text| is_slug(text, MerchantId::MAX_BYTES), slug_schema(MerchantId::MAX_BYTES)
+);
+
+impl MerchantId {
+    /// The merchant of sales that name none: the deployment itself.
+    #[must_use]
+    pub fn house() -> Self {
+        Self("house".to_owned())
+    }
+}
+
+text_id!(
     /// A payment as its provider names it.
     PaymentId, 128, "payment id", "1 to 128 printable ASCII bytes without # or blank",
     |text| !text.is_empty() && text.len() <= PaymentId::MAX_BYTES && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#'),

@@ -10,6 +10,7 @@ use std::num::NonZeroU32;
 use super::fact::Fact;
 use super::ids::SaleId;
 use super::inventory::HeldLine;
+use super::ledger::{Transfer, transfers};
 use super::money::Money;
 use super::number::OrderNumber;
 use super::order::Order;
@@ -102,16 +103,24 @@ pub struct LogRecord {
     pub at: Timestamp,
     /// The orders and their facts.
     pub told: Vec<Told>,
+    /// What those facts move, booked with them.
+    pub transfers: Vec<Transfer>,
 }
 
 /// The records that settling the rest of these orders' facts makes: one for each sale.
 #[must_use]
 pub fn records<'a>(orders: impl IntoIterator<Item = &'a Order>, now: Timestamp) -> Vec<LogRecord> {
-    let mut by_sale: BTreeMap<SaleId, Vec<Told>> = BTreeMap::new();
+    let mut by_sale: BTreeMap<&SaleId, Vec<&Order>> = BTreeMap::new();
     for order in orders {
-        by_sale.entry(order.sale.clone()).or_default().push(Told::of(order));
+        by_sale.entry(&order.sale).or_default().push(order);
     }
-    by_sale.into_iter().map(|(sale, told)| LogRecord { sale, at: now, told }).collect()
+    let record = |(sale, orders): (&SaleId, Vec<&Order>)| LogRecord {
+        sale: sale.clone(),
+        at: now,
+        told: orders.iter().map(|order| Told::of(order)).collect(),
+        transfers: transfers(orders),
+    };
+    by_sale.into_iter().map(record).collect()
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ pub mod guard;
 pub mod ids;
 pub mod inventory;
 pub mod layout;
+pub mod ledger;
 pub mod log;
 pub mod money;
 pub mod network;

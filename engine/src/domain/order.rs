@@ -14,6 +14,7 @@ use crate::domain::attendee::{Attendee, AttendeeHash};
 use crate::domain::fact::{Cause, Fact, FactKind, Facts};
 use crate::domain::ids::{Legs, RequestFingerprint, SaleId, Seat, SeatName, TierId, UserId};
 use crate::domain::inventory::{HeldLine, HoldRecord};
+use crate::domain::ledger::MerchantTerms;
 use crate::domain::money::{MinorUnits, Money};
 use crate::domain::number::OrderNumber;
 use crate::domain::order_refund::{RefundCounts, RefundNumber, RefundTerms};
@@ -273,6 +274,8 @@ pub struct Order {
     pub facts: Facts,
     /// Number of its refunds, and of those whose money is back.
     pub refunds: RefundCounts,
+    /// Whose money it is, as its sale said when it was made.
+    pub merchant: MerchantTerms,
 }
 
 impl Order {

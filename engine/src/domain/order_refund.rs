@@ -541,6 +541,7 @@ mod tests {
     use crate::domain::ids::{
         Legs, PaymentId, ProviderId, RequestFingerprint, SaleId, Seat, UserId,
     };
+    use crate::domain::ledger::MerchantTerms;
     use crate::domain::number::Mint;
     use crate::domain::order::Capture;
     use crate::domain::ticket::{CheckIn, Issue};
@@ -591,6 +592,7 @@ mod tests {
             attempts: Attempts::default(),
             facts: Facts::made(NOW).with(FactKind::Paid, NOW, Cause::BUYER),
             refunds: RefundCounts::default(),
+            merchant: MerchantTerms::house(),
         };
         let capture = Capture { key, order: order.number, amount: order.total, attempt: None };
         let record = PaymentRecord::decided(&capture, PaymentOutcome::Accepted, NOW);

@@ -216,6 +216,7 @@ mod tests {
     use crate::domain::attempt::Attempts;
     use crate::domain::fact::Facts;
     use crate::domain::ids::{Legs, RequestFingerprint, SaleId, Seat, SeatName, TierId, UserId};
+    use crate::domain::ledger::MerchantTerms;
     use crate::domain::order::{OrderLine, Ticket};
     use crate::domain::order_refund::RefundCounts;
     use crate::domain::ticket::Issue;
@@ -252,6 +253,7 @@ mod tests {
             attempts: Attempts::default(),
             facts: Facts::default(),
             refunds: RefundCounts::default(),
+            merchant: MerchantTerms::house(),
         }
     }
 

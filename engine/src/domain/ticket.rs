@@ -397,6 +397,7 @@ mod tests {
     use crate::domain::attempt::Attempts;
     use crate::domain::fact::Facts;
     use crate::domain::ids::{Legs, RequestFingerprint, Seat, SeatName, TierId, UserId};
+    use crate::domain::ledger::MerchantTerms;
     use crate::domain::money::{Currency, MinorUnits, Money};
     use crate::domain::number::Mint;
     use crate::domain::order_refund::{RefundCounts, RefundNumber};
@@ -439,6 +440,7 @@ mod tests {
             attempts: Attempts::default(),
             facts: Facts::made(NOW),
             refunds: RefundCounts::default(),
+            merchant: MerchantTerms::house(),
         }
     }
 

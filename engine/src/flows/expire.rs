@@ -26,6 +26,7 @@ use crate::domain::grace::{FOR_THE_PROVIDER_SECONDS, Grace};
 use crate::domain::guard::{Guard, stands};
 use crate::domain::ids::InventoryId;
 use crate::domain::inventory::HoldRecord;
+use crate::domain::ledger::MerchantTerms;
 use crate::domain::money::MinorUnits;
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderEvent, OrderState};
@@ -358,5 +359,6 @@ async fn tombstone(
         attempts: Attempts::default(),
         facts: Facts::default(),
         refunds: RefundCounts::default(),
+        merchant: MerchantTerms::house(),
     })
 }

@@ -334,6 +334,7 @@ async fn claim(
         attempts: Attempts::default(),
         facts: Facts::made(now),
         refunds: RefundCounts::default(),
+        merchant: sale.merchant(),
     };
     let limit = sale.limit();
     let (created, queued) = join(

@@ -187,6 +187,7 @@ fn order() -> Order {
         attempts: Attempts::default(),
         facts: engine::domain::fact::Facts::default(),
         refunds: engine::domain::order_refund::RefundCounts::default(),
+        merchant: engine::domain::ledger::MerchantTerms::house(),
     }
 }
 

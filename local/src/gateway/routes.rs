@@ -88,6 +88,9 @@ impl Routes {
             Self::WithEmpty => &WITH_EMPTY,
         };
         let Ok(found) = table.at(path) else { return Matched::Nothing };
+        if found.params.iter().any(|(_, value)| value.is_empty()) {
+            return Matched::Nothing;
+        }
         let route = found.value.iter().find(|route| route.method() == method.as_str());
         let Some(route) = route else {
             return Matched::OtherMethods(found.value.iter().map(Route::method).collect());

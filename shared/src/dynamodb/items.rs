@@ -17,6 +17,7 @@ use engine::domain::attempt::{
 use engine::domain::attendee::{Attendee, AttendeeHash};
 use engine::domain::fact::Facts;
 use engine::domain::ids::{Legs, SaleId, Seat, UserId};
+use engine::domain::ledger::MerchantTerms;
 use engine::domain::money::{MinorUnits, Money};
 use engine::domain::number::{Gene, OrderNumber};
 use engine::domain::order::{
@@ -215,6 +216,16 @@ pub(super) fn order_item(order: &Order) -> Item {
             [("payment_provider", text(&payment.provider)), ("payment_id", text(&payment.payment))],
         );
     }
+    if order.merchant != MerchantTerms::house() {
+        let MerchantTerms { merchant, commission_basis_points } = &order.merchant;
+        add(
+            &mut item,
+            [
+                ("merchant", text(merchant)),
+                ("commission_basis_points", number(*commission_basis_points)),
+            ],
+        );
+    }
     if order.refunds.made > 0 {
         add(
             &mut item,
@@ -371,7 +382,14 @@ pub(super) fn read_order(item: &Item) -> Stored<Order> {
             made: fields.maybe_number("refunds")?.unwrap_or_default(),
             back: fields.maybe_number("refunds_back")?.unwrap_or_default(),
         },
+        merchant: read_merchant(&fields)?,
     })
+}
+
+fn read_merchant(fields: &Fields<'_>) -> Stored<MerchantTerms> {
+    let Some(merchant) = fields.maybe_text("merchant")? else { return Ok(MerchantTerms::house()) };
+    let commission_basis_points = fields.number("commission_basis_points")?;
+    Ok(MerchantTerms { merchant, commission_basis_points })
 }
 
 pub(super) fn read_money(fields: &Fields<'_>) -> Stored<Money> {
@@ -631,6 +649,7 @@ mod tests {
             attempts: Attempts::default(),
             facts: Facts::made(now),
             refunds: RefundCounts::default(),
+            merchant: MerchantTerms::house(),
         }
     }
 

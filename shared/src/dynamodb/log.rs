@@ -12,7 +12,7 @@ use super::dynamo::Dynamo;
 use super::expressions::{keyed, put_under};
 use super::items::{Fields, Item, item, number, text};
 use super::tables::{BY_SALE, Tables};
-use super::told::{read_told, told_value};
+use super::told::{read_told, read_transfers, told_value, transfers_value};
 use engine::domain::ids::SaleId;
 use engine::domain::log::{LogPosition, LogRecord, LogShard};
 use engine::domain::time::Timestamp;
@@ -132,14 +132,18 @@ impl DynamoLog {
 }
 
 fn record_item(place: LogPosition, record: &LogRecord) -> Item {
-    let LogRecord { sale, at, told } = record;
-    item([
+    let LogRecord { sale, at, told, transfers } = record;
+    let mut item = item([
         ("shard", number(place.shard.get())),
         ("position", number(place.number)),
         ("sale", text(sale)),
         ("at_ms", number(at.ms())),
         ("orders", told_value(told)),
-    ])
+    ]);
+    if !transfers.is_empty() {
+        item.insert("transfers".to_owned(), transfers_value(transfers));
+    }
+    item
 }
 
 fn read_record(item: &Item) -> Stored<PlacedRecord> {
@@ -148,10 +152,15 @@ fn read_record(item: &Item) -> Stored<PlacedRecord> {
     let shard = LogShard::all().find(|known| known.get() == shard);
     let shard = shard.ok_or_else(|| fields.broken("shard", "is no shard"))?;
     let told = read_told(&fields.text::<String>("orders")?);
+    let transfers: Option<String> = fields.maybe_text("transfers")?;
+    let transfers = transfers.as_deref().map(read_transfers).transpose();
     let record = LogRecord {
         sale: fields.text("sale")?,
         at: fields.time("at_ms")?,
         told: told.map_err(|error| fields.broken("orders", &format!("tells nothing: {error}")))?,
+        transfers: transfers
+            .map_err(|error| fields.broken("transfers", &format!("moves nothing: {error}")))?
+            .unwrap_or_default(),
     };
     Ok(PlacedRecord { place: LogPosition { shard, number: fields.number("position")? }, record })
 }

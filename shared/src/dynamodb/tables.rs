@@ -10,6 +10,8 @@ use aws_sdk_dynamodb::types::{
 
 use engine::domain::attendee::AttendeeHash;
 use engine::domain::ids::{GroupId, Leg, ProviderId, SaleId, TierId, UserId};
+use engine::domain::log::LogShard;
+use engine::domain::money::Currency;
 use engine::domain::number::OrderNumber;
 use engine::domain::order::PaymentKey;
 use engine::domain::order_refund::RefundKey;
@@ -17,7 +19,7 @@ use engine::domain::room::code::CodeShard;
 use engine::domain::time::Timestamp;
 use engine::ports::{StoreError, Stored};
 
-/// The names of the five tables.
+/// The names of the six tables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tables {
     /// Orders, payments, buyers' counts, attendees.
@@ -30,6 +32,8 @@ pub struct Tables {
     pub rooms: String,
     /// The facts of all orders, as they were settled.
     pub log: String,
+    /// The accounts of the ledger.
+    pub accounts: String,
 }
 
 impl Tables {
@@ -37,20 +41,21 @@ impl Tables {
     #[must_use]
     pub fn with_prefix(prefix: &str) -> Self {
         let name = |table: &str| format!("{prefix}{table}");
-        let [orders, seats, sales, rooms, log] =
-            ["orders", "seats", "sales", "rooms", "log"].map(name);
-        Self { orders, seats, sales, rooms, log }
+        let [orders, seats, sales, rooms, log, accounts] =
+            ["orders", "seats", "sales", "rooms", "log", "accounts"].map(name);
+        Self { orders, seats, sales, rooms, log, accounts }
     }
 
     /// Each definition with the name of its table.
     #[must_use]
-    pub fn definitions(&self) -> [(&str, &'static TableDefinition); 5] {
+    pub fn definitions(&self) -> [(&str, &'static TableDefinition); 6] {
         [
             (&self.orders, &ORDERS),
             (&self.seats, &SEATS),
             (&self.sales, &SALES),
             (&self.rooms, &ROOMS),
             (&self.log, &LOG),
+            (&self.accounts, &ACCOUNTS),
         ]
     }
 }
@@ -181,6 +186,15 @@ pub const LOG: TableDefinition = TableDefinition {
         sort: number("at_ms"),
         carries: &[],
     }],
+    expires: None,
+};
+
+/// The table of accounts: a partition for each account, in it an item for each currency and shard of the log.
+pub const ACCOUNTS: TableDefinition = TableDefinition {
+    partition: text("account"),
+    sort: text("part"),
+    local: &[],
+    global: &[],
     expires: None,
 };
 
@@ -345,6 +359,19 @@ pub fn provider_key(provider: &ProviderId) -> String {
 #[must_use]
 pub fn calls_key(operation: &str) -> String {
     format!("calls#{operation}")
+}
+
+/// The sort key of the part of an account that a shard of the log writes.
+#[must_use]
+pub fn account_part_key(currency: Currency, shard: LogShard) -> String {
+    format!("{currency}#{}", shard.get())
+}
+
+/// The currency of a sort key that [`account_part_key`] made.
+#[must_use]
+pub fn currency_of_part(part: &str) -> Option<Currency> {
+    let (currency, _) = part.split_once('#')?;
+    Currency::new(currency).ok()
 }
 
 /// The partition of what operators did; no sale id has a `#`. Their routes let so few requests through that one

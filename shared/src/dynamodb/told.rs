@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use engine::domain::fact::{Actor, Cause, Fact, FactKind, Moved};
 use engine::domain::ids::{PaymentId, ProviderId};
 use engine::domain::inventory::HeldLine;
+use engine::domain::ledger::{Account, Transfer, TransferCode};
 use engine::domain::log::Told;
 use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::number::OrderNumber;
@@ -99,9 +100,42 @@ pub(super) fn read_told(text: &str) -> serde_json::Result<Vec<Told>> {
     Ok(orders.into_iter().map(of_order).collect())
 }
 
+/// A transfer as it is written: from, to, what for, amount and currency.
+type WrittenTransfer = (Account, Account, TransferCode, MinorUnits, Currency);
+
+/// The transfers of a record of the log, as a value.
+pub(super) fn transfers_value(transfers: &[Transfer]) -> AttributeValue {
+    let written = |transfer: &Transfer| -> WrittenTransfer {
+        let Transfer { from, to, code, amount: Money { amount_minor, currency } } = transfer;
+        (from.clone(), to.clone(), *code, *amount_minor, *currency)
+    };
+    text_of(&transfers.iter().map(written).collect::<Vec<_>>())
+}
+
+/// Reads the transfers of a record of the log.
+pub(super) fn read_transfers(text: &str) -> serde_json::Result<Vec<Transfer>> {
+    let written: Vec<WrittenTransfer> = serde_json::from_str(text)?;
+    let transfer = |(from, to, code, amount_minor, currency): WrittenTransfer| {
+        let amount = Money { amount_minor, currency };
+        Transfer { from, to, code, amount }
+    };
+    Ok(written.into_iter().map(transfer).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn transfers_are_read_as_they_were_written() {
+        let text = r#"[["provider:stripe","merchant:opera:carmen","sale",9650,"CNY"],["fees","owed","commission_back",1,"CNY"]]"#;
+        let transfers = read_transfers(text).unwrap();
+        assert_eq!(transfers_value(&transfers), AttributeValue::S(text.to_owned()));
+        for broken in ["[]]", r#"[["fees","owed","sale",1]]"#, r#"[["fee","owed","sale",1,"CNY"]]"#]
+        {
+            assert!(read_transfers(broken).is_err(), "{broken}");
+        }
+    }
 
     #[test]
     fn a_fact_is_a_short_text_and_is_read_as_it_was() {

@@ -11,6 +11,7 @@ use crate::runtime::connections::{Https, Trust};
 use engine::domain::attempt::{
     Attempt, AttemptNumber, AttemptState, Attempts, PaymentChoice, PaymentMethod, ReturnUrl,
 };
+use engine::domain::ledger::MerchantTerms;
 use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::order::RefundReason;
 use engine::domain::order::{
@@ -147,6 +148,7 @@ pub(super) fn order(total: Money) -> Order {
         attempts: Attempts::default(),
         facts: engine::domain::fact::Facts::default(),
         refunds: RefundCounts::default(),
+        merchant: MerchantTerms::house(),
     }
 }
 

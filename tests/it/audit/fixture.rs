@@ -121,7 +121,8 @@ impl Fixture {
 
     pub(super) fn table(&self, name: &str) -> String {
         let tables = &self.target.tables;
-        let names = [&tables.orders, &tables.seats, &tables.sales, &tables.rooms];
+        let Tables { orders, seats, sales, rooms, log, accounts } = tables;
+        let names = [orders, seats, sales, rooms, log, accounts];
         names.into_iter().find(|table| table.ends_with(name)).unwrap().clone()
     }
 
@@ -304,7 +305,7 @@ impl Fixture {
             dumps.push((key, dump));
         }
         let mut tables = BTreeMap::new();
-        for table in ["orders", "seats", "sales", "rooms"] {
+        for table in ["orders", "seats", "sales", "rooms", "log", "accounts"] {
             tables.insert(table, self.items(table).await);
         }
         Snapshot { redis: dumps, tables }
@@ -350,7 +351,12 @@ impl Fixture {
                 put.set_item(Some(item.clone())).send().await.unwrap();
             }
             Change::Delete(table, item) => {
-                let names = [if *table == "orders" { "gene" } else { "pk" }, "sk"];
+                let names = match *table {
+                    "orders" => ["gene", "sk"],
+                    "log" => ["shard", "position"],
+                    "accounts" => ["account", "part"],
+                    _ => ["pk", "sk"],
+                };
                 let key = names.map(|name| (name.to_owned(), item[name].clone())).into();
                 let delete = self.dynamodb.delete_item().table_name(self.table(table));
                 delete.set_key(Some(key)).send().await.unwrap();

@@ -17,6 +17,7 @@ pub(super) fn train() -> Sale {
     let names = json!(["A1", "A2", "A3", "A4"]);
     let file = json!({
         "sale": "g1", "title": "G1", "currency": "EUR", "limit_per_buyer": 3,
+        "merchant": { "merchant": "rail", "commission_basis_points": 500 },
         "opens_at": "2026-01-01T00:00:00Z", "closes_at": "2030-01-01T00:00:00Z",
         "pay_window_seconds": 600, "runs_on": "2026-11-21",
         "stops": [{"stop": "X", "name": "Xanten", "departs": "08:05"}, stop("Y"), stop("Z")],

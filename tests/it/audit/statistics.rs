@@ -39,6 +39,12 @@ pub(super) fn wrong_statistics(snapshot: &Snapshot, orders: &Numbers) -> Corrupt
                     "I10 g1: order {paid} has settled 1 of [made, paid, capture_refused] and the log \
                      says [1 made, 2 paid, 3 capture_refused]"
                 ),
+                "I10 g1: the sale has 100 EUR booked from provider:stripe to owed as unowned, and its orders tell 0"
+                    .to_owned(),
+                "I10 g1: the sale has 191 EUR booked from provider:stripe to merchant:rail:g1 as sale, and its orders tell 96"
+                    .to_owned(),
+                "I10 g1: the sale has 9 EUR booked from provider:stripe to fees as commission, and its orders tell 4"
+                    .to_owned(),
             ],
         ),
         (

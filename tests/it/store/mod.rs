@@ -108,6 +108,7 @@ impl Fixture {
             attempts: Attempts::default(),
             facts: engine::domain::fact::Facts::made(NOW),
             refunds: engine::domain::order_refund::RefundCounts::default(),
+            merchant: engine::domain::ledger::MerchantTerms::house(),
         }
     }
 
@@ -187,7 +188,12 @@ fn key(id: &str) -> PaymentKey {
 }
 
 fn after(order: &Order, event: OrderEvent, payment: Option<&str>) -> Order {
-    let after = order.after(event, Cause::BUYER, NOW.plus_seconds(5)).unwrap();
+    let captured = |payment| {
+        let (key, order, amount) = (key(payment), order.number, order.total);
+        Cause::capture(&Capture { key, order, amount, attempt: None }, None)
+    };
+    let cause = payment.map_or(Cause::BUYER, captured);
+    let after = order.after(event, cause, NOW.plus_seconds(5)).unwrap();
     Order { payment: payment.map(key).or(after.payment.clone()), ..after }
 }
 

@@ -99,10 +99,11 @@ async fn one_batch_writes_each_counter_once() {
     };
     assert_eq!(orders.sync(few, NOW).await.map(|counted| counted.len()), Ok(8));
     let records = of_each_shard(few).len();
-    assert_eq!(written(0), [8 + 1 + records], "the orders, one counter, a record for each shard");
+    let what = "the orders, one counter, for each shard a record, the provider and the merchant";
+    assert_eq!(written(0), [8 + 1 + 3 * records], "{what}");
     assert_eq!(orders.sync(many, NOW).await.map(|counted| counted.len()), Ok(40));
     let mut of_shards: Vec<usize> =
-        of_each_shard(many).into_iter().map(|orders| orders + 2).collect();
+        of_each_shard(many).into_iter().map(|orders| orders + 1 + 3).collect();
     let mut written = written(1);
     of_shards.sort_unstable();
     written.sort_unstable();

@@ -158,6 +158,7 @@ impl SeededRng {
             attempts: Attempts::default(),
             facts: engine::domain::fact::Facts::made(self.now),
             refunds: engine::domain::order_refund::RefundCounts::default(),
+            merchant: engine::domain::ledger::MerchantTerms::house(),
         }
     }
 

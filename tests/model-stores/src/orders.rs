@@ -12,6 +12,8 @@ use engine::domain::fact::Fact;
 use engine::domain::guard::{Guard, stands};
 use engine::domain::ids::{SaleId, Seat, TierId, UserId};
 use engine::domain::inventory::SeatLeg;
+use engine::domain::ledger::{Account, Balance, booked, entries, transfers};
+use engine::domain::money::Currency;
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{
     Order, OrderState, PaymentKey, PaymentOutcome, PaymentRecord, TierTotals, changes,
@@ -60,6 +62,8 @@ pub struct OrdersModel {
     pub counters: BTreeMap<(SaleId, TierId), TierTotals>,
     /// The facts of each order that were settled, in the order in which they were.
     pub log: BTreeMap<OrderNumber, Vec<Fact>>,
+    /// What each account has, by currency.
+    pub accounts: BTreeMap<(Account, Currency), Balance>,
     /// What of each sale was revoked, ticket by ticket.
     pub revoked: BTreeMap<(SaleId, OrderNumber), Revocations>,
     /// The check-ins of each sale, counted.
@@ -632,6 +636,10 @@ impl OrdersModel {
             self.due_again(&Order { facts: order.facts.all_settled(), ..order.clone() });
             let told = order.facts.unsettled().map(|(_, fact)| fact.clone());
             self.log.entry(order.number).or_default().extend(told);
+            for (key, entry) in entries(&transfers([order])) {
+                let balance = self.accounts.entry(key).or_default();
+                *balance = balance.with(entry);
+            }
             for (key, change) in changes([order]) {
                 let total = self.counters.entry(key).or_default();
                 total.tickets = total.tickets.saturating_add_signed(change.tickets);
@@ -640,6 +648,12 @@ impl OrdersModel {
             settled.push(order.number);
         }
         settled
+    }
+
+    /// What the accounts should have, by the settled facts of all orders.
+    #[must_use]
+    pub fn booked(&self) -> BTreeMap<(Account, Currency), Balance> {
+        entries(&booked(self.orders.values()))
     }
 
     /// What the log says of an order.

@@ -9,7 +9,7 @@ use engine::domain::order::{Order, OrderState, PaymentOutcome, RefundReason, tot
 use engine::domain::order_refund::OrderRefund;
 use engine::domain::refund::RefundState;
 use engine::domain::tickets::Tickets;
-use model_stores::{Place, Stores};
+use model_stores::{Place, Stores, accounts_as_told, accounts_at_rest};
 
 use crate::scenario::Scenario;
 use crate::state::State;
@@ -46,7 +46,7 @@ pub fn stores(stores: &Stores) -> Checked {
         let is_told = told == order.facts.settled();
         must(is_told, || format!("I10: the log says {told:?} of {order:?}"))?;
     }
-    Ok(())
+    accounts_as_told(stores).map_or(Ok(()), |what| Err(format!("I8: {what}")))
 }
 
 fn live(stores: &Stores) -> impl Iterator<Item = &Order> {
@@ -348,6 +348,7 @@ pub fn rest(scenario: &Scenario, stores: &Stores) -> Checked {
         let is_settled = order.facts.are_settled();
         must(is_settled, || format!("I10: never settled: {order:?}"))?;
     }
+    accounts_at_rest(stores).map_or(Ok(()), |what| Err(format!("I8: {what}")))?;
     for refund in stores.orders.refunds.values() {
         let is_back = stores.provider.parts.contains_key(&refund.key);
         let is_said = refund.refund.state == RefundState::Refunded;

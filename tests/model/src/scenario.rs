@@ -178,6 +178,7 @@ fn concert(limit: u16) -> Sale {
     let file = json!({
         "sale": "concert", "title": "Concert", "currency": "EUR",
         "opens_at": "2024-01-01T00:00:00Z", "closes_at": "2099-01-01T00:00:00Z",
+        "merchant": { "merchant": "opera", "commission_basis_points": 350 },
         "limit_per_buyer": limit, "pay_window_seconds": PAY_WINDOW_SECONDS, "tiers_apart": true,
         "tiers": [tier(self::tier()), tier(balcony())],
     });
@@ -189,6 +190,7 @@ fn sale(limit: u16) -> Sale {
     let file = json!({
         "sale": "train", "title": "Train", "currency": "EUR",
         "opens_at": "2024-01-01T00:00:00Z", "closes_at": "2099-01-01T00:00:00Z",
+        "merchant": { "merchant": "opera", "commission_basis_points": 350 },
         "limit_per_buyer": limit, "pay_window_seconds": PAY_WINDOW_SECONDS,
         "stops": [
             { "stop": "A", "name": "a" }, { "stop": "B", "name": "b" }, { "stop": "C", "name": "c" }

@@ -27,7 +27,7 @@ use engine::domain::sale::SaleState;
 use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
 use engine::ports::{ChangeReply, CreateReply, Stored};
-use model_stores::{Call, Listed, Place, Reply};
+use model_stores::{Call, Listed, Place, Reply, accounts_as_told, accounts_at_rest};
 
 use crate::environment::{Environment, inventory_of, writes_orders, writes_redis};
 use crate::fault::Fault;
@@ -637,6 +637,9 @@ impl Environment {
                 return Some(("I10", format!("the log says {:?} of {number}", db.told(*number))));
             }
         }
+        if let Some(what) = accounts_as_told(&self.stores) {
+            return Some(("I8", what));
+        }
         for (number, lines) in &self.oracle.acknowledged {
             if db.orders.get(number).map(Order::all_lines).as_ref() != Some(lines) {
                 return Some((
@@ -998,6 +1001,9 @@ impl Environment {
             if let Some(what) = crate::money::unfinished(record, &self.stores.provider) {
                 return Some(("I5", what));
             }
+        }
+        if let Some(what) = accounts_at_rest(&self.stores) {
+            return Some(("I8", what));
         }
         for refund in db.refunds.values() {
             let sent = self.stores.provider.parts.get(&refund.key).map(|(_, amount)| *amount);

@@ -273,6 +273,7 @@ fn sale(
     let mut file = json!({
         "sale": "sim", "title": "Simulated", "currency": "EUR",
         "opens_at": START, "closes_at": START.plus_ms(closes_ms),
+        "merchant": { "merchant": "opera", "commission_basis_points": 350 },
         "limit_per_buyer": rng.between(2, 5), "pay_window_seconds": pay_window_seconds,
         "attendees": if rng.chance(300) { "required" } else { "optional" },
         "gate": { "shards": 2, "user_lock_ms": 1000, "token_seconds": 300 },

@@ -108,6 +108,7 @@ impl Full {
             attempts: Attempts::default(),
             facts: engine::domain::fact::Facts::made(NOW),
             refunds: engine::domain::order_refund::RefundCounts::default(),
+            merchant: engine::domain::ledger::MerchantTerms::house(),
         }
     }
 

@@ -15,6 +15,7 @@ use engine::domain::ids::{
     DoorName, Legs, PaymentId, ProviderId, RequestFingerprint, SaleId, Seat, SeatName, TierId,
     UserId,
 };
+use engine::domain::ledger::MerchantTerms;
 use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::number::Mint;
 use engine::domain::order::{
@@ -93,6 +94,7 @@ fn paid() -> (OrdersModel, Order) {
         attempts: Attempts::default(),
         facts: Facts::made(NOW),
         refunds: RefundCounts::default(),
+        merchant: MerchantTerms::house(),
     };
     let mut store = OrdersModel::default();
     store.create(&pending, Tickets::new(10)).unwrap();

@@ -12,6 +12,7 @@ pub mod events;
 pub mod gate;
 pub mod limits;
 mod log;
+mod money;
 pub mod openapi;
 pub mod orders;
 pub mod pages;
@@ -100,6 +101,7 @@ enum Command {
     DeadLetters(repair::DeadLettersCommand),
     Orders(orders::OrdersCommand),
     Events(events::EventsCommand),
+    Money(money::MoneyCommand),
     Gate(gate::GateCommand),
     Room(room::RoomCommand),
     VerifyDraw(verify_draw::VerifyDrawCommand),
@@ -134,6 +136,7 @@ impl Command {
             | Self::DeadLetters(_)
             | Self::Orders(_)
             | Self::Events(_)
+            | Self::Money(_)
             | Self::Gate(_)
             | Self::Room(_)
             | Self::VerifyDraw(_)
@@ -178,6 +181,7 @@ impl Cli {
             Command::DeadLetters(command) => on_heap(|| command.run(&data_dir, json)).await,
             Command::Orders(command) => on_heap(|| command.run(&data_dir, json)).await,
             Command::Events(command) => on_heap(|| command.run(&data_dir, json)).await,
+            Command::Money(command) => on_heap(|| command.run(&data_dir, json)).await,
             Command::Gate(command) => on_heap(|| command.run(&data_dir, json)).await,
             Command::Room(command) => on_heap(|| command.run(&data_dir, json)).await,
             Command::VerifyDraw(command) => command.run(json),

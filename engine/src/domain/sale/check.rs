@@ -14,6 +14,7 @@ use super::{MAX_BITMAP_BYTES, MAX_LEGS, MAX_PRICE_MINOR, MAX_SEATS_PER_SALE, MAX
 use crate::domain::bitmap;
 use crate::domain::challenge::Stage;
 use crate::domain::ids::{SeatName, StopId, TierId};
+use crate::domain::ledger::BASIS_POINTS;
 use crate::domain::money::MinorUnits;
 use crate::domain::timetable::ClockTime;
 
@@ -97,6 +98,10 @@ pub(super) fn check_terms(file: &SaleFile, defects: &mut Vec<Defect>) {
     let defect = |(at, rule): (&str, Option<String>)| Some(Defect::new(at, rule?));
     defects.extend(rules.into_iter().filter_map(defect));
     check_refunds("refunds", file.refunds.as_ref(), defects);
+    let commission = file.merchant.as_ref().map_or(0, |terms| terms.commission_basis_points);
+    if let Some(rule) = outside(commission, &(0..=BASIS_POINTS)) {
+        defects.push(Defect::new("merchant.commission_basis_points", rule));
+    }
     for (index, tier) in file.tiers.iter().enumerate() {
         check_refunds(&format!("tiers[{index}].refunds"), tier.refunds.as_ref(), defects);
     }

@@ -10,6 +10,7 @@ use super::room::RoomSettings;
 use super::{MAX_LEGS, MAX_PLACES_PER_ROW, MAX_PRICE_MINOR, MAX_SEATS_PER_SALE, MAX_TIERS};
 use crate::domain::challenge::ChallengeSettings;
 use crate::domain::ids::{SaleId, SeatName, StopId, TierId};
+use crate::domain::ledger::MerchantTerms;
 use crate::domain::money::{Currency, MinorUnits, Money};
 use crate::domain::order_refund::RefundTerms;
 use crate::domain::sections::Section;
@@ -89,6 +90,10 @@ pub struct SaleFile {
     /// not. An order keeps the terms of the moment of its making.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refunds: Option<RefundSettings>,
+    /// For whom it is sold, and what the platform keeps; absent: the deployment's own, and nothing. An order
+    /// keeps what is said at the moment of its making.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merchant: Option<MerchantTerms>,
     /// What is sold.
     #[schemars(length(min = 1, max = MAX_TIERS))]
     pub tiers: Vec<TierFile>,
@@ -129,6 +134,7 @@ impl SaleFile {
             limits: LimitSettings::default(),
             challenges: None,
             refunds: None,
+            merchant: None,
             tiers,
             map: None,
         }
@@ -136,11 +142,14 @@ impl SaleFile {
 }
 
 impl SaleFile {
-    /// The file as everybody may read it: without questions, whose answers stand beside them, and without
-    /// the map, which is a document of its own.
+    /// The file as everybody may read it: without questions, whose answers stand beside them, without what the
+    /// platform keeps, and without the map, which is a document of its own.
     #[must_use]
     pub fn public(&self) -> Self {
         let mut file = self.without_map();
+        if let Some(terms) = &mut file.merchant {
+            terms.commission_basis_points = 0;
+        }
         if let Some(challenges) = &mut file.challenges {
             challenges.questions.clear();
         }

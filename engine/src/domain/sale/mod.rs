@@ -31,6 +31,7 @@ pub use super::sections::{Lettered, Places, Run, Section, SectionRow};
 
 use crate::domain::ids::{InventoryId, Legs, SaleId, StopId, TierId};
 use crate::domain::layout::Layout;
+use crate::domain::ledger::MerchantTerms;
 use crate::domain::money::{MinorUnits, Money};
 use crate::domain::order_refund::RefundTerms;
 use crate::domain::requested::MAX_SEATS_PER_ORDER;
@@ -194,6 +195,12 @@ impl Sale {
         let of_tier = self.file.tiers.iter().find(|one| one.tier == *tier);
         let settings = of_tier.and_then(|tier| tier.refunds).or(self.file.refunds)?;
         Some(settings.terms(price_minor))
+    }
+
+    /// Whose money its orders are from now on.
+    #[must_use]
+    pub fn merchant(&self) -> MerchantTerms {
+        self.file.merchant.clone().unwrap_or_else(MerchantTerms::house)
     }
 
     /// The most tickets that a buyer may have in the sale.

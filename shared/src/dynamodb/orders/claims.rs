@@ -234,6 +234,7 @@ pub(super) fn conflicts(
             | Part::Refund
             | Part::Statistics
             | Part::Log
+            | Part::Account
             | Part::Revoked
             | Part::Double => {}
         }

@@ -23,6 +23,7 @@ pub use self::erase::{Erased, Selection};
 pub(super) use self::tickets::attributes as ticket_attributes;
 use super::dynamo::Dynamo;
 use super::items::Item;
+use super::ledger::DynamoLedger;
 use super::log::DynamoLog;
 use super::transaction::{Reason, Transacted};
 use engine::domain::attendee::AttendeeHash;
@@ -57,6 +58,8 @@ enum Part<'a> {
     Attendee(AttendeeHash),
     Statistics,
     Log,
+    /// A part of an account.
+    Account,
     Revoked,
     Double,
 }
@@ -83,6 +86,12 @@ impl DynamoOrders {
     #[must_use]
     pub fn log(&self) -> DynamoLog {
         DynamoLog::new(self.db.clone())
+    }
+
+    /// The accounts that what they move is counted on.
+    #[must_use]
+    pub fn ledger(&self) -> DynamoLedger {
+        DynamoLedger::new(self.db.clone())
     }
 
     /// The name of the table of orders.
@@ -125,6 +134,7 @@ fn kinds(reasons: &[(Part<'_>, Reason)]) -> String {
             Part::Attendee(_) => "attendee".to_owned(),
             Part::Statistics => "statistics".to_owned(),
             Part::Log => "log".to_owned(),
+            Part::Account => "account".to_owned(),
             Part::Revoked => "revoked".to_owned(),
             Part::Double => "double check-in".to_owned(),
         };

@@ -11,15 +11,21 @@ use crate::dynamodb::expressions::{Value, update};
 use crate::dynamodb::items::{item, number, order_key, text};
 use crate::dynamodb::tables;
 use crate::dynamodb::transaction::Reason;
-use engine::domain::log::{LOG_SHARDS, LogShard, records};
+use engine::domain::ids::{SaleId, TierId};
+use engine::domain::ledger::{Account, entries, transfers};
+use engine::domain::log::{LOG_SHARDS, LogRecord, LogShard, records};
+use engine::domain::money::Currency;
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Order, changes};
 use engine::domain::requested::MAX_LINES_PER_ORDER;
 use engine::domain::time::Timestamp;
 use engine::ports::{MAX_TRANSACTION_ITEMS, StoreError, Stored};
 
-// The largest order fits a batch: itself, a counter for each line, and a record of the log.
-const _: () = assert!(2 + MAX_LINES_PER_ORDER <= MAX_TRANSACTION_ITEMS);
+/// Accounts that what one order tells at once may touch: its merchant's, the fees, and for each currency the
+/// provider's and what is owed. More than one currency takes captures that are refused.
+const MAX_ACCOUNTS: usize = 32;
+// The largest order fits a batch: itself, a counter for each line, a record of the log, and its accounts.
+const _: () = assert!(2 + MAX_LINES_PER_ORDER + MAX_ACCOUNTS <= MAX_TRANSACTION_ITEMS);
 
 /// Most transactions that one batch is tried in while others append to its shards of the log. Each that
 /// fails has seen another one succeed.
@@ -124,12 +130,19 @@ impl DynamoOrders {
             let add = "ADD #tickets :tickets, #revenue_minor :revenue";
             plan.push((Part::Statistics, update(&self.db.tables().sales, key, add, "", with)?));
         }
-        let log = self.log();
-        let appends = by_shard(batch)
+        let (log, ledger) = (self.log(), self.ledger());
+        let of_shards: Vec<(LogShard, Vec<LogRecord>)> = by_shard(batch)
             .into_iter()
-            .map(async |(shard, orders)| log.append(shard, &records(orders, now)).await);
+            .map(|(shard, orders)| (shard, records(orders, now)))
+            .collect();
+        let appends =
+            of_shards.iter().map(async |(shard, records)| log.append(*shard, records).await);
         for appended in try_join_all(appends).await? {
             plan.extend(appended.into_iter().map(|record| (Part::Log, record)));
+        }
+        for (shard, records) in &of_shards {
+            let counted = ledger.count(*shard, records)?;
+            plan.extend(counted.into_iter().map(|account| (Part::Account, account)));
         }
         let Committed::Cancelled(reasons) = self.commit(batch.len(), plan).await? else {
             return Ok(Synced::All);
@@ -154,33 +167,71 @@ fn by_shard<'a>(orders: &[&'a Order]) -> BTreeMap<LogShard, Vec<&'a Order>> {
     by_shard
 }
 
-/// Most items that an order can add to a batch: itself, a counter for each line, and a record of the log.
-fn weight(order: &Order) -> usize {
-    2 + order.lines.len()
+/// What a batch writes.
+#[derive(Default)]
+struct Size<'a> {
+    orders: usize,
+    counters: BTreeSet<(&'a SaleId, &'a TierId)>,
+    records: BTreeSet<(LogShard, &'a SaleId)>,
+    accounts: BTreeSet<(LogShard, Account, Currency)>,
 }
 
-/// Cuts orders into batches that each fit one transaction: one batch if all fit into it, or else some for each
-/// shard of the log, so that they can be settled at the same time.
+impl<'a> Size<'a> {
+    /// The number of items.
+    fn items(&self) -> usize {
+        self.orders + self.counters.len() + self.records.len() + self.accounts.len()
+    }
+
+    /// The batch with one more order, if that still fits into a transaction; else it stays as it is.
+    fn takes(&mut self, order: &'a Order) -> bool {
+        let shard = LogShard::of(order.number);
+        let new = |is_known: bool| usize::from(!is_known);
+        let counters: Vec<_> = order.lines.iter().map(|line| (&order.sale, &line.tier)).collect();
+        let accounts: Vec<_> = entries(&transfers([order]))
+            .into_keys()
+            .map(|(account, currency)| (shard, account, currency))
+            .collect();
+        let more = 1
+            + counters.iter().map(|key| new(self.counters.contains(key))).sum::<usize>()
+            + new(self.records.contains(&(shard, &order.sale)))
+            + accounts.iter().map(|key| new(self.accounts.contains(key))).sum::<usize>();
+        if self.items() + more > MAX_TRANSACTION_ITEMS {
+            return false;
+        }
+        self.orders += 1;
+        self.counters.extend(counters);
+        self.records.insert((shard, &order.sale));
+        self.accounts.extend(accounts);
+        true
+    }
+}
+
+/// Most orders of all shards that one transaction settles: more are worth one for each shard, side by side.
+const MAX_TOGETHER: usize = 32;
+
+/// Cuts orders into batches that each fit one transaction: one batch of a few, or else some for each shard of the
+/// log, so that they can be settled at the same time.
 fn batches(orders: Vec<&Order>) -> Vec<Vec<Vec<&Order>>> {
-    if orders.iter().map(|order| weight(order)).sum::<usize>() <= MAX_TRANSACTION_ITEMS {
+    let mut size = Size::default();
+    if orders.len() <= MAX_TOGETHER && orders.iter().all(|order| size.takes(order)) {
         return vec![vec![orders]];
     }
     by_shard(&orders).into_values().map(cut).collect()
 }
 
-/// Cuts orders into batches that each fit one transaction, in their order.
+/// Cuts orders into batches that each fit one transaction, in their order. Each order fits one.
 fn cut(orders: Vec<&Order>) -> Vec<Vec<&Order>> {
     let mut batches: Vec<Vec<&Order>> = Vec::new();
-    let mut left = 0;
+    let mut size = Size::default();
     for order in orders {
         match batches.last_mut() {
-            Some(batch) if weight(order) <= left => batch.push(order),
+            Some(batch) if size.takes(order) => batch.push(order),
             _ => {
-                left = MAX_TRANSACTION_ITEMS;
+                size = Size::default();
+                size.takes(order);
                 batches.push(vec![order]);
             }
         }
-        left = left.saturating_sub(weight(order));
     }
     batches
 }

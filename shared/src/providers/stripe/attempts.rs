@@ -283,6 +283,7 @@ mod tests {
             attempts: Attempts::default(),
             facts: engine::domain::fact::Facts::default(),
             refunds: engine::domain::order_refund::RefundCounts::default(),
+            merchant: engine::domain::ledger::MerchantTerms::house(),
         }
     }
 

@@ -34,6 +34,10 @@ pub struct Facts {
     pub elsewhere: HashSet<OrderNumber>,
     /// The positions of each shard of the log that have a record.
     pub log_positions: BTreeMap<u8, BTreeSet<u64>>,
+    /// The parts of the accounts.
+    pub accounts: Vec<AccountFact>,
+    /// What the transfers of the whole log come to, by account, currency and shard.
+    pub booked: BTreeMap<PartKey, EntryFact>,
     /// Number of records that were read.
     pub records: u64,
     /// What the engine acknowledged and providers captured, if a ledger was kept.
@@ -50,6 +54,31 @@ impl Facts {
     pub fn order(&self, number: OrderNumber) -> Option<(&SaleId, &OrderFact)> {
         self.sales.iter().find_map(|(id, sale)| Some((id, sale.orders.get(&number)?)))
     }
+}
+
+/// A part of an account: the account's name, the currency, and the shard of the log that writes it.
+pub type PartKey = (String, String, u8);
+/// The accounts that money moved between, what for, and the currency.
+pub type TransferKey = (String, String, String, String);
+
+/// What came into a part of an account, and what went out, in minor units.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct EntryFact {
+    /// What came in.
+    pub incoming: i64,
+    /// What went out.
+    pub outgoing: i64,
+}
+
+/// A part of an account, as it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AccountFact {
+    /// Which it is.
+    pub part: PartKey,
+    /// All that came in and went out.
+    pub entry: EntryFact,
+    /// What it says is left.
+    pub balance: i64,
 }
 
 /// Everything that was read of one sale.
@@ -81,6 +110,8 @@ pub struct SaleFacts {
     pub redis: RedisFacts,
     /// What the log says of each of its orders, with the facts' numbers, in the order of the log.
     pub log: BTreeMap<OrderNumber, Vec<(u32, ToldFact)>>,
+    /// What the log says was moved of its money, in minor units.
+    pub transfers: BTreeMap<TransferKey, i64>,
     /// What was found of its waiting room, if it has one.
     pub room: Option<RoomFacts>,
     /// What its list says is revoked: by order and ticket the lowest issue that is good, 0 if none is.
@@ -129,6 +160,7 @@ impl SaleFacts {
             counters: BTreeMap::new(),
             redis: RedisFacts::default(),
             log: BTreeMap::new(),
+            transfers: BTreeMap::new(),
             room: None,
             revoked: BTreeMap::new(),
             check_ins: (0, 0),
@@ -182,6 +214,8 @@ pub struct OrderFact {
     pub told: Vec<ToldFact>,
     /// How much of that is settled.
     pub settled: u32,
+    /// The merchant whose money it is, and the platform's share in hundredths of a per cent.
+    pub merchant: (String, u16),
     /// How many refunds it says to have.
     pub refunds: u8,
     /// Of how many of them it says that the money is back.
@@ -236,6 +270,8 @@ pub struct ToldFact {
     pub payment: Option<(String, String)>,
     /// How much money moved.
     pub amount_minor: Option<i64>,
+    /// The currency of that.
+    pub currency: Option<String>,
     /// The refund of a paid order that it is of.
     pub refund: Option<u8>,
 }

@@ -26,8 +26,9 @@ use shared::dynamodb::Tables;
 use super::AuditError;
 use super::decode;
 use super::facts::{
-    CallFact, CallKey, CheckInFact, ClaimFact, CounterFact, DoubleFact, Facts, LineFact, OrderFact,
-    PaymentFact, RefundFact, SaleFacts, TicketFact, ToldFact, Unreadable,
+    AccountFact, CallFact, CallKey, CheckInFact, ClaimFact, CounterFact, DoubleFact, EntryFact,
+    Facts, LineFact, OrderFact, PaymentFact, RefundFact, SaleFacts, TicketFact, ToldFact,
+    Unreadable,
 };
 
 pub(super) type Item = HashMap<String, AttributeValue>;
@@ -60,6 +61,9 @@ pub(super) async fn read(
     log.sort_by_key(|item| number::<u64>(item, "position").unwrap_or_default());
     for item in log {
         reading.one("log", &item, Reading::log_item);
+    }
+    for item in scan(client, &tables.accounts).await? {
+        reading.one("accounts", &item, Reading::account_item);
     }
     let mut facts = reading.facts;
     let elsewhere = std::mem::take(&mut facts.elsewhere);
@@ -281,11 +285,25 @@ impl Reading<'_> {
 
     /// An order is always in the same shard, so that its facts come in the order of positions.
     fn log_item(&mut self, item: &Item) -> Read<()> {
-        let positions = self.facts.log_positions.entry(number(item, "shard")?).or_default();
+        let shard = number(item, "shard")?;
+        let positions = self.facts.log_positions.entry(shard).or_default();
         positions.insert(number(item, "position")?);
+        let transfers = match item.get("transfers") {
+            Some(_) => json::<Vec<WrittenTransfer>>(text(item, "transfers")?)?,
+            None => Vec::new(),
+        };
+        for (from, to, _, amount, currency) in &transfers {
+            let part = |account: &String| (account.clone(), currency.clone(), shard);
+            self.facts.booked.entry(part(from)).or_default().outgoing += amount;
+            self.facts.booked.entry(part(to)).or_default().incoming += amount;
+        }
         let sale: SaleId = parsed(text(item, "sale")?, "sale")?;
         if !self.is_audited(&sale) {
             return Ok(());
+        }
+        for (from, to, code, amount, currency) in transfers {
+            let sums = &mut self.sale(&sale)?.transfers;
+            *sums.entry((from, to, code, currency)).or_default() += amount;
         }
         for WrittenOrder { order, facts } in json::<Vec<WrittenOrder>>(text(item, "orders")?)? {
             let order: OrderNumber = parsed(&order, "order")?;
@@ -293,6 +311,21 @@ impl Reading<'_> {
             let facts: Vec<(u32, ToldFact)> = facts.collect::<Read<_>>()?;
             self.sale(&sale)?.log.entry(order).or_default().extend(facts);
         }
+        Ok(())
+    }
+
+    fn account_item(&mut self, item: &Item) -> Read<()> {
+        let part = text(item, "part")?;
+        let (currency, shard) = part.split_once('#').ok_or("has a part without a shard")?;
+        let account = text(item, "account")?.to_owned();
+        self.facts.accounts.push(AccountFact {
+            part: (account, currency.to_owned(), parsed(shard, "part")?),
+            entry: EntryFact {
+                incoming: number(item, "in_minor")?,
+                outgoing: number(item, "out_minor")?,
+            },
+            balance: number(item, "balance_minor")?,
+        });
         Ok(())
     }
 
@@ -558,6 +591,10 @@ fn read_order(item: &Item, order: OrderNumber) -> Read<OrderFact> {
             true => Some(number(item, "paid_attempt")?),
             false => None,
         },
+        merchant: match item.contains_key("merchant") {
+            true => (text(item, "merchant")?.to_owned(), number(item, "commission_basis_points")?),
+            false => ("house".to_owned(), 0),
+        },
         tickets: read_tickets(item)?,
     })
 }
@@ -593,6 +630,9 @@ fn read_attempt(attempt: &Item) -> Read<(u8, AttemptState)> {
 type WrittenFact = (String, i64, String, Option<WrittenMoney>);
 type WrittenMoney = (String, String, i64, String, Option<String>, Option<u8>);
 
+/// A transfer as it is written: from, to, what for, amount and currency.
+type WrittenTransfer = (String, String, String, i64, String);
+
 /// What a record of the log tells of an order, as far as it is audited.
 #[derive(Deserialize)]
 struct WrittenOrder {
@@ -612,11 +652,11 @@ fn read_facts(order: &Item) -> Read<Vec<ToldFact>> {
 
 fn read_told((kind, at_ms, by, moved): WrittenFact) -> Read<ToldFact> {
     let known = FactKind::ALL.into_iter().find(|known| known.as_str() == kind);
-    let (payment, amount_minor, refund) = match moved {
-        Some((provider, payment, amount_minor, _currency, _reason, refund)) => {
-            (Some((provider, payment)), Some(amount_minor), refund)
+    let (payment, amount_minor, currency, refund) = match moved {
+        Some((provider, payment, amount_minor, currency, _reason, refund)) => {
+            (Some((provider, payment)), Some(amount_minor), Some(currency), refund)
         }
-        None => (None, None, None),
+        None => (None, None, None, None),
     };
     Ok(ToldFact {
         kind: known.ok_or_else(|| format!("tells {kind}"))?,
@@ -624,6 +664,7 @@ fn read_told((kind, at_ms, by, moved): WrittenFact) -> Read<ToldFact> {
         by,
         payment,
         amount_minor,
+        currency,
         refund,
     })
 }

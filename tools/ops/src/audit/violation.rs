@@ -27,7 +27,11 @@ pub enum Rule {
     I6,
     /// Nothing stays pending for too long.
     I7,
-    /// The log says what the orders' facts say.
+    /// Money is neither made nor lost: accounts are their transfers.
+    I8,
+    /// No balance is below its limit.
+    I9,
+    /// The log says what the orders' facts say, and moves what they speak of.
     I10,
     /// A ticket has its claims exactly while it lives, and no more goes back of a payment than was captured.
     I11,
@@ -65,6 +69,8 @@ impl Rule {
             Self::I5 => "I5",
             Self::I6 => "I6",
             Self::I7 => "I7",
+            Self::I8 => "I8",
+            Self::I9 => "I9",
             Self::I10 => "I10",
             Self::I11 => "I11",
             Self::I12 => "I12",
@@ -88,7 +94,9 @@ impl Rule {
             Self::I5 => "every captured payment paid its order or is refunded, once",
             Self::I6 => "each tier's counter is the sum of the live tickets of its paid orders",
             Self::I7 => "no order is pending past its deadline",
-            Self::I10 => "the log says what the orders' facts say, each once",
+            Self::I8 => "each account is its transfers, and all together are nothing",
+            Self::I9 => "no balance is below its limit",
+            Self::I10 => "the log says and books what the orders' facts say, each once",
             Self::I11 => {
                 "refunds are their orders' and payments', and never more than was captured"
             }
@@ -113,6 +121,8 @@ impl Rule {
             Self::I5 => "payments and orders",
             Self::I6 => "paid orders",
             Self::I7 => "pending orders",
+            Self::I8 => "parts of accounts",
+            Self::I9 => "accounts",
             Self::I10 => "settled facts",
             Self::I11 => "refunds",
             Self::I12 => "tickets and check-ins",

@@ -1,5 +1,7 @@
 //! Facts of a small sale in which nothing is wrong, for the tests of every invariant.
 
+use std::collections::BTreeMap;
+
 use engine::domain::attendee::AttendeeHash;
 use engine::domain::fact::FactKind;
 use engine::domain::ids::{Leg, Legs, SaleId, Seat};
@@ -12,9 +14,9 @@ use engine::domain::sale::Sale;
 use engine::domain::time::Timestamp;
 
 use super::super::facts::{
-    CallFact, CallKey, CaptureFact, ClaimFact, CounterFact, DoubleFact, Facts, HeadFact, HeldFact,
-    HoldFact, LedgerFacts, LineFact, OrderFact, PaymentFact, RefundFact, SaleFacts, ShardFact,
-    TicketFact, TierBits, ToldFact,
+    AccountFact, CallFact, CallKey, CaptureFact, ClaimFact, CounterFact, DoubleFact, EntryFact,
+    Facts, HeadFact, HeldFact, HoldFact, LedgerFacts, LineFact, OrderFact, PartKey, PaymentFact,
+    RefundFact, SaleFacts, ShardFact, TicketFact, TierBits, ToldFact,
 };
 use super::check;
 
@@ -91,6 +93,7 @@ pub(super) fn order(
         payment: None,
         told: vec![told(FactKind::Made)],
         settled: 0,
+        merchant: ("opera".to_owned(), 500),
         refunds: 0,
         refunds_back: 0,
         attempts: Vec::new(),
@@ -110,8 +113,43 @@ pub(super) fn told(kind: FactKind) -> ToldFact {
         by: "buyer".to_owned(),
         payment: None,
         amount_minor: None,
+        currency: None,
         refund: None,
     }
+}
+
+/// A fact that speaks of money.
+fn moved(kind: FactKind, payment: &str, amount: i64) -> ToldFact {
+    ToldFact {
+        payment: Some(("stripe".to_owned(), payment.to_owned())),
+        amount_minor: Some(amount),
+        currency: Some("EUR".to_owned()),
+        ..told(kind)
+    }
+}
+
+/// What the paid order has moved: of 150 the platform had 7, and has 5 of the 100 that are left.
+fn books(facts: &mut SaleFacts) -> (Vec<AccountFact>, BTreeMap<PartKey, EntryFact>) {
+    let [fees, owed, merchant, provider] = ["fees", "owed", "merchant:opera:g1", "provider:stripe"];
+    for (from, to, code, amount) in [
+        (provider, merchant, "sale", 143),
+        (provider, fees, "commission", 7),
+        (merchant, owed, "refund", 48),
+        (fees, owed, "commission_back", 2),
+        (owed, provider, "sent_back", 50),
+    ] {
+        let key = [from, to, code, "EUR"].map(str::to_owned).into();
+        facts.transfers.insert(key, amount);
+    }
+    let part = |(account, incoming, outgoing): (&str, i64, i64)| AccountFact {
+        part: (account.to_owned(), "EUR".to_owned(), 0),
+        entry: EntryFact { incoming, outgoing },
+        balance: incoming - outgoing,
+    };
+    let accounts: Vec<AccountFact> =
+        [(fees, 7, 2), (owed, 50, 50), (merchant, 143, 48), (provider, 50, 150)].map(part).into();
+    let booked = accounts.iter().map(|account| (account.part.clone(), account.entry)).collect();
+    (accounts, booked)
 }
 
 pub(super) fn payment(order: u64, name: &str, accepted: bool, amount: i64) -> PaymentFact {
@@ -131,9 +169,9 @@ pub(super) fn payment(order: u64, name: &str, accepted: bool, amount: i64) -> Pa
 pub(super) fn clean_facts() -> Facts {
     let mut paid = order(1, "alice", OrderState::Paid, "a", (0, 2), &[0, 1]);
     paid.payment = Some(key("pi_1"));
-    paid.told.push(told(FactKind::Paid));
-    paid.told.push(ToldFact { refund: Some(1), ..told(FactKind::RefundMade) });
-    paid.told.push(ToldFact { refund: Some(1), ..told(FactKind::Refunded) });
+    paid.told.push(moved(FactKind::Paid, "pi_1", 150));
+    paid.told.push(ToldFact { refund: Some(1), ..moved(FactKind::RefundMade, "pi_1", 50) });
+    paid.told.push(ToldFact { refund: Some(1), ..moved(FactKind::Refunded, "pi_1", 50) });
     paid.settled = 4;
     paid.lines[0].refunded = vec![("A7".to_owned(), 1)];
     let first = (NOW.ms(), "north".to_owned());
@@ -220,6 +258,7 @@ pub(super) fn clean_facts() -> Facts {
         facts.log.insert(order.number, numbered);
         facts.orders.insert(order.number, order);
     }
+    let (accounts, booked) = books(&mut facts);
     let capture = |order: u64, name: &str, amount: i64| CaptureFact {
         key: key(name),
         order: order_number(order),
@@ -247,6 +286,8 @@ pub(super) fn clean_facts() -> Facts {
             is_of_cancelled_sale: false,
         }],
         log_positions: [(0, [1, 2, 3].into())].into(),
+        accounts,
+        booked,
         ..Facts::default()
     }
 }

@@ -1,13 +1,18 @@
-//! I10: the log says what the orders' facts say.
+//! I10: the log says what the orders' facts say, and moves the money that they speak of.
+
+use std::collections::BTreeMap;
 
 use engine::domain::order::OrderState;
 use engine::domain::time::Timestamp;
 
-use super::super::facts::{Facts, OrderFact};
+use engine::domain::fact::FactKind;
+
+use super::super::facts::{Facts, OrderFact, SaleFacts, TransferKey};
 use super::super::violation::{Rule, Subject};
 use super::Finding;
 
-/// I10: every settled fact stands in the log once, in its order, and nothing else does; positions are dense;
+/// I10: every settled fact stands in the log once, in its order, and nothing else does; the transfers beside them
+/// move what they speak of; positions are dense;
 /// no fact of a resolved order is unsettled `bound_seconds` after it should be settled.
 #[must_use]
 pub fn log_says_what_orders_say(facts: &Facts, now: Timestamp, bound_seconds: u32) -> Finding {
@@ -41,6 +46,7 @@ pub fn log_says_what_orders_say(facts: &Facts, now: Timestamp, bound_seconds: u3
                 finding.add(sale, subject(), "has a fact that was never settled");
             }
         }
+        check_transfers(sale, &mut finding);
         for number in sale.log.keys().filter(|number| !sale.orders.contains_key(number)) {
             let what = "is in the log and does not exist";
             finding.add(sale, Subject::Order { order: *number }, what);
@@ -54,6 +60,78 @@ pub fn log_says_what_orders_say(facts: &Facts, now: Timestamp, bound_seconds: u3
         }
     }
     finding
+}
+
+/// The transfers of a sale are what the settled facts of its orders come to.
+fn check_transfers(sale: &SaleFacts, finding: &mut Finding) {
+    let mut expected: BTreeMap<TransferKey, i64> = BTreeMap::new();
+    for order in sale.orders.values() {
+        for (key, amount) in moved_by(sale, order) {
+            *expected.entry(key).or_default() += amount;
+        }
+    }
+    expected.retain(|_, amount| *amount != 0);
+    let keys = expected.keys().chain(sale.transfers.keys());
+    let keys: std::collections::BTreeSet<&TransferKey> = keys.collect();
+    for key in keys {
+        let amount = |sums: &BTreeMap<TransferKey, i64>| sums.get(key).copied().unwrap_or(0);
+        let (told, booked) = (amount(&expected), amount(&sale.transfers));
+        if told != booked {
+            let (from, to, code, currency) = key;
+            let what = format!(
+                "has {booked} {currency} booked from {from} to {to} as {code}, and its orders tell {told}"
+            );
+            finding.add(sale, Subject::Sale, what);
+        }
+    }
+}
+
+/// What the settled facts of an order move. Commission is on what is left of the payment, so what was given up of
+/// it is the difference between that on all and that on the rest.
+fn moved_by(sale: &SaleFacts, order: &OrderFact) -> Vec<(TransferKey, i64)> {
+    let (merchant, basis_points) = &order.merchant;
+    let merchant = format!("merchant:{merchant}:{}", sale.sale.id());
+    let (fees, owed) = ("fees".to_owned(), "owed".to_owned());
+    let commission = |amount: i64| {
+        let points = i128::from(amount) * i128::from(*basis_points);
+        i64::try_from(points / 10_000).unwrap_or(i64::MAX)
+    };
+    let mut all = Vec::new();
+    let (mut paid, mut refunded, mut of_payment) = (0, 0, String::new());
+    let settled = usize::try_from(order.settled).unwrap_or(usize::MAX);
+    for told in order.told.iter().take(settled) {
+        let (Some((provider, _)), Some(amount)) = (&told.payment, told.amount_minor) else {
+            continue;
+        };
+        let currency = told.currency.clone().unwrap_or_default();
+        let provider = format!("provider:{provider}");
+        let mut add = |from: &String, to: &String, code: &str, amount: i64| {
+            let key = (from.clone(), to.clone(), code.to_owned(), currency.clone());
+            all.push((key, amount));
+        };
+        match told.kind {
+            FactKind::Paid | FactKind::Rescued => {
+                paid = amount;
+                of_payment.clone_from(&currency);
+                add(&provider, &merchant, "sale", amount - commission(amount));
+                add(&provider, &fees, "commission", commission(amount));
+            }
+            FactKind::RefundDue | FactKind::CaptureRefused => {
+                add(&provider, &owed, "unowned", amount);
+            }
+            FactKind::RefundMade => refunded += amount,
+            FactKind::Refunded => add(&owed, &provider, "sent_back", amount),
+            FactKind::Made | FactKind::Cancelled | FactKind::Expired => {}
+        }
+    }
+    let given_up = commission(paid) - commission(paid - refunded);
+    for (from, code, amount) in
+        [(&merchant, "refund", refunded - given_up), (&fees, "commission_back", given_up)]
+    {
+        let key = (from.clone(), owed.clone(), code.to_owned(), of_payment.clone());
+        all.push((key, amount));
+    }
+    all
 }
 
 /// True if a fact of the order should have been settled. What is told of a cancelled order is settled at its
@@ -110,6 +188,21 @@ mod tests {
                 &[
                     "I10 g1: order 1 has settled 4 of [made, paid, refund_made, refunded] and the log says []",
                     "I10 g1: order 8 is in the log and does not exist",
+                ],
+            ),
+            (
+                |facts| drop(sale_of(facts).transfers.pop_first()),
+                &[
+                    "I10 g1: the sale has 0 EUR booked from fees to owed as commission_back, and its orders tell 2",
+                ],
+            ),
+            (
+                |facts| order_of(facts, 1).merchant.1 = 0,
+                &[
+                    "I10 g1: the sale has 143 EUR booked from provider:stripe to merchant:opera:g1 as sale, and its orders tell 150",
+                    "I10 g1: the sale has 2 EUR booked from fees to owed as commission_back, and its orders tell 0",
+                    "I10 g1: the sale has 48 EUR booked from merchant:opera:g1 to owed as refund, and its orders tell 50",
+                    "I10 g1: the sale has 7 EUR booked from provider:stripe to fees as commission, and its orders tell 0",
                 ],
             ),
             (

@@ -84,6 +84,11 @@ mod tests {
                     "I6 g1: order 1 is paid but not counted",
                     "I6 g1: tier a counts 2 tickets for 100 but its paid orders are 3 for 150",
                     "I10 g1: order 1 has a fact that was never settled",
+                    "I10 g1: the sale has 143 EUR booked from provider:stripe to merchant:opera:g1 as sale, and its orders tell 0",
+                    "I10 g1: the sale has 2 EUR booked from fees to owed as commission_back, and its orders tell 0",
+                    "I10 g1: the sale has 48 EUR booked from merchant:opera:g1 to owed as refund, and its orders tell 0",
+                    "I10 g1: the sale has 50 EUR booked from owed to provider:stripe as sent_back, and its orders tell 0",
+                    "I10 g1: the sale has 7 EUR booked from provider:stripe to fees as commission, and its orders tell 0",
                 ],
             ),
             (

@@ -12,6 +12,8 @@ mod i4;
 mod i5;
 mod i6;
 mod i7;
+mod i8;
+mod i9;
 mod ledger;
 mod records;
 mod rooms;
@@ -36,6 +38,8 @@ pub use self::i4::redis_equals_dynamodb;
 pub use self::i5::payments_are_decided_once;
 pub use self::i6::counters_are_sums;
 pub use self::i7::nothing_pends_too_long;
+pub use self::i8::accounts_are_their_transfers;
+pub use self::i9::balances_are_within_limits;
 pub use self::i10::log_says_what_orders_say;
 pub use self::i11::refunds_are_of_orders;
 pub use self::i12::tickets_are_listed_and_checked_in_once;
@@ -83,6 +87,8 @@ pub fn check(facts: &Facts, now: Timestamp, bound_seconds: u32) -> Vec<Finding> 
         payments_are_decided_once(facts),
         counters_are_sums(facts),
         nothing_pends_too_long(facts, now, bound_seconds),
+        accounts_are_their_transfers(facts),
+        balances_are_within_limits(facts),
         log_says_what_orders_say(facts, now, bound_seconds),
         refunds_are_of_orders(facts),
         tickets_are_listed_and_checked_in_once(facts),
@@ -129,6 +135,8 @@ mod tests {
                 ("I5", 7),
                 ("I6", 1),
                 ("I7", 1),
+                ("I8", 4),
+                ("I9", 4),
                 ("I10", 7),
                 ("I11", 1),
                 // A ticket that was used, one that was issued anew, one that was refunded, and a second door.

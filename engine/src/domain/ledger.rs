@@ -1,0 +1,460 @@
+//! The ledger: whose money was moved, in double entry.
+//!
+//! What a fact of an order moves is a function of the order: transfers between accounts, each from one to
+//! another, so that the sum of all balances is zero at any time. They are booked where facts are settled, in the
+//! same transaction and so exactly once: the transfers of a batch stand in its record of the log, and the accounts
+//! count them. An account has a part for each shard of the log, which only the batches of that shard write.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::fact::{Fact, FactKind};
+use super::ids::{InvalidId, MerchantId, ProviderId, SaleId};
+use super::money::{Currency, MinorUnits, Money};
+use super::order::Order;
+
+/// Basis points of the whole: ten thousand are all of it.
+pub const BASIS_POINTS: u16 = 10_000;
+
+/// Whose a sale's money is. An order keeps what its sale said when it was made.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a merchant, which is an object")]
+pub struct MerchantTerms {
+    /// The merchant that sells.
+    pub merchant: MerchantId,
+    /// What the platform keeps of what the merchant keeps, in hundredths of a per cent, rounded down to a minor
+    /// unit.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    #[schemars(range(max = 10_000))]
+    pub commission_basis_points: u16,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u16) -> bool {
+    *number == 0
+}
+
+impl MerchantTerms {
+    /// Those of a sale that names no merchant: the deployment's own, all of whose money is its own.
+    #[must_use]
+    pub fn house() -> Self {
+        Self { merchant: MerchantId::house(), commission_basis_points: 0 }
+    }
+
+    /// What the platform keeps of an amount.
+    #[must_use]
+    pub fn commission(&self, amount: MinorUnits) -> MinorUnits {
+        let points = i128::from(amount.0) * i128::from(self.commission_basis_points);
+        // At most the amount itself, as the points are at most the whole.
+        MinorUnits(i64::try_from(points / i128::from(BASIS_POINTS)).unwrap_or(amount.0))
+    }
+}
+
+/// An account: a balance in each currency.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Account {
+    /// What a merchant is owed of one sale.
+    Merchant(MerchantId, SaleId),
+    /// What a provider has, with the opposite sign: it falls by what is captured and rises by what is sent back
+    /// and paid out.
+    Provider(ProviderId),
+    /// The platform's commission.
+    Fees,
+    /// What is owed to those who paid: captures that buy nothing, and refunds until the money is back.
+    Owed,
+}
+
+impl fmt::Display for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Merchant(merchant, sale) => write!(f, "merchant:{merchant}:{sale}"),
+            Self::Provider(provider) => write!(f, "provider:{provider}"),
+            Self::Fees => f.write_str("fees"),
+            Self::Owed => f.write_str("owed"),
+        }
+    }
+}
+
+impl FromStr for Account {
+    type Err = InvalidId;
+    fn from_str(text: &str) -> Result<Self, InvalidId> {
+        let invalid = InvalidId { kind: "account", rule: "the name of an account" };
+        match text.split_once(':') {
+            None if text == "fees" => Ok(Self::Fees),
+            None if text == "owed" => Ok(Self::Owed),
+            Some(("provider", provider)) => ProviderId::new(provider).map(Self::Provider),
+            Some(("merchant", rest)) => {
+                let (merchant, sale) = rest.split_once(':').ok_or(invalid)?;
+                Ok(Self::Merchant(MerchantId::new(merchant)?, SaleId::new(sale)?))
+            }
+            Some(_) | None => Err(invalid),
+        }
+    }
+}
+
+impl TryFrom<String> for Account {
+    type Error = InvalidId;
+    fn try_from(text: String) -> Result<Self, InvalidId> {
+        text.parse()
+    }
+}
+
+impl From<Account> for String {
+    fn from(account: Account) -> String {
+        account.to_string()
+    }
+}
+
+/// What a transfer is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TransferCode {
+    /// What a paid order leaves its merchant, from the provider.
+    Sale,
+    /// The commission on it, from the provider.
+    Commission,
+    /// A capture that buys nothing, from the provider to what is owed.
+    Unowned,
+    /// A refund of a paid order, from the merchant to what is owed.
+    Refund,
+    /// The commission on it, given up, from the fees to what is owed.
+    CommissionBack,
+    /// Money that is back, from what was owed to the provider.
+    SentBack,
+}
+
+impl TransferCode {
+    /// Every code, for tables and tests.
+    pub const ALL: [Self; 6] = [
+        Self::Sale,
+        Self::Commission,
+        Self::Unowned,
+        Self::Refund,
+        Self::CommissionBack,
+        Self::SentBack,
+    ];
+
+    /// The code as it is written in JSON and in the database.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Sale => "sale",
+            Self::Commission => "commission",
+            Self::Unowned => "unowned",
+            Self::Refund => "refund",
+            Self::CommissionBack => "commission_back",
+            Self::SentBack => "sent_back",
+        }
+    }
+}
+
+/// Money that moves from one account to another. Never changed, and never of nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Transfer {
+    /// The account whose balance falls.
+    pub from: Account,
+    /// The account whose balance rises.
+    pub to: Account,
+    /// What for.
+    pub code: TransferCode,
+    /// How much; more than nothing.
+    pub amount: Money,
+}
+
+/// What some transfers come to, by accounts, code and currency.
+type Sums = BTreeMap<(Account, Account, TransferCode, Currency), MinorUnits>;
+
+/// The transfers that settling the rest of these orders' facts makes: one for each pair of accounts, code and
+/// currency.
+#[must_use]
+pub fn transfers<'a>(orders: impl IntoIterator<Item = &'a Order>) -> Vec<Transfer> {
+    summed(orders, |order, number| number > order.facts.settled)
+}
+
+/// The transfers that the settled facts of these orders come to.
+#[must_use]
+pub fn booked<'a>(orders: impl IntoIterator<Item = &'a Order>) -> Vec<Transfer> {
+    summed(orders, |order, number| number <= order.facts.settled)
+}
+
+fn summed<'a>(
+    orders: impl IntoIterator<Item = &'a Order>,
+    takes: impl Fn(&Order, u32) -> bool,
+) -> Vec<Transfer> {
+    let mut sums = Sums::new();
+    for order in orders {
+        // What the merchant and the platform have of the order so far.
+        let mut kept = MinorUnits::ZERO;
+        for (number, fact) in (1..).zip(&order.facts.all) {
+            let moved = moved(order, fact, &mut kept);
+            if !takes(order, number) {
+                continue;
+            }
+            for Transfer { from, to, code, amount } in moved {
+                *sums.entry((from, to, code, amount.currency)).or_default() += amount.amount_minor;
+            }
+        }
+    }
+    let transfer = |((from, to, code, currency), amount_minor)| {
+        let amount = Money { amount_minor, currency };
+        Transfer { from, to, code, amount }
+    };
+    sums.into_iter().map(transfer).filter(|transfer| !transfer.is_nothing()).collect()
+}
+
+/// What one fact of an order moves. `kept` is what is left of its payment before, and then after it: commission is
+/// on that, so that an order of which all goes back has cost its merchant nothing, however it was cut.
+fn moved(order: &Order, fact: &Fact, kept: &mut MinorUnits) -> Vec<Transfer> {
+    let Some(moved) = &fact.cause.moved else { return Vec::new() };
+    let Money { amount_minor: all, currency } = moved.amount;
+    let terms = &order.merchant;
+    let merchant = || Account::Merchant(terms.merchant.clone(), order.sale.clone());
+    let provider = || Account::Provider(moved.payment.provider.clone());
+    let transfer = |from, to, code, amount_minor| {
+        let amount = Money { amount_minor, currency };
+        Transfer { from, to, code, amount }
+    };
+    match fact.kind {
+        FactKind::Paid | FactKind::Rescued => {
+            *kept = all;
+            let commission = terms.commission(all);
+            vec![
+                transfer(provider(), merchant(), TransferCode::Sale, all - commission),
+                transfer(provider(), Account::Fees, TransferCode::Commission, commission),
+            ]
+        }
+        FactKind::RefundDue | FactKind::CaptureRefused => {
+            vec![transfer(provider(), Account::Owed, TransferCode::Unowned, all)]
+        }
+        FactKind::RefundMade => {
+            let before = terms.commission(*kept);
+            *kept = *kept - all;
+            let given_up = before - terms.commission(*kept);
+            vec![
+                transfer(merchant(), Account::Owed, TransferCode::Refund, all - given_up),
+                transfer(Account::Fees, Account::Owed, TransferCode::CommissionBack, given_up),
+            ]
+        }
+        FactKind::Refunded => {
+            vec![transfer(Account::Owed, provider(), TransferCode::SentBack, all)]
+        }
+        FactKind::Made | FactKind::Cancelled | FactKind::Expired => Vec::new(),
+    }
+}
+
+impl Transfer {
+    fn is_nothing(&self) -> bool {
+        self.amount.amount_minor == MinorUnits::ZERO
+    }
+}
+
+/// What an account, or a part of it, has in one currency.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct Balance {
+    /// All that came in.
+    pub incoming: MinorUnits,
+    /// All that went out.
+    pub outgoing: MinorUnits,
+}
+
+impl Balance {
+    /// What is left.
+    #[must_use]
+    pub fn left(&self) -> MinorUnits {
+        self.incoming - self.outgoing
+    }
+
+    /// This and another one.
+    #[must_use]
+    pub fn with(self, more: Self) -> Self {
+        Self { incoming: self.incoming + more.incoming, outgoing: self.outgoing + more.outgoing }
+    }
+}
+
+/// What transfers add to each account they touch, by currency.
+#[must_use]
+pub fn entries<'a>(
+    transfers: impl IntoIterator<Item = &'a Transfer>,
+) -> BTreeMap<(Account, Currency), Balance> {
+    let mut entries: BTreeMap<(Account, Currency), Balance> = BTreeMap::new();
+    for Transfer { from, to, amount, .. } in transfers {
+        let Money { amount_minor, currency } = *amount;
+        entries.entry((from.clone(), currency)).or_default().outgoing += amount_minor;
+        entries.entry((to.clone(), currency)).or_default().incoming += amount_minor;
+    }
+    entries
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::attempt::Attempts;
+    use crate::domain::fact::{Actor, Cause, Facts, Moved};
+    use crate::domain::ids::{PaymentId, RequestFingerprint, UserId};
+    use crate::domain::number::Mint;
+    use crate::domain::order::{OrderState, PaymentKey, RefundReason};
+    use crate::domain::order_refund::{RefundCounts, RefundNumber};
+    use crate::domain::time::Timestamp;
+
+    const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
+
+    fn fact(kind: FactKind, payment: &str, amount: i64) -> Fact {
+        let payment = PaymentKey {
+            provider: ProviderId::new("stripe").unwrap(),
+            payment: PaymentId::new(payment).unwrap(),
+        };
+        let currency = Currency::new("CNY").unwrap();
+        let amount = Money { amount_minor: MinorUnits(amount), currency };
+        let is_refund = kind == FactKind::RefundMade;
+        let reason = is_refund.then_some(RefundReason::Returned);
+        let refund = is_refund.then_some(RefundNumber::FIRST);
+        let moved = Some(Moved { payment, amount, reason, refund });
+        Fact { kind, at: NOW, cause: Cause { by: Actor::Provider, moved } }
+    }
+
+    fn order(basis_points: u16, told: &[(FactKind, i64)]) -> Order {
+        let user = UserId::new("7").unwrap();
+        let made = Fact { kind: FactKind::Made, at: NOW, cause: Cause::BUYER };
+        let told = told.iter().map(|(kind, amount)| fact(*kind, "pi", *amount));
+        Order {
+            number: Mint::new(0).mint(NOW, &user),
+            sale: SaleId::new("carmen").unwrap(),
+            user,
+            state: OrderState::Paid,
+            lines: Vec::new(),
+            total: Money { amount_minor: MinorUnits(0), currency: Currency::new("CNY").unwrap() },
+            fingerprint: RequestFingerprint::new("0123456789abcdef").unwrap(),
+            created_at: NOW,
+            pay_by: NOW,
+            changed_at: NOW,
+            payment: None,
+            attempts: Attempts::default(),
+            facts: Facts { all: [made].into_iter().chain(told).collect(), settled: 0 },
+            refunds: RefundCounts::default(),
+            merchant: MerchantTerms {
+                merchant: MerchantId::new("opera").unwrap(),
+                commission_basis_points: basis_points,
+            },
+        }
+    }
+
+    fn texts(transfers: &[Transfer]) -> Vec<String> {
+        let text = |transfer: &Transfer| {
+            let Transfer { from, to, code, amount } = transfer;
+            format!("{from} > {to} {} {amount}", code.as_str())
+        };
+        transfers.iter().map(text).collect()
+    }
+
+    #[test]
+    fn a_sale_is_shared_and_a_refund_gives_the_share_back() {
+        let paid = order(350, &[(FactKind::Paid, 10_000)]);
+        assert_eq!(
+            texts(&transfers([&paid])),
+            [
+                "provider:stripe > merchant:opera:carmen sale 9650 CNY",
+                "provider:stripe > fees commission 350 CNY",
+            ]
+            .map(str::to_owned)
+        );
+        let told =
+            [(FactKind::Paid, 10_000), (FactKind::RefundMade, 4_999), (FactKind::Refunded, 4_999)];
+        let refunded = order(350, &told);
+        let refunded = Order { facts: Facts { settled: 2, ..refunded.facts }, ..refunded };
+        assert_eq!(
+            texts(&transfers([&refunded])),
+            [
+                "merchant:opera:carmen > owed refund 4824 CNY",
+                "fees > owed commission_back 175 CNY",
+                "owed > provider:stripe sent_back 4999 CNY",
+            ]
+            .map(str::to_owned),
+            "the rest of the facts alone"
+        );
+        assert_eq!(booked([&refunded]), transfers([&paid]), "those that are settled");
+    }
+
+    #[test]
+    fn what_buys_nothing_is_owed_until_it_is_back() {
+        let told = [(FactKind::CaptureRefused, 700), (FactKind::Refunded, 700)];
+        let balances = entries(&transfers([&order(350, &told)]));
+        assert!(balances.values().all(|balance| balance.left() == MinorUnits::ZERO));
+        let due = transfers([&order(350, &[(FactKind::RefundDue, 700)])]);
+        assert_eq!(texts(&due), ["provider:stripe > owed unowned 700 CNY"]);
+    }
+
+    #[test]
+    fn what_costs_nothing_moves_nothing() {
+        assert_eq!(transfers([&order(350, &[(FactKind::Paid, 0)])]), []);
+        let house = MerchantTerms::house();
+        assert_eq!(house.commission(MinorUnits(10_000)), MinorUnits::ZERO);
+    }
+
+    #[test]
+    fn an_account_is_read_as_it_is_written() {
+        for text in ["fees", "owed", "provider:stripe", "merchant:opera:carmen-2026"] {
+            assert_eq!(
+                text.parse::<Account>().map(|account| account.to_string()),
+                Ok(text.to_owned())
+            );
+        }
+        for text in ["", "fee", "merchant:opera", "provider:", "buyer:7", "owed:"] {
+            assert!(text.parse::<Account>().is_err(), "{text}");
+        }
+        for code in TransferCode::ALL {
+            assert_eq!(serde_json::to_value(code).unwrap(), code.as_str());
+        }
+    }
+
+    #[test]
+    fn nothing_is_lost_or_made_however_an_order_goes_back() {
+        let cuts: [&[i64]; 6] =
+            [&[], &[1], &[4_999, 5_001], &[3_333, 3_333, 3_333], &[1, 1, 1, 9_996], &[0, 9_999]];
+        for basis_points in [0, 1, 350, 3_333, 9_999, BASIS_POINTS] {
+            for parts in cuts {
+                for left in [0, 1, 10_001] {
+                    goes_back(basis_points, parts, left);
+                }
+            }
+        }
+    }
+
+    /// An order of which these parts go back and the rest is left.
+    fn goes_back(basis_points: u16, parts: &[i64], left: i64) {
+        let all = parts.iter().sum::<i64>() + left;
+        let refunds = parts
+            .iter()
+            .flat_map(|part| [(FactKind::RefundMade, *part), (FactKind::Refunded, *part)]);
+        let told: Vec<(FactKind, i64)> =
+            [(FactKind::Paid, all)].into_iter().chain(refunds).collect();
+        let order = order(basis_points, &told);
+        let what = format!("{basis_points} basis points, {parts:?} back, {left} left");
+        let made = transfers([&order]);
+        let is_something = |transfer: &Transfer| transfer.amount.amount_minor > MinorUnits::ZERO;
+        assert!(made.iter().all(is_something), "{what}");
+        let balances = entries(&made);
+        let left_of = |account: &str| {
+            let key = (account.parse().unwrap(), Currency::new("CNY").unwrap());
+            balances.get(&key).map_or(0, |balance: &Balance| balance.left().0)
+        };
+        let commission = order.merchant.commission(MinorUnits(left)).0;
+        assert_eq!(balances.values().map(|balance| balance.left().0).sum::<i64>(), 0, "{what}");
+        assert_eq!(left_of("provider:stripe"), -left, "{what}");
+        assert_eq!(left_of("owed"), 0, "{what}");
+        assert_eq!(left_of("fees"), commission, "{what}");
+        assert_eq!(left_of("merchant:opera:carmen"), left - commission, "{what}");
+
+        // Settled in any two steps it is the same.
+        for settled in 0..=order.facts.count() {
+            let some = Order { facts: Facts { settled, ..order.facts.clone() }, ..order.clone() };
+            let both: Vec<Transfer> =
+                booked([&some]).into_iter().chain(transfers([&some])).collect();
+            assert_eq!(entries(&both), balances, "{what}, {settled} settled");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! What the accounts must say, by what the provider has.
+
+use std::collections::BTreeMap;
+
+use engine::domain::ledger::{Account, Balance};
+use engine::domain::money::{Currency, MinorUnits, Money};
+use engine::domain::order::Order;
+
+use crate::Stores;
+
+/// What is wrong with the accounts when every fact is settled (I8 and I10): the sum of all is not nothing, a
+/// balance is below nothing that must not be, or the providers have other money of orders than they say.
+#[must_use]
+pub fn accounts_at_rest(stores: &Stores) -> Option<String> {
+    let mut sums: BTreeMap<Currency, MinorUnits> = BTreeMap::new();
+    let mut at_providers: BTreeMap<Currency, MinorUnits> = BTreeMap::new();
+    for ((account, currency), balance) in &stores.orders.accounts {
+        *sums.entry(*currency).or_default() += balance.left();
+        match account {
+            Account::Provider(_) => {
+                let sum = at_providers.entry(*currency).or_default();
+                *sum = *sum - balance.left();
+            }
+            Account::Merchant(..) | Account::Fees | Account::Owed => {
+                if balance.left() < MinorUnits::ZERO {
+                    return Some(format!("{account} has {balance:?}"));
+                }
+            }
+        }
+    }
+    if sums.values().any(|sum| *sum != MinorUnits::ZERO) {
+        return Some(format!("all accounts together have {sums:?}"));
+    }
+    at_providers.retain(|_, sum| *sum != MinorUnits::ZERO);
+    let expected = money_of_orders(stores);
+    (at_providers != expected).then(|| {
+        format!("providers have {expected:?} of orders, the accounts say {at_providers:?}")
+    })
+}
+
+/// What providers have captured for orders, without what they have sent back.
+fn money_of_orders(stores: &Stores) -> BTreeMap<Currency, MinorUnits> {
+    let provider = &stores.provider;
+    let is_order = |order: &&Order| !order.is_tombstone();
+    let mut sums: BTreeMap<Currency, MinorUnits> = BTreeMap::new();
+    for capture in provider.captured.values() {
+        if stores.orders.orders.get(&capture.order).filter(is_order).is_none() {
+            continue;
+        }
+        let Money { amount_minor, currency } = capture.amount;
+        let back = provider.refunded.contains_key(&capture.key);
+        let parts = provider.parts.values().filter(|(payment, _)| *payment == capture.key);
+        let parts: MinorUnits = parts.map(|(_, amount)| amount.amount_minor).sum();
+        let left = if back { MinorUnits::ZERO } else { amount_minor - parts };
+        *sums.entry(currency).or_default() += left;
+    }
+    sums.retain(|_, sum| *sum != MinorUnits::ZERO);
+    sums
+}
+
+/// What is wrong with the accounts at any time: they have something else than the settled facts of the orders
+/// come to.
+#[must_use]
+pub fn accounts_as_told(stores: &Stores) -> Option<String> {
+    let expected: BTreeMap<(Account, Currency), Balance> = stores.orders.booked();
+    let found = &stores.orders.accounts;
+    (expected != *found)
+        .then(|| format!("settled facts come to {expected:?}, accounts have {found:?}"))
+}
