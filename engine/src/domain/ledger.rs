@@ -166,11 +166,12 @@ pub struct Transfer {
     pub amount: Money,
 }
 
-/// What some transfers come to, by accounts, code and currency.
-type Sums = BTreeMap<(Account, Account, TransferCode, Currency), MinorUnits>;
+/// What some transfers come to, by accounts, code and currency: one amount, unless it is more than an amount can be.
+/// Nobody but a provider bounds what is captured.
+type Sums = BTreeMap<(Account, Account, TransferCode, Currency), Vec<MinorUnits>>;
 
 /// The transfers that settling the rest of these orders' facts makes: one for each pair of accounts, code and
-/// currency.
+/// currency, or more if one amount cannot say it.
 #[must_use]
 pub fn transfers<'a>(orders: impl IntoIterator<Item = &'a Order>) -> Vec<Transfer> {
     summed(orders, |order, number| number > order.facts.settled)
@@ -196,15 +197,31 @@ fn summed<'a>(
                 continue;
             }
             for Transfer { from, to, code, amount } in moved {
-                *sums.entry((from, to, code, amount.currency)).or_default() += amount.amount_minor;
+                add(
+                    sums.entry((from, to, code, amount.currency)).or_default(),
+                    amount.amount_minor,
+                );
             }
         }
     }
-    let transfer = |((from, to, code, currency), amount_minor)| {
-        let amount = Money { amount_minor, currency };
-        Transfer { from, to, code, amount }
-    };
-    sums.into_iter().map(transfer).filter(|transfer| !transfer.is_nothing()).collect()
+    let mut transfers = Vec::new();
+    for ((from, to, code, currency), amounts) in sums {
+        for amount_minor in amounts {
+            let amount = Money { amount_minor, currency };
+            transfers.push(Transfer { from: from.clone(), to: to.clone(), code, amount });
+        }
+    }
+    transfers.retain(|transfer| !transfer.is_nothing());
+    transfers
+}
+
+/// Adds an amount to the last one of a sum, or behind it.
+fn add(amounts: &mut Vec<MinorUnits>, more: MinorUnits) {
+    let sum = amounts.last().and_then(|last| last.0.checked_add(more.0));
+    match (amounts.last_mut(), sum) {
+        (Some(last), Some(sum)) => *last = MinorUnits(sum),
+        (Some(_) | None, None | Some(_)) => amounts.push(more),
+    }
 }
 
 /// What one fact of an order moves. `kept` is what is left of its payment before, and then after it: commission is
@@ -256,16 +273,16 @@ impl Transfer {
 /// What an account, or a part of it, has in one currency.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Balance {
-    /// All that came in.
-    pub incoming: MinorUnits,
+    /// All that came in, in minor units.
+    pub incoming: i128,
     /// All that went out.
-    pub outgoing: MinorUnits,
+    pub outgoing: i128,
 }
 
 impl Balance {
     /// What is left.
     #[must_use]
-    pub fn left(&self) -> MinorUnits {
+    pub const fn left(&self) -> i128 {
         self.incoming - self.outgoing
     }
 
@@ -284,8 +301,9 @@ pub fn entries<'a>(
     let mut entries: BTreeMap<(Account, Currency), Balance> = BTreeMap::new();
     for Transfer { from, to, amount, .. } in transfers {
         let Money { amount_minor, currency } = *amount;
-        entries.entry((from.clone(), currency)).or_default().outgoing += amount_minor;
-        entries.entry((to.clone(), currency)).or_default().incoming += amount_minor;
+        let amount = i128::from(amount_minor);
+        entries.entry((from.clone(), currency)).or_default().outgoing += amount;
+        entries.entry((to.clone(), currency)).or_default().incoming += amount;
     }
     entries
 }
@@ -383,9 +401,19 @@ mod tests {
     fn what_buys_nothing_is_owed_until_it_is_back() {
         let told = [(FactKind::CaptureRefused, 700), (FactKind::Refunded, 700)];
         let balances = entries(&transfers([&order(350, &told)]));
-        assert!(balances.values().all(|balance| balance.left() == MinorUnits::ZERO));
+        assert!(balances.values().all(|balance| balance.left() == 0));
         let due = transfers([&order(350, &[(FactKind::RefundDue, 700)])]);
         assert_eq!(texts(&due), ["provider:stripe > owed unowned 700 CNY"]);
+    }
+
+    #[test]
+    fn captures_of_any_amount_are_booked_whole() {
+        let all = i64::MAX;
+        let told = [(FactKind::CaptureRefused, all), (FactKind::CaptureRefused, all)];
+        let made = transfers([&order(350, &told)]);
+        assert_eq!(made.len(), 2);
+        let balances = entries(&made);
+        assert_eq!(balances[&(Account::Owed, made[0].amount.currency)].left(), 2 * i128::from(all));
     }
 
     #[test]
@@ -440,10 +468,11 @@ mod tests {
         let balances = entries(&made);
         let left_of = |account: &str| {
             let key = (account.parse().unwrap(), Currency::new("CNY").unwrap());
-            balances.get(&key).map_or(0, |balance: &Balance| balance.left().0)
+            balances.get(&key).map_or(0, |balance: &Balance| balance.left())
         };
-        let commission = order.merchant.commission(MinorUnits(left)).0;
-        assert_eq!(balances.values().map(|balance| balance.left().0).sum::<i64>(), 0, "{what}");
+        let (left, commission) =
+            (i128::from(left), order.merchant.commission(MinorUnits(left)).into());
+        assert_eq!(balances.values().map(Balance::left).sum::<i128>(), 0, "{what}");
         assert_eq!(left_of("provider:stripe"), -left, "{what}");
         assert_eq!(left_of("owed"), 0, "{what}");
         assert_eq!(left_of("fees"), commission, "{what}");

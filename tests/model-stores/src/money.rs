@@ -12,26 +12,25 @@ use crate::Stores;
 /// balance is below nothing that must not be, or the providers have other money of orders than they say.
 #[must_use]
 pub fn accounts_at_rest(stores: &Stores) -> Option<String> {
-    let mut sums: BTreeMap<Currency, MinorUnits> = BTreeMap::new();
-    let mut at_providers: BTreeMap<Currency, MinorUnits> = BTreeMap::new();
+    let mut sums: BTreeMap<Currency, i128> = BTreeMap::new();
+    let mut at_providers: BTreeMap<Currency, i128> = BTreeMap::new();
     for ((account, currency), balance) in &stores.orders.accounts {
         *sums.entry(*currency).or_default() += balance.left();
         match account {
             Account::Provider(_) => {
-                let sum = at_providers.entry(*currency).or_default();
-                *sum = *sum - balance.left();
+                *at_providers.entry(*currency).or_default() -= balance.left();
             }
             Account::Merchant(..) | Account::Fees | Account::Owed => {
-                if balance.left() < MinorUnits::ZERO {
+                if balance.left() < 0 {
                     return Some(format!("{account} has {balance:?}"));
                 }
             }
         }
     }
-    if sums.values().any(|sum| *sum != MinorUnits::ZERO) {
+    if sums.values().any(|sum| *sum != 0) {
         return Some(format!("all accounts together have {sums:?}"));
     }
-    at_providers.retain(|_, sum| *sum != MinorUnits::ZERO);
+    at_providers.retain(|_, sum| *sum != 0);
     let expected = money_of_orders(stores);
     (at_providers != expected).then(|| {
         format!("providers have {expected:?} of orders, the accounts say {at_providers:?}")
@@ -39,10 +38,10 @@ pub fn accounts_at_rest(stores: &Stores) -> Option<String> {
 }
 
 /// What providers have captured for orders, without what they have sent back.
-fn money_of_orders(stores: &Stores) -> BTreeMap<Currency, MinorUnits> {
+fn money_of_orders(stores: &Stores) -> BTreeMap<Currency, i128> {
     let provider = &stores.provider;
     let is_order = |order: &&Order| !order.is_tombstone();
-    let mut sums: BTreeMap<Currency, MinorUnits> = BTreeMap::new();
+    let mut sums: BTreeMap<Currency, i128> = BTreeMap::new();
     for capture in provider.captured.values() {
         if stores.orders.orders.get(&capture.order).filter(is_order).is_none() {
             continue;
@@ -52,9 +51,9 @@ fn money_of_orders(stores: &Stores) -> BTreeMap<Currency, MinorUnits> {
         let parts = provider.parts.values().filter(|(payment, _)| *payment == capture.key);
         let parts: MinorUnits = parts.map(|(_, amount)| amount.amount_minor).sum();
         let left = if back { MinorUnits::ZERO } else { amount_minor - parts };
-        *sums.entry(currency).or_default() += left;
+        *sums.entry(currency).or_default() += i128::from(left);
     }
-    sums.retain(|_, sum| *sum != MinorUnits::ZERO);
+    sums.retain(|_, sum| *sum != 0);
     sums
 }
 

@@ -62,7 +62,7 @@ struct OfAccount {
 /// What accounts have, by account and currency.
 type Balances = BTreeMap<(Account, Currency), Balance>;
 /// What moved, by accounts, code and currency.
-type Moved = BTreeMap<(Account, Account, &'static str, Currency), i64>;
+type Moved = BTreeMap<(Account, Account, &'static str, Currency), i128>;
 
 impl MoneyCommand {
     /// Prints what was asked for.
@@ -95,7 +95,7 @@ impl OfSale {
         for Transfer { from, to, code, amount } in &transfers {
             let Money { amount_minor, currency } = *amount;
             let key = (from.clone(), to.clone(), code.as_str(), currency);
-            *moved.entry(key).or_default() += amount_minor.0;
+            *moved.entry(key).or_default() += i128::from(amount_minor);
         }
         let balances = entries(&transfers);
         if json {
@@ -133,9 +133,16 @@ fn print(balances: &Balances) -> Result<ExitCode, Failure> {
 }
 
 fn moved_json(
-    ((from, to, code, currency), amount): ((Account, Account, &str, Currency), i64),
+    ((from, to, code, currency), amount): ((Account, Account, &str, Currency), i128),
 ) -> Value {
+    let amount = minor(amount);
     json!({ "from": from, "to": to, "code": code, "amount_minor": amount, "currency": currency })
+}
+
+/// An amount as a JSON number, which ends where amounts end.
+fn minor(amount: i128) -> i64 {
+    let end = if amount < 0 { i64::MIN } else { i64::MAX };
+    i64::try_from(amount).unwrap_or(end)
 }
 
 fn balances_json(balances: &Balances) -> Vec<Value> {
@@ -143,9 +150,9 @@ fn balances_json(balances: &Balances) -> Vec<Value> {
         json!({
             "account": account,
             "currency": currency,
-            "in_minor": has.incoming,
-            "out_minor": has.outgoing,
-            "balance_minor": has.left(),
+            "in_minor": minor(has.incoming),
+            "out_minor": minor(has.outgoing),
+            "balance_minor": minor(has.left()),
         })
     };
     balances.iter().map(of_one).collect()

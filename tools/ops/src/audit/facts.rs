@@ -65,9 +65,9 @@ pub type TransferKey = (String, String, String, String);
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct EntryFact {
     /// What came in.
-    pub incoming: i64,
+    pub incoming: i128,
     /// What went out.
-    pub outgoing: i64,
+    pub outgoing: i128,
 }
 
 /// A part of an account, as it stands.
@@ -78,7 +78,7 @@ pub struct AccountFact {
     /// All that came in and went out.
     pub entry: EntryFact,
     /// What it says is left.
-    pub balance: i64,
+    pub balance: i128,
 }
 
 /// Everything that was read of one sale.
@@ -111,7 +111,7 @@ pub struct SaleFacts {
     /// What the log says of each of its orders, with the facts' numbers, in the order of the log.
     pub log: BTreeMap<OrderNumber, Vec<(u32, ToldFact)>>,
     /// What the log says was moved of its money, in minor units.
-    pub transfers: BTreeMap<TransferKey, i64>,
+    pub transfers: BTreeMap<TransferKey, i128>,
     /// What was found of its waiting room, if it has one.
     pub room: Option<RoomFacts>,
     /// What its list says is revoked: by order and ticket the lowest issue that is good, 0 if none is.

@@ -294,8 +294,8 @@ impl Reading<'_> {
         };
         for (from, to, _, amount, currency) in &transfers {
             let part = |account: &String| (account.clone(), currency.clone(), shard);
-            self.facts.booked.entry(part(from)).or_default().outgoing += amount;
-            self.facts.booked.entry(part(to)).or_default().incoming += amount;
+            self.facts.booked.entry(part(from)).or_default().outgoing += i128::from(*amount);
+            self.facts.booked.entry(part(to)).or_default().incoming += i128::from(*amount);
         }
         let sale: SaleId = parsed(text(item, "sale")?, "sale")?;
         if !self.is_audited(&sale) {
@@ -303,7 +303,7 @@ impl Reading<'_> {
         }
         for (from, to, code, amount, currency) in transfers {
             let sums = &mut self.sale(&sale)?.transfers;
-            *sums.entry((from, to, code, currency)).or_default() += amount;
+            *sums.entry((from, to, code, currency)).or_default() += i128::from(amount);
         }
         for WrittenOrder { order, facts } in json::<Vec<WrittenOrder>>(text(item, "orders")?)? {
             let order: OrderNumber = parsed(&order, "order")?;

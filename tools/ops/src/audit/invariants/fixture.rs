@@ -141,7 +141,7 @@ fn books(facts: &mut SaleFacts) -> (Vec<AccountFact>, BTreeMap<PartKey, EntryFac
         let key = [from, to, code, "EUR"].map(str::to_owned).into();
         facts.transfers.insert(key, amount);
     }
-    let part = |(account, incoming, outgoing): (&str, i64, i64)| AccountFact {
+    let part = |(account, incoming, outgoing): (&str, i128, i128)| AccountFact {
         part: (account.to_owned(), "EUR".to_owned(), 0),
         entry: EntryFact { incoming, outgoing },
         balance: incoming - outgoing,

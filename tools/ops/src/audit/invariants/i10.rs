@@ -64,7 +64,7 @@ pub fn log_says_what_orders_say(facts: &Facts, now: Timestamp, bound_seconds: u3
 
 /// The transfers of a sale are what the settled facts of its orders come to.
 fn check_transfers(sale: &SaleFacts, finding: &mut Finding) {
-    let mut expected: BTreeMap<TransferKey, i64> = BTreeMap::new();
+    let mut expected: BTreeMap<TransferKey, i128> = BTreeMap::new();
     for order in sale.orders.values() {
         for (key, amount) in moved_by(sale, order) {
             *expected.entry(key).or_default() += amount;
@@ -74,7 +74,7 @@ fn check_transfers(sale: &SaleFacts, finding: &mut Finding) {
     let keys = expected.keys().chain(sale.transfers.keys());
     let keys: std::collections::BTreeSet<&TransferKey> = keys.collect();
     for key in keys {
-        let amount = |sums: &BTreeMap<TransferKey, i64>| sums.get(key).copied().unwrap_or(0);
+        let amount = |sums: &BTreeMap<TransferKey, i128>| sums.get(key).copied().unwrap_or(0);
         let (told, booked) = (amount(&expected), amount(&sale.transfers));
         if told != booked {
             let (from, to, code, currency) = key;
@@ -88,14 +88,11 @@ fn check_transfers(sale: &SaleFacts, finding: &mut Finding) {
 
 /// What the settled facts of an order move. Commission is on what is left of the payment, so what was given up of
 /// it is the difference between that on all and that on the rest.
-fn moved_by(sale: &SaleFacts, order: &OrderFact) -> Vec<(TransferKey, i64)> {
+fn moved_by(sale: &SaleFacts, order: &OrderFact) -> Vec<(TransferKey, i128)> {
     let (merchant, basis_points) = &order.merchant;
     let merchant = format!("merchant:{merchant}:{}", sale.sale.id());
     let (fees, owed) = ("fees".to_owned(), "owed".to_owned());
-    let commission = |amount: i64| {
-        let points = i128::from(amount) * i128::from(*basis_points);
-        i64::try_from(points / 10_000).unwrap_or(i64::MAX)
-    };
+    let commission = |amount: i128| amount * i128::from(*basis_points) / 10_000;
     let mut all = Vec::new();
     let (mut paid, mut refunded, mut of_payment) = (0, 0, String::new());
     let settled = usize::try_from(order.settled).unwrap_or(usize::MAX);
@@ -103,9 +100,9 @@ fn moved_by(sale: &SaleFacts, order: &OrderFact) -> Vec<(TransferKey, i64)> {
         let (Some((provider, _)), Some(amount)) = (&told.payment, told.amount_minor) else {
             continue;
         };
-        let currency = told.currency.clone().unwrap_or_default();
+        let (amount, currency) = (i128::from(amount), told.currency.clone().unwrap_or_default());
         let provider = format!("provider:{provider}");
-        let mut add = |from: &String, to: &String, code: &str, amount: i64| {
+        let mut add = |from: &String, to: &String, code: &str, amount: i128| {
             let key = (from.clone(), to.clone(), code.to_owned(), currency.clone());
             all.push((key, amount));
         };

@@ -12,7 +12,7 @@ use super::Finding;
 pub fn accounts_are_their_transfers(facts: &Facts) -> Finding {
     let mut finding = Finding::new(Rule::I8);
     let mut booked = facts.booked.clone();
-    let mut sums: BTreeMap<&str, i64> = BTreeMap::new();
+    let mut sums: BTreeMap<&str, i128> = BTreeMap::new();
     for AccountFact { part, entry, balance } in &facts.accounts {
         finding.checked += 1;
         let (account, currency, shard) = part;

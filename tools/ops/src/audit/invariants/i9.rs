@@ -10,7 +10,7 @@ use super::Finding;
 #[must_use]
 pub fn balances_are_within_limits(facts: &Facts) -> Finding {
     let mut finding = Finding::new(Rule::I9);
-    let mut balances: BTreeMap<(&str, &str), i64> = BTreeMap::new();
+    let mut balances: BTreeMap<(&str, &str), i128> = BTreeMap::new();
     for AccountFact { part: (account, currency, _), balance, .. } in &facts.accounts {
         *balances.entry((account, currency)).or_default() += balance;
     }
@@ -35,7 +35,7 @@ mod tests {
                 for part in &mut facts.accounts {
                     let is_taken = part.part.0 == "owed";
                     let is_given = part.part.0 == "fees";
-                    let by = i64::from(is_given) - i64::from(is_taken);
+                    let by = i128::from(is_given) - i128::from(is_taken);
                     let entry = facts.booked.get_mut(&part.part).unwrap();
                     entry.incoming += by;
                     part.entry.incoming += by;
