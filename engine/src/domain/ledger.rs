@@ -16,6 +16,7 @@ use super::fact::{Fact, FactKind};
 use super::ids::{InvalidId, MerchantId, ProviderId, SaleId};
 use super::money::{Currency, MinorUnits, Money};
 use super::order::Order;
+use super::sale::is_zero;
 
 /// Basis points of the whole: ten thousand are all of it.
 pub const BASIS_POINTS: u16 = 10_000;
@@ -31,11 +32,6 @@ pub struct MerchantTerms {
     #[serde(default, skip_serializing_if = "is_zero")]
     #[schemars(range(max = 10_000))]
     pub commission_basis_points: u16,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(number: &u16) -> bool {
-    *number == 0
 }
 
 impl MerchantTerms {
@@ -217,10 +213,12 @@ fn summed<'a>(
 
 /// Adds an amount to the last one of a sum, or behind it.
 fn add(amounts: &mut Vec<MinorUnits>, more: MinorUnits) {
-    let sum = amounts.last().and_then(|last| last.0.checked_add(more.0));
-    match (amounts.last_mut(), sum) {
-        (Some(last), Some(sum)) => *last = MinorUnits(sum),
-        (Some(_) | None, None | Some(_)) => amounts.push(more),
+    if let Some(last) = amounts.last_mut()
+        && let Some(sum) = last.0.checked_add(more.0)
+    {
+        *last = MinorUnits(sum);
+    } else {
+        amounts.push(more);
     }
 }
 

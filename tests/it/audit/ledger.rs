@@ -24,10 +24,14 @@ fn name(part: &Item) -> String {
     format!("account {} in {currency}, shard {shard},", string(part, "account"))
 }
 
-/// The part of an account that has what came in and went out.
-fn part(snapshot: &Snapshot, account: &str, part: &str) -> Item {
-    let is_it = |item: &&Item| string(item, "account") == account && string(item, "part") == part;
-    snapshot.tables["accounts"].iter().find(is_it).unwrap().clone()
+/// The parts of an account.
+fn parts<'a>(snapshot: &'a Snapshot, account: &'a str) -> impl Iterator<Item = &'a Item> {
+    snapshot.tables["accounts"].iter().filter(move |part| string(part, "account") == account)
+}
+
+/// One of them; `None` if it was never written.
+fn part<'a>(snapshot: &'a Snapshot, account: &'a str, key: &str) -> Option<&'a Item> {
+    parts(snapshot, account).find(|part| string(part, "part") == key)
 }
 
 /// I8, I9, and of I10 what the log books.
@@ -42,7 +46,7 @@ pub(super) fn wrong_ledger(snapshot: &Snapshot) -> Corruptions {
     let currency = moved[0][4].as_str().unwrap();
     let shard = record["shard"].as_n().unwrap();
     let key = format!("{currency}#{shard}");
-    let (giver, taker) = (part(snapshot, from, &key), part(snapshot, to, &key));
+    let [giver, taker] = [from, to].map(|account| part(snapshot, account, &key).unwrap().clone());
     let sums = |part: &Item| (amount(part, "in_minor"), amount(part, "out_minor"));
     let has = |part: &Item| {
         let ((incoming, outgoing), left) = (sums(part), amount(part, "balance_minor"));
@@ -58,20 +62,11 @@ pub(super) fn wrong_ledger(snapshot: &Snapshot) -> Corruptions {
     let richer = amount(&giver, "balance_minor") + 1;
     let mut strange = moved.clone();
     strange.push(json!(["owed", "fees", "sale", 5_000_000, currency]));
-    let owed = snapshot.tables["accounts"].iter().find(|part| {
-        string(part, "account") == "owed" && string(part, "part").starts_with(currency)
-    });
-    let owed_left: i64 = snapshot.tables["accounts"]
-        .iter()
-        .filter(|part| string(part, "account") == "owed")
-        .map(|part| amount(part, "balance_minor"))
-        .sum();
-    assert!(owed.is_some(), "a capture was refused");
+    let is_of_currency = |part: &Item| string(part, "part").starts_with(currency);
+    assert!(parts(snapshot, "owed").any(is_of_currency), "a capture was refused");
+    let owed_left: i64 = parts(snapshot, "owed").map(|part| amount(part, "balance_minor")).sum();
     let new_part = |account: &str, incoming: i64, outgoing: i64| -> Item {
-        let known = snapshot.tables["accounts"]
-            .iter()
-            .find(|part| string(part, "account") == account && string(part, "part") == key);
-        let (before_in, before_out) = known.map_or((0, 0), sums);
+        let (before_in, before_out) = part(snapshot, account, &key).map_or((0, 0), sums);
         let (incoming, outgoing) = (before_in + incoming, before_out + outgoing);
         [
             ("account", text(account)),

@@ -313,8 +313,9 @@ impl RefundSettings {
     }
 }
 
+/// True of a number that is left out where it is written.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(number: &u16) -> bool {
+pub(crate) fn is_zero(number: &u16) -> bool {
     *number == 0
 }
 

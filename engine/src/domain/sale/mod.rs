@@ -15,6 +15,7 @@ mod room;
 mod tiers;
 
 pub use check::Defect;
+pub(crate) use file::is_zero;
 pub use file::{
     AttendeeRule, Fare, GateSettings, LimitSettings, RefundSettings, SaleFile, SaleState, Stop,
     TierFile,

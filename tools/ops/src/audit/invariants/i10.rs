@@ -1,6 +1,6 @@
 //! I10: the log says what the orders' facts say, and moves the money that they speak of.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use engine::domain::order::OrderState;
 use engine::domain::time::Timestamp;
@@ -72,7 +72,7 @@ fn check_transfers(sale: &SaleFacts, finding: &mut Finding) {
     }
     expected.retain(|_, amount| *amount != 0);
     let keys = expected.keys().chain(sale.transfers.keys());
-    let keys: std::collections::BTreeSet<&TransferKey> = keys.collect();
+    let keys: BTreeSet<&TransferKey> = keys.collect();
     for key in keys {
         let amount = |sums: &BTreeMap<TransferKey, i128>| sums.get(key).copied().unwrap_or(0);
         let (told, booked) = (amount(&expected), amount(&sale.transfers));
