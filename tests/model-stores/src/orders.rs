@@ -10,7 +10,7 @@ use engine::domain::attempt::Attempts;
 use engine::domain::attendee::{AttendeeHash, may_name};
 use engine::domain::fact::Fact;
 use engine::domain::guard::{Guard, stands};
-use engine::domain::ids::{SaleId, Seat, TierId, UserId};
+use engine::domain::ids::{Leg, SaleId, Seat, TierId, UserId};
 use engine::domain::inventory::SeatLeg;
 use engine::domain::ledger::{Account, Balance, booked, entries, transfers};
 use engine::domain::money::Currency;
@@ -18,7 +18,7 @@ use engine::domain::number::OrderNumber;
 use engine::domain::order::{
     Order, OrderState, PaymentKey, PaymentOutcome, PaymentRecord, TierTotals, changes,
 };
-use engine::domain::order_refund::{OrderRefund, RefundKey, RefundPlan};
+use engine::domain::order_refund::{OrderRefund, RefundKey, RefundNumber, RefundPlan};
 use engine::domain::refund::{Refund, RefundState};
 use engine::domain::ticket::{CheckInCounts, DoubleCheckIn, Revocations};
 use engine::domain::tickets::Tickets;
@@ -28,7 +28,7 @@ use engine::ports::{
     BlockClaims, ChangeReply, Claim, CreateReply, Due, Page, SettleReply, Settlement, StoreError,
     Stored,
 };
-use engine::ports::{block_of, due_shard};
+use engine::ports::{SEATS_PER_BLOCK, due_shard};
 
 /// A seat-leg of a sale: what can be claimed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -79,6 +79,25 @@ fn places(order: &Order) -> impl Iterator<Item = Place> {
     let seat_legs: Vec<SeatLeg> =
         order.held_lines().iter().flat_map(|line| line.seat_legs().collect::<Vec<_>>()).collect();
     seat_legs.into_iter().map(|at| Place { sale: order.sale.clone(), at })
+}
+
+/// What is kept of the seat-legs in one block of a tier. Looks up each leg, and reads nothing else of a map that
+/// has a hall of sixty thousand seats.
+fn in_block<'m, T>(
+    map: &'m BTreeMap<Place, T>,
+    sale: &SaleId,
+    tier: &TierId,
+    block: u32,
+) -> impl Iterator<Item = (&'m Place, &'m T)> {
+    let at = |leg: u16, seat: u32| Place {
+        sale: sale.clone(),
+        at: SeatLeg { tier: tier.clone(), leg: Leg(leg), seat: Seat(seat) },
+    };
+    let (first, next) = (block * SEATS_PER_BLOCK, (block + 1) * SEATS_PER_BLOCK);
+    let last_leg = map.range(..=at(u16::MAX, u32::MAX)).next_back().map_or(0, |(place, _)| {
+        if place.sale == *sale && place.at.tier == *tier { place.at.leg.0 } else { 0 }
+    });
+    (0..=last_leg).flat_map(move |leg| map.range(at(leg, first)..at(leg, next)))
 }
 
 fn must(order: &Order, is_so: bool, what: &str) -> Stored<()> {
@@ -410,6 +429,11 @@ impl OrdersModel {
     ) -> Option<(OrderNumber, PaymentKey)> {
         let is_it =
             |(of, key): &&(OrderNumber, PaymentKey)| of.gene() == order.gene() && key == payment;
+        // As a rule it is this order's.
+        let own = (order, payment.clone());
+        if self.payments.contains_key(&own) {
+            return Some(own);
+        }
         self.payments.keys().find(is_it).cloned()
     }
 
@@ -595,7 +619,9 @@ impl OrdersModel {
     /// Every refund of an order, by number.
     #[must_use]
     pub fn order_refunds(&self, order: OrderNumber) -> Vec<OrderRefund> {
-        self.refunds.values().filter(|refund| refund.key.order == order).cloned().collect()
+        let first = RefundKey { order, number: RefundNumber::FIRST };
+        let from_first = self.refunds.range(first..);
+        from_first.take_while(|(key, _)| key.order == order).map(|(_, one)| one.clone()).collect()
     }
 
     /// Every payment that was decided for an order, in order of decision.
@@ -715,16 +741,12 @@ impl OrdersModel {
     /// Every claim in one block of a tier, seat by seat and leg by leg.
     #[must_use]
     pub fn block_claims(&self, sale: &SaleId, tier: &TierId, block: u32) -> BlockClaims {
-        let is_there = |place: &Place| {
-            block_of(place.at.seat) == block && place.at.tier == *tier && place.sale == *sale
-        };
-        let found = self.claims.iter().filter(|(place, _)| is_there(place));
-        let mut claims: Vec<Claim> = found
+        let mut claims: Vec<Claim> = in_block(&self.claims, sale, tier, block)
             .map(|(place, order)| Claim { seat: place.at.seat, leg: place.at.leg, order: *order })
             .collect();
         claims.sort_by_key(|claim| (claim.seat, claim.leg));
         // A seat of several legs is one item.
-        let here = self.returned.iter().filter(|(place, _)| is_there(place));
+        let here = in_block(&self.returned, sale, tier, block);
         let returned: BTreeSet<(Seat, OrderNumber)> = here
             .flat_map(|(place, orders)| orders.iter().map(|order| (place.at.seat, *order)))
             .collect();
