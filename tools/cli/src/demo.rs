@@ -11,7 +11,7 @@ use super::crowd::{CrowdArgs, Otherwise};
 use super::limits::LimitsArgs;
 use super::pages::{BuiltPagesArgs, PagesArgs};
 use super::{DECLINED, Failure, out};
-use loadtest::demo::{self, Outcome};
+use loadtest::demo::{self, Outcome, TimedPart};
 
 /// What is not said: a closed loop, which sells as fast as the machine can; one that is busy with other things takes
 /// more than twice as long.
@@ -74,12 +74,13 @@ fn announce(url: &str) {
     // Whoever started us may not listen; the demo goes on all the same.
     let _unheard = writeln!(
         std::io::stderr(),
-        "{url}/ shows it while it runs: what is on sale, a waiting room that opens in a minute, and at /operator its board"
+        "{url}/ shows it while it runs: what is on sale, a waiting room that opens in half a minute, and at /operator its board"
     );
 }
 
 fn text(outcome: &Outcome) -> String {
-    let Outcome { seconds, load_test, audit, rates, notified, club: _, money_back } = outcome;
+    let Outcome { seconds, load_test, audit, rates, notified, club: _, money_back, parts } =
+        outcome;
     let wrong = outcome.wrong();
     let verdict = match wrong.is_empty() {
         true => "every seat sold, nothing oversold, lost or left undecided".to_owned(),
@@ -95,5 +96,12 @@ fn text(outcome: &Outcome) -> String {
         .collect();
     let told = told.join("; ");
     let back = money_back.as_ref().map(|back| format!("\n{}", back.text())).unwrap_or_default();
-    format!("{tables}\n{rates}\nnotifications: {told}{back}\n\n{audit}\n{verdict} ({seconds:.0} s)")
+    let part = |TimedPart { part, seconds, unsettled }: &TimedPart| {
+        let unsettled = unsettled.as_ref().map(|left| format!(" and not done: {left}"));
+        format!("{part} {seconds:.0} s{}", unsettled.unwrap_or_default())
+    };
+    let parts = parts.iter().map(part).collect::<Vec<_>>().join(", ");
+    format!(
+        "{tables}\n{rates}\nnotifications: {told}{back}\n\n{audit}\n{verdict} ({seconds:.0} s: {parts})"
+    )
 }

@@ -9,6 +9,7 @@ use engine::domain::ids::SaleId;
 use engine::domain::money::MinorUnits;
 use engine::domain::sale::{GateSettings, RoomSettings, SaleFile};
 use engine::domain::time::Timestamp;
+use engine::flows::reconcile::Report;
 use futures_util::future::try_join;
 use reqwest::Method;
 
@@ -46,7 +47,7 @@ const PAY_WINDOW_SECONDS: u32 = 20;
 /// People who come for the sale with the waiting room, which is cancelled later.
 const CLUB_BUYERS: u64 = 150;
 /// Time from the start to the opening of its waiting room, in seconds, in which they come.
-const CLUB_OPENS_SECONDS: u32 = 45;
+const CLUB_OPENS_SECONDS: u32 = 30;
 /// Time that the engine may take to settle after the last buyer.
 const SETTLE: Duration = Duration::from_secs(60);
 
@@ -91,6 +92,35 @@ pub struct Outcome {
     pub club: Option<crate::report::Report>,
     /// What went back; `None` if nobody pays on pages.
     pub money_back: Option<MoneyBack>,
+    /// How long each part of it took, in its order.
+    pub parts: Vec<TimedPart>,
+}
+
+/// A part of a demo.
+#[derive(Debug, serde::Serialize)]
+pub struct TimedPart {
+    /// What it is.
+    pub part: &'static str,
+    /// How long it took, in seconds.
+    pub seconds: f64,
+    /// What reconcile still found to do when the engine had not settled in time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unsettled: Option<String>,
+}
+
+/// A watch that says how long the parts of a demo take.
+struct Parts {
+    since: Instant,
+    parts: Vec<TimedPart>,
+}
+
+impl Parts {
+    fn ends(&mut self, part: &'static str, unsettled: Option<Report>) {
+        let seconds = self.since.elapsed().as_secs_f64();
+        let unsettled = unsettled.map(|report| format!("{report:?}"));
+        self.parts.push(TimedPart { part, seconds, unsettled });
+        self.since = Instant::now();
+    }
 }
 
 impl Outcome {
@@ -219,6 +249,8 @@ pub async fn run(sales: &[SaleFile], options: &Options) -> Result<Outcome, Error
     .await?;
     (options.on_start)(engine.url());
     publish(&engine, sales).await?;
+    let mut parts = Parts { since: started, parts: Vec::new() };
+    parts.ends("start", None);
     let ledger = engine.data_dir().join("ledger.jsonl");
     let crowd = crate::Options {
         url: engine.url().to_owned(),
@@ -247,12 +279,14 @@ pub async fn run(sales: &[SaleFile], options: &Options) -> Result<Outcome, Error
         }
         None => (rush.await?, None),
     };
-    settle(&engine, Instant::now() + SETTLE).await?;
+    parts.ends("crowds", None);
+    parts.ends("settling", settle(&engine, Instant::now() + SETTLE).await?);
     report.record_throttled(engine.throttled());
     let mut money_back = None;
     if club.is_some() {
         money_back = Some(give_back(&engine, &ledger).await?);
-        settle(&engine, Instant::now() + SETTLE).await?;
+        parts.ends("money back", None);
+        parts.ends("settling", settle(&engine, Instant::now() + SETTLE).await?);
     }
     let options = audit::Options {
         ledger: Some(LedgerFacts::read(&ledger)?),
@@ -267,8 +301,9 @@ pub async fn run(sales: &[SaleFile], options: &Options) -> Result<Outcome, Error
     let notified = notified.chain([(PROVIDER, engine.provider().notified())]).collect();
     let rates = rates(limits);
     engine.stop().await?;
-    let seconds = started.elapsed().as_secs_f64();
-    Ok(Outcome { seconds, load_test: report, audit, rates, notified, club, money_back })
+    parts.ends("audit", None);
+    let (seconds, parts) = (started.elapsed().as_secs_f64(), parts.parts);
+    Ok(Outcome { seconds, load_test: report, audit, rates, notified, club, money_back, parts })
 }
 
 /// Sells the sale that will be cancelled through its waiting room, to people who pay at every provider.
@@ -343,19 +378,21 @@ pub async fn publish(engine: &Engine, sales: &[SaleFile]) -> Result<(), Error> {
 }
 
 /// Waits until every paid order has been counted and reconcile finds nothing left to do, at the
-/// latest until `until`: the audit says what is missing then.
+/// latest until `until`: the audit says what is missing then. What reconcile found last, if it was not done.
 ///
 /// # Errors
 /// Fails if the queues cannot be read or reconcile fails.
-pub async fn settle(engine: &Engine, until: Instant) -> Result<(), Error> {
-    while Instant::now() < until {
+pub async fn settle(engine: &Engine, until: Instant) -> Result<Option<Report>, Error> {
+    loop {
         let waiting = engine.sync_backlog().await?;
         let report =
             engine.reconcile().await.map_err(|error| Error::Reconcile(error.to_string()))?;
         if waiting == 0 && report.is_quiet() {
-            return Ok(());
+            return Ok(None);
+        }
+        if Instant::now() >= until {
+            return Ok(Some(report));
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
-    Ok(())
 }
