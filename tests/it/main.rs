@@ -36,6 +36,7 @@ mod limits;
 mod load_test;
 mod metrics;
 mod money_commands;
+mod money_reports;
 mod openapi;
 mod people;
 mod program;

@@ -40,6 +40,36 @@ fn told(dir: &Path, order: &str) -> Vec<String> {
     of_order.map(|fact| fact["kind"].as_str().unwrap().to_owned()).collect()
 }
 
+/// A payout is booked once by its key; a merchant is paid no more than it has.
+fn posting_is_booked_once(dir: &Path) {
+    let payout = |amount| {
+        ["money", "post", "payout", "provider:stripe", amount, "EUR", "--key", "po_1"]
+            .map(str::to_owned)
+    };
+    let post = |arguments: &[String]| {
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let (said, code) = read_lines(dir, &arguments);
+        (said.into_iter().next().unwrap_or_default(), code)
+    };
+    let (first, code) = post(&payout("1200"));
+    assert_eq!((&first["is_new"], &first["from"], code), (&json!(true), &json!("bank"), 0));
+    let (again, code) = post(&payout("1200"));
+    assert_eq!((&again["is_new"], code), (&json!(false), 0), "{again}");
+    let (other, code) = post(&payout("1201"));
+    let differs = "a posting of this key has been made, and moves something else";
+    assert_eq!((&other["refused"], code), (&json!(differs), 1));
+    for nothing in ["0", "-5"] {
+        assert_eq!(run(dir, &payout(nothing).each_ref().map(String::as_str)).1, 2, "{nothing}");
+    }
+    let settle = ["money", "post", "settlement", "merchant:opera:hall", "1", "EUR", "--key", "s"];
+    let (short, code) = read_lines(dir, &settle);
+    assert_eq!((&short[0]["refused"], code), (&json!("the account has only 0"), 1));
+    let wrong = ["money", "post", "settlement", "provider:stripe", "1", "EUR", "--key", "s"];
+    assert_eq!(run(dir, &wrong).1, 2);
+    let (bank, code) = read_lines(dir, &["money", "account", "bank"]);
+    assert_eq!((&bank[0]["has"][0]["balance_minor"], code), (&json!(-1200), 0));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tickets_are_refunded_and_a_sale_is_cancelled_by_commands_and_the_log_tells() {
     let dir = tempfile::tempdir().unwrap();
@@ -126,6 +156,7 @@ async fn tickets_are_refunded_and_a_sale_is_cancelled_by_commands_and_the_log_te
         json!([])
     );
     assert_eq!(run(dir, &["money", "account", "fee"]).1, 2);
+    posting_is_booked_once(dir);
     assert_eq!(run(dir, &["money", "sale", "nowhere"]).1, 2);
     engine.stop().await.unwrap();
 }

@@ -212,6 +212,12 @@ text_id!(
     schemars::json_schema!({ "type": "string", "pattern": "^[!\"$-~]{1,128}$" })
 );
 text_id!(
+    /// The name of a posting, which makes it once: a payout's id at its provider, say.
+    PostingKey, 128, "posting key", "1 to 128 printable ASCII bytes without # or blank",
+    |text| !text.is_empty() && text.len() <= PostingKey::MAX_BYTES && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#'),
+    schemars::json_schema!({ "type": "string", "pattern": "^[!\"$-~]{1,128}$" })
+);
+text_id!(
     /// A place in a provider's list, as the provider names the entry before it.
     PageMark, 128, "page mark", "1 to 128 printable ASCII bytes",
     |text| !text.is_empty() && text.len() <= PageMark::MAX_BYTES && text.bytes().all(|byte| byte.is_ascii_graphic()),

@@ -63,6 +63,22 @@ pub enum Account {
     Fees,
     /// What is owed to those who paid: captures that buy nothing, and refunds until the money is back.
     Owed,
+    /// What the platform's bank has, with the opposite sign: it falls by what providers pay out and rises by what
+    /// merchants are paid.
+    Bank,
+    /// What providers keep for their service, with the opposite sign.
+    Costs,
+}
+
+impl Account {
+    /// True if its balance may be below nothing: it is what somebody else has of ours.
+    #[must_use]
+    pub const fn may_be_below_nothing(&self) -> bool {
+        match self {
+            Self::Provider(_) | Self::Bank | Self::Costs => true,
+            Self::Merchant(..) | Self::Fees | Self::Owed => false,
+        }
+    }
 }
 
 impl fmt::Display for Account {
@@ -72,6 +88,8 @@ impl fmt::Display for Account {
             Self::Provider(provider) => write!(f, "provider:{provider}"),
             Self::Fees => f.write_str("fees"),
             Self::Owed => f.write_str("owed"),
+            Self::Bank => f.write_str("bank"),
+            Self::Costs => f.write_str("costs"),
         }
     }
 }
@@ -83,6 +101,8 @@ impl FromStr for Account {
         match text.split_once(':') {
             None if text == "fees" => Ok(Self::Fees),
             None if text == "owed" => Ok(Self::Owed),
+            None if text == "bank" => Ok(Self::Bank),
+            None if text == "costs" => Ok(Self::Costs),
             Some(("provider", provider)) => ProviderId::new(provider).map(Self::Provider),
             Some(("merchant", rest)) => {
                 let (merchant, sale) = rest.split_once(':').ok_or(invalid)?;
@@ -122,17 +142,35 @@ pub enum TransferCode {
     CommissionBack,
     /// Money that is back, from what was owed to the provider.
     SentBack,
+    /// What a provider keeps for its service, from the costs to the provider.
+    ProviderFee,
+    /// A fee that a provider gives back, from the provider to the costs.
+    ProviderFeeBack,
+    /// What a provider pays out, from the bank to the provider.
+    Payout,
+    /// A payout that came back, from the provider to the bank.
+    PayoutBack,
+    /// What a merchant is paid of its sale, from the merchant to the bank.
+    Settlement,
+    /// A settlement that came back, from the bank to the merchant.
+    SettlementBack,
 }
 
 impl TransferCode {
     /// Every code, for tables and tests.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 12] = [
         Self::Sale,
         Self::Commission,
         Self::Unowned,
         Self::Refund,
         Self::CommissionBack,
         Self::SentBack,
+        Self::ProviderFee,
+        Self::ProviderFeeBack,
+        Self::Payout,
+        Self::PayoutBack,
+        Self::Settlement,
+        Self::SettlementBack,
     ];
 
     /// The code as it is written in JSON and in the database.
@@ -145,6 +183,12 @@ impl TransferCode {
             Self::Refund => "refund",
             Self::CommissionBack => "commission_back",
             Self::SentBack => "sent_back",
+            Self::ProviderFee => "provider_fee",
+            Self::ProviderFeeBack => "provider_fee_back",
+            Self::Payout => "payout",
+            Self::PayoutBack => "payout_back",
+            Self::Settlement => "settlement",
+            Self::SettlementBack => "settlement_back",
         }
     }
 }

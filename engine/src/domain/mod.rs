@@ -25,6 +25,7 @@ pub mod order;
 pub mod order_refund;
 pub mod payment;
 pub mod places;
+pub mod posting;
 pub mod refund;
 pub mod requested;
 pub mod room;

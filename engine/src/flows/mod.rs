@@ -17,6 +17,7 @@ pub mod give_back;
 pub mod hold;
 pub mod load;
 pub mod pay;
+pub mod post;
 pub mod publish;
 pub mod reconcile;
 pub mod refund;

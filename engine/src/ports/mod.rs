@@ -7,6 +7,7 @@
 pub mod messages;
 pub mod methods;
 
+mod accounts;
 mod catalogue;
 mod cursors;
 mod gate;
@@ -22,6 +23,7 @@ use crate::domain::captures::Listing;
 use crate::domain::grace::Grace;
 use crate::domain::inventory::PartLimit;
 
+pub use accounts::{Accounts, PostReply, SeenAccount};
 pub use catalogue::{
     Catalogue, Freshness, ListedSale, ListedTerms, Published, SalesPage, TOKEN_SNAPSHOTS_DAYS,
 };

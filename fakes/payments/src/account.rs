@@ -22,6 +22,7 @@ use crate::attempts::Waiting;
 use crate::faults::{Fault, Plan, RequestKind};
 use crate::journal::Journal;
 use crate::ledger::{LedgerEntry, LedgerRefund};
+use crate::settlement::Movement;
 use crate::webhook::Webhook;
 
 /// Payments, refunds and idempotency keys, and the file that keeps them.
@@ -491,6 +492,31 @@ impl Accounts {
         let status = if succeed { "succeeded" } else { "failed" };
         let ended = |refund| Change::Refunded(Refund { status: status.to_owned(), ..refund });
         book.change(pending.into_iter().map(ended))
+    }
+
+    /// Everything that moved the balance.
+    pub(crate) fn movements(&self) -> Vec<Movement> {
+        let state = &self.book().state;
+        let captured = |intent: &Intent| Movement {
+            source: format!("ch_{}", intent.id),
+            payment: intent.id.clone(),
+            order: intent.order,
+            attempt: intent.attempt,
+            amount: intent.amount,
+            at_ms: intent.created_ms,
+        };
+        let sent_back = |refund: &Refund| {
+            let intent = state.intents.get(&refund.payment)?;
+            let amount_minor = MinorUnits::ZERO - refund.amount_minor;
+            Some(Movement {
+                source: refund.id.clone(),
+                amount: Money { amount_minor, ..intent.amount },
+                at_ms: refund.created_ms,
+                ..captured(intent)
+            })
+        };
+        let refunds = state.refunds.iter().filter(|refund| refund.status == "succeeded");
+        state.intents.values().map(captured).chain(refunds.filter_map(sent_back)).collect()
     }
 
     /// Every payment with its refunds.

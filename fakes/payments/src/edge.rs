@@ -8,7 +8,7 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, Request, State};
 use axum::middleware::{self, Next};
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::number::OrderNumber;
@@ -57,6 +57,7 @@ pub(crate) async fn serve(
         .route("/v1/refunds", post(create_refund).get(list_refunds))
         .route("/v1/events", get(list_events))
         .route("/ledger", get(ledger))
+        .route("/settlement", get(settlement))
         .route("/calls", get(calls))
         .route("/notified", get(notified))
         .route("/faults", post(plan_faults))
@@ -422,6 +423,14 @@ async fn list_refunds(State(accounts): Shared, request: Request) -> Response {
         Ok((200, list))
     })
     .await
+}
+
+/// What Stripe would report of everything so far, as CSV.
+async fn settlement(State(accounts): Shared) -> Response {
+    match crate::settlement::stripe(accounts.movements()) {
+        Ok(report) => report.into_response(),
+        Err(failed) => written(error(500, "api_error", None, &failed.to_string())),
+    }
 }
 
 async fn ledger(State(accounts): Shared) -> Response {

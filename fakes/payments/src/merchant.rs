@@ -25,7 +25,7 @@ use crate::ledger::LedgerEntry;
 use crate::notices::{Notified, Notifier};
 use crate::server::Server;
 use crate::trades::{Pay, Rules, Trade, Trades};
-use crate::{Error, alipay, cashier, page, wechat};
+use crate::{Error, alipay, cashier, page, settlement, wechat};
 
 /// A provider in China.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -335,6 +335,7 @@ fn router(merchant: Arc<Merchant>) -> Router {
     };
     api.route("/pay/{payment}", get(show_page).post(use_page))
         .route("/ledger", get(show_ledger))
+        .route("/settlement", get(show_settlement))
         .route("/calls", get(show_calls))
         .route("/notified", get(show_notified))
         .route("/faults", post(plan_faults))
@@ -350,6 +351,19 @@ fn plan(merchant: &Merchant, faults: Vec<MerchantFault>) {
 async fn show_ledger(Extracted(merchant): Account) -> Response {
     let ledger = merchant.trades.ledger(merchant.form.as_str(), Timestamp::now());
     written(StatusCode::OK, json!(ledger).to_string())
+}
+
+/// The bill of everything so far, in the provider's own layout.
+async fn show_settlement(Extracted(merchant): Account) -> Response {
+    let trades = merchant.trades.all(Timestamp::now());
+    let bill = match merchant.form {
+        Form::Wechat => settlement::wechat(&merchant.names, &trades).map(String::into_bytes),
+        Form::Alipay => settlement::alipay(&merchant.names, &trades),
+    };
+    match bill {
+        Ok(bill) => Response::new(Body::from(bill)),
+        Err(failed) => not_kept(&failed),
+    }
 }
 
 async fn show_calls(Extracted(merchant): Account) -> Response {

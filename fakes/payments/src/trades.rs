@@ -448,6 +448,12 @@ impl Trades {
         self.update(number, now, |known| (known.map(|trade| Trade { is_told: true, ..trade }), ()))
     }
 
+    /// Every trade.
+    pub(crate) fn all(&self, now: Timestamp) -> Vec<Trade> {
+        let trades: Vec<Trade> = self.book().by_number.values().cloned().collect();
+        trades.into_iter().map(|trade| trade.at(now, self.rules)).collect()
+    }
+
     /// Every paid trade of an attempt, with its refunds.
     pub(crate) fn ledger(&self, provider: &str, now: Timestamp) -> Vec<LedgerEntry> {
         let trades: Vec<Trade> = self.book().by_number.values().cloned().collect();

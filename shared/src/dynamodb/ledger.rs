@@ -4,19 +4,26 @@
 //! A part of an account is written by the batches of one shard of the log, and those come one after another: each
 //! appends under the condition that nobody has its position. So what it adds needs no condition of its own, and
 //! nobody reads a part to write it.
+//!
+//! Postings come from anywhere at any time. They have a part of their own, which is written under the balance and the
+//! version that were read, in one transaction with the posting itself.
 
 use std::collections::BTreeMap;
 
 use aws_sdk_dynamodb::types::TransactWriteItem;
 
 use super::dynamo::Dynamo;
-use super::expressions::{keyed, update};
-use super::items::{Fields, item, number, text};
+use super::expressions::{keyed, put_under, update};
+use super::items::{Fields, Item, item, number, read_money, text};
 use super::tables;
-use engine::domain::ledger::{Account, Balance, entries};
+use super::transaction::{Reason, Transacted};
+use crate::runtime::metrics::{Metric, count};
+use engine::domain::ids::PostingKey;
+use engine::domain::ledger::{Account, Balance, Transfer, TransferCode, entries};
 use engine::domain::log::{LogRecord, LogShard};
 use engine::domain::money::Currency;
-use engine::ports::Stored;
+use engine::domain::posting::Posting;
+use engine::ports::{Accounts, PostReply, SeenAccount, Stored};
 
 /// The accounts, in DynamoDB.
 #[derive(Debug, Clone)]
@@ -58,28 +65,138 @@ impl DynamoLedger {
         counted.collect()
     }
 
+    /// What writes the part of an account that postings write, one posting later.
+    fn move_on(
+        &self,
+        account: &Account,
+        currency: Currency,
+        seen: SeenAccount,
+        more: Balance,
+    ) -> Stored<TransactWriteItem> {
+        let key =
+            item([("account", text(account)), ("part", text(tables::posted_part_key(currency)))]);
+        let posted = seen.posted.with(more);
+        let mut with = vec![
+            ("in", number(posted.incoming)),
+            ("out", number(posted.outgoing)),
+            ("left", number(posted.left())),
+            ("next", number(seen.version + 1)),
+        ];
+        let set =
+            "SET #in_minor = :in, #out_minor = :out, #balance_minor = :left, #version = :next";
+        if seen.version == 0 {
+            return update(self.table(), key, set, "attribute_not_exists(#version)", with);
+        }
+        with.extend([("balance", number(seen.posted.left())), ("version", number(seen.version))]);
+        let as_read = "#balance_minor = :balance AND #version = :version";
+        update(self.table(), key, set, as_read, with)
+    }
+
     /// What an account has in each currency, all its parts together, strongly consistent; empty if nothing was
     /// ever booked on it.
     ///
     /// # Errors
     /// As the [ports](engine::ports).
     pub async fn balances(&self, account: &Account) -> Stored<BTreeMap<Currency, Balance>> {
+        let mut balances: BTreeMap<Currency, Balance> = BTreeMap::new();
+        for item in self.parts(account).await? {
+            let fields = Fields::from_item(&item);
+            let part: String = fields.text("part")?;
+            let currency = tables::currency_of_part(&part);
+            let currency = currency.ok_or_else(|| fields.broken("part", "has no currency"))?;
+            let of_part = balance(&fields)?;
+            let sum = balances.entry(currency).or_default();
+            *sum = sum.with(of_part);
+        }
+        Ok(balances)
+    }
+    async fn parts(&self, account: &Account) -> Stored<Vec<Item>> {
         let query = keyed(
             self.db.client().query().table_name(self.table()),
             "#account = :account",
             [("account", text(account))],
         );
-        let mut balances: BTreeMap<Currency, Balance> = BTreeMap::new();
-        for item in self.db.query(query.consistent_read(true), usize::MAX).await? {
+        self.db.query(query.consistent_read(true), usize::MAX).await
+    }
+}
+
+fn balance(fields: &Fields<'_>) -> Stored<Balance> {
+    Ok(Balance { incoming: fields.number("in_minor")?, outgoing: fields.number("out_minor")? })
+}
+
+fn posting_item_key(key: &PostingKey) -> Item {
+    item([("account", text(tables::posting_key(key))), ("part", text(tables::POSTING))])
+}
+
+fn posting_item(posting: &Posting) -> Item {
+    let Posting { key, transfer: Transfer { from, to, code, amount }, at } = posting;
+    let mut written = posting_item_key(key);
+    written.extend(item([
+        ("from", text(from)),
+        ("to", text(to)),
+        ("code", text(code.as_str())),
+        ("amount_minor", number(amount.amount_minor)),
+        ("currency", text(amount.currency)),
+        ("at_ms", number(at.ms())),
+    ]));
+    written
+}
+
+fn read_posting(key: &PostingKey, item: &Item) -> Stored<Posting> {
+    let fields = Fields::from_item(item);
+    let code: String = fields.text("code")?;
+    let code = TransferCode::ALL.into_iter().find(|known| known.as_str() == code);
+    let code = code.ok_or_else(|| fields.broken("code", "is none"))?;
+    let (from, to) = (fields.text("from")?, fields.text("to")?);
+    let transfer = Transfer { from, to, code, amount: read_money(&fields)? };
+    Ok(Posting { key: key.clone(), transfer, at: fields.time("at_ms")? })
+}
+
+impl Accounts for DynamoLedger {
+    async fn account(&self, account: &Account, currency: Currency) -> Stored<SeenAccount> {
+        let mut seen = SeenAccount::default();
+        let posted = tables::posted_part_key(currency);
+        for item in self.parts(account).await? {
             let fields = Fields::from_item(&item);
             let part: String = fields.text("part")?;
-            let currency = tables::currency_of_part(&part);
-            let currency = currency.ok_or_else(|| fields.broken("part", "has no currency"))?;
-            let (incoming, outgoing) = (fields.number("in_minor")?, fields.number("out_minor")?);
-            let of_part = Balance { incoming, outgoing };
-            let sum = balances.entry(currency).or_default();
-            *sum = sum.with(of_part);
+            if tables::currency_of_part(&part) != Some(currency) {
+                continue;
+            }
+            let of_part = balance(&fields)?;
+            seen.has += of_part.left();
+            if part == posted {
+                seen = SeenAccount { posted: of_part, version: fields.number("version")?, ..seen };
+            }
         }
-        Ok(balances)
+        Ok(seen)
+    }
+
+    async fn posting(&self, key: &PostingKey) -> Stored<Option<Posting>> {
+        let found = self.db.get(self.table(), posting_item_key(key)).await?;
+        found.as_ref().map(|item| read_posting(key, item)).transpose()
+    }
+
+    async fn post(&self, posting: &Posting, seen: [SeenAccount; 2]) -> Stored<PostReply> {
+        let Transfer { from, to, amount, .. } = &posting.transfer;
+        let moved = i128::from(amount.amount_minor);
+        let falls = Balance { outgoing: moved, ..Balance::default() };
+        let rises = Balance { incoming: moved, ..Balance::default() };
+        let new = "attribute_not_exists(#account)";
+        let items = vec![
+            put_under(self.table(), posting_item(posting), new)?,
+            self.move_on(from, amount.currency, seen[0], falls)?,
+            self.move_on(to, amount.currency, seen[1], rises)?,
+        ];
+        let Transacted::Cancelled(reasons) = self.db.transact_as_read(items).await? else {
+            return Ok(PostReply::Made);
+        };
+        if let Some(Reason::ConditionalCheckFailed(made)) = reasons.first() {
+            return read_posting(&posting.key, made).map(PostReply::Known);
+        }
+        // One that met another transaction is counted there.
+        if !reasons.contains(&Reason::TransactionConflict) {
+            count(None, Metric::VersionConflicts, 1);
+        }
+        Ok(PostReply::Conflict)
     }
 }

@@ -16,7 +16,7 @@ use super::told::{read_told, read_transfers, told_value, transfers_value};
 use engine::domain::ids::SaleId;
 use engine::domain::log::{LogPosition, LogRecord, LogShard};
 use engine::domain::time::Timestamp;
-use engine::ports::Stored;
+use engine::ports::{StoreError, Stored};
 
 /// Most records of one read.
 const MAX_READ: usize = 100;
@@ -66,6 +66,30 @@ impl DynamoLog {
             Some(item) => Fields::from_item(item).number("position"),
             None => Ok(0),
         }
+    }
+
+    /// The last position of a shard whose record is older than a time; 0 if none is. Records are in the order of their
+    /// times but for the differences of the clocks that wrote them.
+    ///
+    /// # Errors
+    /// As the [ports](engine::ports).
+    pub async fn before(&self, shard: LogShard, time: Timestamp) -> Stored<u64> {
+        // All up to `low` are older, all behind `high` are not.
+        let (mut low, mut high) = (0, self.last(shard).await?);
+        while low < high {
+            let middle = low + (high - low).div_ceil(2);
+            let key = item([("shard", number(shard.get())), ("position", number(middle))]);
+            let record = self.db.get(self.table(), key).await?;
+            let record = record.ok_or_else(|| {
+                StoreError::Contract(format!("log {} has no position {middle}", shard.get()))
+            })?;
+            if Fields::from_item(&record).time("at_ms")? < time {
+                low = middle;
+            } else {
+                high = middle - 1;
+            }
+        }
+        Ok(low)
     }
 
     /// What puts records behind the last one of a shard, each under the condition that its position is free.

@@ -9,7 +9,7 @@ use aws_sdk_dynamodb::types::{
 };
 
 use engine::domain::attendee::AttendeeHash;
-use engine::domain::ids::{GroupId, Leg, ProviderId, SaleId, TierId, UserId};
+use engine::domain::ids::{GroupId, Leg, PostingKey, ProviderId, SaleId, TierId, UserId};
 use engine::domain::log::LogShard;
 use engine::domain::money::Currency;
 use engine::domain::number::OrderNumber;
@@ -189,7 +189,8 @@ pub const LOG: TableDefinition = TableDefinition {
     expires: None,
 };
 
-/// The table of accounts: a partition for each account, in it an item for each currency and shard of the log.
+/// The table of accounts: a partition for each account, in it an item for each currency and shard of the log, and
+/// one for each currency that postings write; and a partition for each posting.
 pub const ACCOUNTS: TableDefinition = TableDefinition {
     partition: text("account"),
     sort: text("part"),
@@ -367,7 +368,22 @@ pub fn account_part_key(currency: Currency, shard: LogShard) -> String {
     format!("{currency}#{}", shard.get())
 }
 
-/// The currency of a sort key that [`account_part_key`] made.
+/// The sort key of the part of an account that postings write.
+#[must_use]
+pub fn posted_part_key(currency: Currency) -> String {
+    format!("{currency}#posted")
+}
+
+/// The partition of a posting, which is the only item of it; no account's name begins so.
+#[must_use]
+pub fn posting_key(key: &PostingKey) -> String {
+    format!("posting:{key}")
+}
+
+/// The sort key of a posting.
+pub const POSTING: &str = "posting";
+
+/// The currency of a sort key that [`account_part_key`] or [`posted_part_key`] made.
 #[must_use]
 pub fn currency_of_part(part: &str) -> Option<Currency> {
     let (currency, _) = part.split_once('#')?;

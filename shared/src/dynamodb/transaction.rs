@@ -24,6 +24,16 @@ pub(super) enum Transacted {
     Cancelled(Vec<Reason>),
 }
 
+/// What a conflict with another transaction means.
+#[derive(Debug, Clone, Copy)]
+enum Conflicts {
+    /// The transaction is tried again, unless the conditions of the others can be told all the same: those of the
+    /// leading items.
+    Retried { leading: usize },
+    /// It is a reason.
+    Told,
+}
+
 /// The cancellation reason of one item of a transaction.
 #[derive(Debug, PartialEq)]
 pub(super) enum Reason {
@@ -51,15 +61,36 @@ impl Dynamo {
         leading: usize,
         items: Vec<TransactWriteItem>,
     ) -> Stored<Transacted> {
+        self.counted(Conflicts::Retried { leading }, items).await
+    }
+
+    /// Writes all items or none, for who has read them first and must read them again after a conflict: that is told
+    /// at once, as a reason like any other.
+    pub(super) async fn transact_as_read(
+        &self,
+        items: Vec<TransactWriteItem>,
+    ) -> Stored<Transacted> {
+        self.counted(Conflicts::Told, items).await
+    }
+
+    async fn counted(
+        &self,
+        conflicts: Conflicts,
+        items: Vec<TransactWriteItem>,
+    ) -> Stored<Transacted> {
         count(None, Metric::Transactions, 1);
-        let outcome = self.execute(leading, items).await;
+        let outcome = self.execute(conflicts, items).await;
         if outcome.is_err() {
             count(None, Metric::TransactionFailures, 1);
         }
         outcome
     }
 
-    async fn execute(&self, leading: usize, items: Vec<TransactWriteItem>) -> Stored<Transacted> {
+    async fn execute(
+        &self,
+        conflicts: Conflicts,
+        items: Vec<TransactWriteItem>,
+    ) -> Stored<Transacted> {
         if items.len() > MAX_TRANSACTION_ITEMS {
             return Err(StoreError::Contract(format!("a transaction of {} items", items.len())));
         }
@@ -81,7 +112,7 @@ impl Dynamo {
                         is_conflict_counted = true;
                         count(None, Metric::VersionConflicts, 1);
                     }
-                    match cancelled(&error, leading) {
+                    match cancelled(&error, conflicts) {
                         Some(Ok(reasons)) => return Ok(Transacted::Cancelled(reasons)),
                         Some(Err(failed)) => failed,
                         None => failure(&error),
@@ -123,17 +154,20 @@ fn has_conflict(error: &SdkError<TransactWriteItemsError>) -> bool {
 /// nothing.
 fn cancelled(
     error: &SdkError<TransactWriteItemsError>,
-    leading: usize,
+    conflicts: Conflicts,
 ) -> Option<Result<Vec<Reason>, Failure>> {
     let TransactWriteItemsError::TransactionCanceledException(cancelled) =
         error.as_service_error()?
     else {
         return None;
     };
-    Some(reasons_of(cancelled.cancellation_reasons(), leading))
+    Some(reasons_of(cancelled.cancellation_reasons(), conflicts))
 }
 
-fn reasons_of(cancelled: &[CancellationReason], leading: usize) -> Result<Vec<Reason>, Failure> {
+fn reasons_of(
+    cancelled: &[CancellationReason],
+    conflicts: Conflicts,
+) -> Result<Vec<Reason>, Failure> {
     let read = |reason: &CancellationReason| match reason.code() {
         None | Some("None") => Ok(Reason::None),
         Some("ConditionalCheckFailed") => {
@@ -148,6 +182,7 @@ fn reasons_of(cancelled: &[CancellationReason], leading: usize) -> Result<Vec<Re
         }
     };
     let reasons: Vec<Reason> = cancelled.iter().map(read).collect::<Result<_, _>>()?;
+    let Conflicts::Retried { leading } = conflicts else { return Ok(reasons) };
     let failed = |reason: &Reason| matches!(reason, Reason::ConditionalCheckFailed(_));
     let (first, rest) = reasons.split_at(leading.min(reasons.len()));
     if first.iter().any(failed)
@@ -169,7 +204,7 @@ mod tests {
 
     fn read(codes: &[&str], leading: usize) -> Result<Vec<Reason>, Failure> {
         let reasons: Vec<CancellationReason> = codes.iter().map(|code| reason(code)).collect();
-        reasons_of(&reasons, leading)
+        reasons_of(&reasons, Conflicts::Retried { leading })
     }
 
     #[test]
@@ -188,5 +223,7 @@ mod tests {
             assert!(matches!(read(busy, 1), Err(Failure::Busy(_))), "{busy:?}");
         }
         assert!(matches!(read(&["ValidationError"], 1), Err(Failure::Broken(_))));
+        let told = reasons_of(&[reason("None"), reason(conflict)], Conflicts::Told);
+        assert_eq!(told, Ok(vec![Reason::None, Reason::TransactionConflict]));
     }
 }

@@ -45,7 +45,7 @@ pub struct Target {
 }
 
 /// Every target.
-pub static TARGETS: [Target; 17] = [
+pub static TARGETS: [Target; 18] = [
     targets::REQUEST,
     targets::ADMISSION_TOKEN,
     targets::CHALLENGE_ANSWER,
@@ -54,6 +54,7 @@ pub static TARGETS: [Target; 17] = [
     targets::PAYMENT_CALLBACK,
     targets::WECHAT_MESSAGE,
     targets::ALIPAY_MESSAGE,
+    targets::SETTLEMENT_REPORT,
     targets::NAMES,
     targets::SALE_FILE,
     targets::SEATING_PLAN,

@@ -6,12 +6,14 @@ use crate::flows::ended::ended;
 use engine::domain::gate::{Admit, AdmitReply, Share, shard_of};
 use engine::domain::ids::{SeatName, UserId};
 use engine::domain::inventory::{Hold, HoldReply};
-use engine::domain::money::MinorUnits;
+use engine::domain::ledger::Account;
+use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::number::{Mint, OrderNumber};
 use engine::domain::order::{Capture, PaymentOutcome, RefundReason};
 use engine::domain::order_refund::{
     AskedBy, RefundNumber, RefundRequest, RefundedTickets, TicketName,
 };
+use engine::domain::posting::{Posting, PostingKind};
 use engine::domain::requested::{RequestedLine, fingerprint};
 use engine::domain::sale::Sale;
 use engine::domain::ticket::{CheckIn, Serial};
@@ -21,6 +23,7 @@ use engine::flows::check_in::{Outcome, Scan, check_in};
 use engine::flows::expire::Expired;
 use engine::flows::give_back::give_back;
 use engine::flows::pay::pay;
+use engine::flows::post::{Posted, post};
 use engine::flows::publish::publish;
 use engine::flows::reissue::reissue;
 use engine::flows::reserve::{Reservation, reserve};
@@ -176,6 +179,17 @@ impl Fixture {
     }
 
     /// Lets everything happen that can happen to an order, through the engine's own flows.
+    /// What the provider pays out to the bank.
+    async fn pay_out(&self, key: &str, amount: i64) {
+        let amount =
+            Money { amount_minor: MinorUnits(amount), currency: Currency::new("EUR").unwrap() };
+        let provider = Account::Provider(id("stripe"));
+        let transfer = PostingKind::Payout.transfer(provider, amount).unwrap();
+        let posting = Posting { key: id(key), transfer, at: NOW };
+        let posted = post(&self.engine.orders.ledger(), &posting, async |_| ()).await;
+        assert_eq!(posted, Ok(Posted::Made));
+    }
+
     pub(super) async fn live(&self) -> Numbers {
         let (train, show) = (train(), show());
         let g1 = publish(&self.engine, &train, &epoch(), NOW).await.unwrap();
@@ -209,6 +223,8 @@ impl Fixture {
         let unknown = self.mint.mint(NOW, &id("gil"));
         let nobodys = PaymentOutcome::Refund(RefundReason::UnknownOrder);
         assert_eq!(self.pay(&train, unknown, "pi_unknown", 50).await, nobodys);
+
+        self.pay_out("po_1", 60).await;
 
         let spot = || requested("ga", (1, 2), best(1), 20);
         let cancelled = self.reserve(&g1, "bob", spot(), LATER).await;

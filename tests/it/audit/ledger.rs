@@ -18,10 +18,10 @@ fn transfers(record: &Item) -> Vec<Value> {
     serde_json::from_str(written.unwrap_or("[]")).unwrap()
 }
 
-/// Account, currency and shard as the audit names them.
+/// Account, currency and part as the audit names them.
 fn name(part: &Item) -> String {
-    let (currency, shard) = string(part, "part").split_once('#').unwrap();
-    format!("account {} in {currency}, shard {shard},", string(part, "account"))
+    let (currency, of_account) = string(part, "part").split_once('#').unwrap();
+    format!("account {} in {currency}, part {of_account},", string(part, "account"))
 }
 
 /// The parts of an account.
@@ -79,6 +79,18 @@ pub(super) fn wrong_ledger(snapshot: &Snapshot) -> Corruptions {
         .map(|(name, value): (&str, AttributeValue)| (name.to_owned(), value))
         .into()
     };
+    let payout = parts(snapshot, "posting:po_1").next().unwrap();
+    let of_postings = ["bank", "provider:stripe"].map(|account| {
+        let key = format!("{currency}#posted");
+        part(snapshot, account, &key).unwrap_or_else(|| panic!("{account} has no {key}"))
+    });
+    let come_to = |paid: i64| {
+        let [bank, provider] = of_postings;
+        vec![
+            format!("{}, and its transfers come to 0 and {paid}", has(bank)),
+            format!("{}, and its transfers come to {paid} and 0", has(provider)),
+        ]
+    };
     let with_transfers =
         |transfers: &[Value]| with((**record).clone(), [("transfers", text(json!(transfers)))]);
     vec![
@@ -124,6 +136,11 @@ pub(super) fn wrong_ledger(snapshot: &Snapshot) -> Corruptions {
                     booked + 1
                 ),
             ],
+        ),
+        (Change::Delete("accounts", payout.clone()), come_to(0)),
+        (
+            Change::Put("accounts", with(payout.clone(), [("amount_minor", number(61))])),
+            come_to(61),
         ),
         (
             Change::All(vec![

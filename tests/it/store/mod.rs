@@ -7,6 +7,7 @@ mod cold;
 mod conflicts;
 mod endings;
 mod faults;
+mod postings;
 mod reading;
 mod room_board;
 mod rooms;

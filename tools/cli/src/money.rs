@@ -1,21 +1,28 @@
-//! `onsale money`: what the ledger says.
+//! `onsale money`: what the ledger says, what is booked in it by hand, and whether providers say the same.
+
+mod reconcile;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use engine::domain::ids::SaleId;
+use engine::domain::ids::{PostingKey, SaleId};
 use engine::domain::ledger::{Account, Balance, Transfer, entries};
-use engine::domain::money::{Currency, Money};
+use engine::domain::money::{Currency, MinorUnits, Money};
+use engine::domain::posting::{Posting, PostingKind};
 use engine::domain::time::Timestamp;
+use engine::flows::post::{Posted, Refusal, post};
 use engine::ports::{Catalogue as _, Freshness, Ports as _};
 use serde_json::{Value, json};
+use shared::runtime::connections::pause;
 
-use super::engine::EngineArgs;
-use super::{Failure, out};
+use super::engine::{EngineArgs, Reached};
+use super::{DECLINED, Failure, out};
 
-/// Print what the ledger says: the money of a sale, or what an account has.
+/// Print what the ledger says: the money of a sale, or what an account has. Book what providers pay out and keep, and
+/// what merchants are paid. Hold a provider's own report against what the engine knows.
 #[derive(Debug, Args)]
 pub struct MoneyCommand {
     #[command(subcommand)]
@@ -26,6 +33,8 @@ pub struct MoneyCommand {
 enum Action {
     Sale(OfSale),
     Account(OfAccount),
+    Post(Post),
+    Reconcile(reconcile::Reconcile),
 }
 
 /// Print the statement of a sale: what moved between which accounts and what for, and what it left each.
@@ -52,11 +61,53 @@ Examples:
   onsale money account provider:stripe
   onsale money account merchant:city-opera:carmen")]
 struct OfAccount {
-    /// merchant:MERCHANT:SALE, provider:PROVIDER, fees or owed.
+    /// merchant:MERCHANT:SALE, provider:PROVIDER, fees, owed, bank or costs.
     #[arg(value_name = "ACCOUNT")]
     account: Account,
     #[command(flatten)]
     engine: EngineArgs,
+}
+
+/// Book a transfer that no order tells of: between a provider and the bank, a provider and the costs, or a merchant and
+/// the bank.
+///
+/// With the same key it is booked once, however often it is asked for. A merchant is never paid more than it has.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  onsale money post payout provider:stripe 1250000 EUR --key po_1MtHbE
+  onsale money post provider-fee provider:stripe 32 EUR --key txn_1MtHbE
+  onsale money post settlement merchant:city-opera:carmen 965000 EUR --key carmen-2026-11")]
+struct Post {
+    /// provider-fee, provider-fee-back, payout, payout-back, settlement or settlement-back.
+    #[arg(value_name = "KIND", value_parser = kind)]
+    kind: PostingKind,
+    /// provider:PROVIDER, or merchant:MERCHANT:SALE for settlements.
+    #[arg(value_name = "ACCOUNT")]
+    account: Account,
+    /// How much, in minor units of the currency.
+    #[arg(value_name = "AMOUNT_MINOR", allow_negative_numbers = true)]
+    amount_minor: i64,
+    /// The currency, such as EUR.
+    #[arg(value_name = "CURRENCY", value_parser = currency)]
+    currency: Currency,
+    /// What makes it once: the payout's id at the provider, say.
+    #[arg(long, value_name = "KEY")]
+    key: PostingKey,
+    #[command(flatten)]
+    engine: EngineArgs,
+}
+
+fn kind(text: &str) -> Result<PostingKind, String> {
+    let known = PostingKind::ALL.into_iter().find(|kind| kind.as_str() == text);
+    known.ok_or_else(|| {
+        let names = PostingKind::ALL.map(PostingKind::as_str);
+        format!("is none of {}", names.join(", "))
+    })
+}
+
+fn currency(text: &str) -> Result<Currency, String> {
+    Currency::new(text).map_err(|error| error.to_string())
 }
 
 /// What accounts have, by account and currency.
@@ -73,6 +124,8 @@ impl MoneyCommand {
         match self.action {
             Action::Sale(sale) => sale.run(data_dir, json).await,
             Action::Account(account) => account.run(data_dir, json).await,
+            Action::Post(post) => post.run(data_dir, json).await,
+            Action::Reconcile(report) => report.run(data_dir, json).await,
         }
     }
 }
@@ -121,6 +174,79 @@ impl OfAccount {
             return out(&json!({ "account": account, "has": balances_json(&balances) }));
         }
         print(&balances)
+    }
+}
+
+impl Post {
+    async fn run(self, data_dir: &Path, json: bool) -> Result<ExitCode, Failure> {
+        let Self { kind, account, amount_minor, currency, key, engine } = self;
+        let amount = Money { amount_minor: MinorUnits(amount_minor), currency };
+        let transfer = kind.transfer(account.clone(), amount).map_err(|fault| fault.to_string())?;
+        let reached = engine.reach(data_dir).await?;
+        let outcome = post_one(&reached, kind, account, amount, key.clone()).await?;
+        let Transfer { from, to, code, .. } = &transfer;
+        let said = outcome.as_str();
+        match outcome {
+            Outcome::Refused(_) => {
+                out(&if json {
+                    json!({ "key": key, "refused": said }).to_string()
+                } else {
+                    format!("{key}: {said}")
+                })?;
+                Ok(ExitCode::from(DECLINED))
+            }
+            Outcome::Posted | Outcome::Before if json => out(&json!({
+                "key": key,
+                "is_new": matches!(outcome, Outcome::Posted),
+                "from": from,
+                "to": to,
+                "code": code,
+                "amount_minor": amount.amount_minor,
+                "currency": amount.currency,
+            })),
+            Outcome::Posted | Outcome::Before => {
+                out(&format!("{key}: {said}, {amount} from {from} to {to}"))
+            }
+        }
+    }
+}
+
+/// What became of a posting.
+enum Outcome {
+    Posted,
+    Before,
+    Refused(String),
+}
+
+impl Outcome {
+    fn as_str(&self) -> &str {
+        match self {
+            Self::Posted => "posted",
+            Self::Before => "posted before",
+            Self::Refused(why) => why,
+        }
+    }
+}
+
+/// Books one transfer.
+async fn post_one(
+    reached: &Reached,
+    kind: PostingKind,
+    account: Account,
+    amount: Money,
+    key: PostingKey,
+) -> Result<Outcome, Failure> {
+    let transfer = kind.transfer(account, amount).map_err(|fault| fault.to_string())?;
+    let ledger = reached.app.ports.orders().orders.0.ledger();
+    let posting = Posting { key, transfer, at: Timestamp::now() };
+    let pause = async |longest: Duration| {
+        tokio::time::sleep(pause::between(longest / 2, longest)).await;
+    };
+    match post(&ledger, &posting, pause).await {
+        Ok(Posted::Made) => Ok(Outcome::Posted),
+        Ok(Posted::Before) => Ok(Outcome::Before),
+        Err(Refusal::Store(error)) => Err(error.into()),
+        Err(refusal) => Ok(Outcome::Refused(refusal.to_string())),
     }
 }
 

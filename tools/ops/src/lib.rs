@@ -1,5 +1,6 @@
 //! What operators ask of a running engine, safe on production: the audit, what is stuck, the
-//! dead-letter queues, the repair, the pace of refunds, the sales at a gateway; and the check of a draw, for anybody.
+//! dead-letter queues, the repair, the pace of refunds, the sales at a gateway, what providers say of the money; and
+//! the check of a draw, for anybody.
 
 pub mod audit;
 pub mod dead_letters;
@@ -7,4 +8,5 @@ pub mod draw;
 pub mod gateway;
 pub mod reconcile;
 pub mod refund_pace;
+pub mod settlement;
 pub mod stuck;

@@ -36,7 +36,7 @@ pub struct Facts {
     pub log_positions: BTreeMap<u8, BTreeSet<u64>>,
     /// The parts of the accounts.
     pub accounts: Vec<AccountFact>,
-    /// What the transfers of the whole log come to, by account, currency and shard.
+    /// What the transfers of the whole log and the postings come to, by account, currency and part.
     pub booked: BTreeMap<PartKey, EntryFact>,
     /// Number of records that were read.
     pub records: u64,
@@ -56,8 +56,11 @@ impl Facts {
     }
 }
 
-/// A part of an account: the account's name, the currency, and the shard of the log that writes it.
-pub type PartKey = (String, String, u8);
+/// A part of an account: the account's name, the currency, and the shard of the log that writes it, or `posted` for
+/// the one that postings write.
+pub type PartKey = (String, String, String);
+/// The part of an account that postings write.
+pub const POSTED: &str = "posted";
 /// The accounts that money moved between, what for, and the currency.
 pub type TransferKey = (String, String, String, String);
 

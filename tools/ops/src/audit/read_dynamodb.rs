@@ -27,7 +27,7 @@ use super::AuditError;
 use super::decode;
 use super::facts::{
     AccountFact, CallFact, CallKey, CheckInFact, ClaimFact, CounterFact, DoubleFact, EntryFact,
-    Facts, LineFact, OrderFact, PaymentFact, RefundFact, SaleFacts, TicketFact, ToldFact,
+    Facts, LineFact, OrderFact, POSTED, PaymentFact, RefundFact, SaleFacts, TicketFact, ToldFact,
     Unreadable,
 };
 
@@ -285,7 +285,7 @@ impl Reading<'_> {
 
     /// An order is always in the same shard, so that its facts come in the order of positions.
     fn log_item(&mut self, item: &Item) -> Read<()> {
-        let shard = number(item, "shard")?;
+        let shard: u8 = number(item, "shard")?;
         let positions = self.facts.log_positions.entry(shard).or_default();
         positions.insert(number(item, "position")?);
         let transfers = match item.get("transfers") {
@@ -293,9 +293,7 @@ impl Reading<'_> {
             None => Vec::new(),
         };
         for (from, to, _, amount, currency) in &transfers {
-            let part = |account: &String| (account.clone(), currency.clone(), shard);
-            self.facts.booked.entry(part(from)).or_default().outgoing += i128::from(*amount);
-            self.facts.booked.entry(part(to)).or_default().incoming += i128::from(*amount);
+            self.book(from, to, i128::from(*amount), currency, &shard.to_string());
         }
         let sale: SaleId = parsed(text(item, "sale")?, "sale")?;
         if !self.is_audited(&sale) {
@@ -314,12 +312,25 @@ impl Reading<'_> {
         Ok(())
     }
 
+    /// Notes what a transfer moves on a part of each of its accounts.
+    fn book(&mut self, from: &str, to: &str, amount: i128, currency: &str, part: &str) {
+        let of = |account: &str| (account.to_owned(), currency.to_owned(), part.to_owned());
+        self.facts.booked.entry(of(from)).or_default().outgoing += amount;
+        self.facts.booked.entry(of(to)).or_default().incoming += amount;
+    }
+
     fn account_item(&mut self, item: &Item) -> Read<()> {
-        let part = text(item, "part")?;
-        let (currency, shard) = part.split_once('#').ok_or("has a part without a shard")?;
         let account = text(item, "account")?.to_owned();
+        if account.starts_with("posting:") {
+            let (from, to, currency) =
+                (text(item, "from")?, text(item, "to")?, text(item, "currency")?);
+            self.book(from, to, number(item, "amount_minor")?, currency, POSTED);
+            return Ok(());
+        }
+        let part = text(item, "part")?;
+        let (currency, shard) = part.split_once('#').ok_or("has a part without a name")?;
         self.facts.accounts.push(AccountFact {
-            part: (account, currency.to_owned(), parsed(shard, "part")?),
+            part: (account, currency.to_owned(), shard.to_owned()),
             entry: EntryFact {
                 incoming: number(item, "in_minor")?,
                 outgoing: number(item, "out_minor")?,

@@ -142,7 +142,7 @@ fn books(facts: &mut SaleFacts) -> (Vec<AccountFact>, BTreeMap<PartKey, EntryFac
         facts.transfers.insert(key, amount);
     }
     let part = |(account, incoming, outgoing): (&str, i128, i128)| AccountFact {
-        part: (account.to_owned(), "EUR".to_owned(), 0),
+        part: (account.to_owned(), "EUR".to_owned(), "0".to_owned()),
         entry: EntryFact { incoming, outgoing },
         balance: incoming - outgoing,
     };

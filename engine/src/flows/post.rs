@@ -1,0 +1,74 @@
+//! Post: one transfer between two accounts, once.
+
+use std::time::Duration;
+
+use crate::domain::ledger::Transfer;
+use crate::domain::posting::{PAUSES_MS, Posting};
+use crate::ports::{Accounts, PostReply, StoreError};
+
+/// What became of a posting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Posted {
+    /// It is made now.
+    Made,
+    /// It was made before.
+    Before,
+}
+
+/// Why nothing was posted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// A posting of this key moves something else.
+    #[error("a posting of this key has been made, and moves something else")]
+    Differs,
+    /// The account would have less than nothing.
+    #[error("the account has only {0}")]
+    Short(i128),
+    /// Others posted on the same accounts each time: try again.
+    #[error("the accounts are busy")]
+    Busy,
+    /// A store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Makes a posting, or finds it made. `pause` waits for at most the time it is given, with jitter, before a posting
+/// that met another is tried again.
+///
+/// # Errors
+/// [`Refusal`]; after [`StoreError::Unknown`] it is safe to repeat.
+pub async fn post<A: Accounts>(
+    accounts: &A,
+    posting: &Posting,
+    pause: impl AsyncFn(Duration),
+) -> Result<Posted, Refusal> {
+    let Transfer { from, to, amount, .. } = &posting.transfer;
+    let mut pauses = PAUSES_MS.into_iter();
+    loop {
+        let seen = [
+            accounts.account(from, amount.currency).await?,
+            accounts.account(to, amount.currency).await?,
+        ];
+        let has = seen[0].has;
+        if !from.may_be_below_nothing() && has < i128::from(amount.amount_minor) {
+            // Perhaps because this very posting has taken it.
+            let made = accounts.posting(&posting.key).await?;
+            return made.map_or(Err(Refusal::Short(has)), |made| found(&made, posting));
+        }
+        match accounts.post(posting, seen).await? {
+            PostReply::Made => return Ok(Posted::Made),
+            PostReply::Known(made) => return found(&made, posting),
+            PostReply::Conflict => {}
+        }
+        let Some(longest) = pauses.next() else { return Err(Refusal::Busy) };
+        pause(Duration::from_millis(longest)).await;
+    }
+}
+
+/// A posting of the same key is the same one if it moves the same, whenever that was.
+fn found(made: &Posting, posting: &Posting) -> Result<Posted, Refusal> {
+    match made.transfer == posting.transfer {
+        true => Ok(Posted::Before),
+        false => Err(Refusal::Differs),
+    }
+}

@@ -1,0 +1,264 @@
+//! `onsale money reconcile`: the reports of three providers, as their fakes make them, with defects planted.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use encoding_rs::GBK;
+use engine::domain::time::Timestamp;
+use local::up::{Engine, Options};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::backends;
+use crate::program::{read_lines, run};
+
+const PROVIDERS: [&str; 3] = ["stripe", "wechat", "alipay"];
+
+async fn send(engine: &Engine, method: Method, path: &str, token: &str, body: &Value) -> Value {
+    let url = format!("{}{path}", engine.url());
+    let request = reqwest::Client::new().request(method, url).bearer_auth(token).json(body);
+    let reply = request.send().await.unwrap();
+    assert!(reply.status().is_success(), "{path}: {reply:?}");
+    reply.json().await.unwrap()
+}
+
+/// Somebody orders two spots: the order's number.
+async fn order(engine: &Engine, user: &str) -> String {
+    let token = engine.token(user).unwrap();
+    let body = json!({ "tickets": 2 });
+    let admission = send(engine, Method::POST, "/sales/hall/admissions", &token, &body).await;
+    let lines = json!([{ "tier": "floor", "best": { "count": 2 } }]);
+    let body = json!({ "admission": admission["token"], "lines": lines });
+    let order = send(engine, Method::POST, "/sales/hall/orders", &token, &body).await;
+    order["order"].as_str().unwrap().to_owned()
+}
+
+/// The report that a provider's fake makes.
+async fn report(engine: &Engine, provider: &str) -> Vec<u8> {
+    let url = match provider {
+        "stripe" => engine.provider().url(),
+        _ => {
+            let mut merchants = engine.merchants().iter();
+            merchants.find(|merchant| merchant.form().as_str() == provider).unwrap().url()
+        }
+    };
+    let reply = reqwest::get(format!("{url}/settlement")).await.unwrap();
+    assert!(reply.status().is_success(), "{provider}");
+    reply.bytes().await.unwrap().to_vec()
+}
+
+/// Reads a report of yesterday, today and tomorrow; what was said, and the exit code.
+fn reconcile(dir: &Path, provider: &str, report: &[u8], more: &[&str]) -> (Value, i32) {
+    let file = dir.join(format!("{provider}.csv"));
+    std::fs::write(&file, report).unwrap();
+    let day = |days: i64| Timestamp::now().plus_seconds(days * 86_400).to_string();
+    let (from, to) = (&day(-1)[..10], &day(2)[..10]);
+    let (from, to) = (format!("{from}T00:00:00Z"), format!("{to}T00:00:00Z"));
+    let file = file.to_str().unwrap();
+    let arguments =
+        ["money", "reconcile", file, "--provider", provider, "--from", &from, "--to", &to];
+    let (mut said, code) = read_lines(dir, &[&arguments[..], more].concat());
+    assert_eq!(said.len(), 1, "{provider}: {said:?}");
+    (said.remove(0), code)
+}
+
+/// The kinds of the defects, each with how often it was named.
+fn kinds(said: &Value) -> BTreeMap<&str, usize> {
+    let mut kinds = BTreeMap::new();
+    for defect in said["defects"].as_array().unwrap() {
+        *kinds.entry(defect["kind"].as_str().unwrap()).or_default() += 1;
+    }
+    kinds
+}
+
+/// The report with the first line that has a text changed.
+fn changed(report: &str, with: &str, change: impl Fn(&str) -> Option<String>) -> String {
+    let mut is_open = true;
+    let lines = report.lines().filter_map(|line| {
+        if is_open && line.contains(with) {
+            is_open = false;
+            return change(line);
+        }
+        Some(line.to_owned())
+    });
+    let lines: Vec<String> = lines.collect();
+    assert!(!is_open, "{with:?} is not in {report}");
+    lines.join("\n") + "\n"
+}
+
+/// Sold to six people at three providers, one of the two tickets of every second one refunded and back.
+async fn sold(engine: &Engine, dir: &Path) -> BTreeMap<&'static str, Vec<String>> {
+    let mut orders: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for provider in PROVIDERS {
+        for number in 0..2 {
+            let order = order(engine, &format!("{provider}-{number}")).await;
+            let (said, code) = run(dir, &["pay", "--order", &order, "--at", provider]);
+            assert_eq!(code, 0, "{said}");
+            orders.entry(provider).or_default().push(order);
+        }
+        let refund =
+            ["orders", "refund", &orders[provider][0], "--amount", "1000", "--number", "1"];
+        let (said, code) = read_lines(dir, &refund);
+        assert_eq!(code, 0, "{said:?}");
+    }
+    let until = Instant::now() + Duration::from_secs(90);
+    loop {
+        let (facts, _) = read_lines(dir, &["events", "tail", "--all", "--once"]);
+        let back = facts.iter().filter(|fact| fact["kind"] == "refunded").count();
+        if back == PROVIDERS.len() {
+            return orders;
+        }
+        assert!(Instant::now() < until, "{back} refunds are back");
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reports_of_three_providers_agree_and_each_planted_defect_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let options = Options { ephemeral: true, ..Options::persistent(dir) };
+    let engine = Engine::start(backends::engine(options)).await.unwrap();
+    let hall = json!({
+        "sale": "hall", "title": "Hall", "currency": "CNY",
+        "opens_at": "2020-01-01T00:00:00Z", "closes_at": "2100-01-01T00:00:00Z",
+        "limit_per_buyer": 4, "pay_window_seconds": 900,
+        "gate": { "shards": 1, "user_lock_ms": 1, "budget_percent": 1000 },
+        "tiers": [{ "tier": "floor", "name": "Floor", "price_minor": 2500, "general_admission": 40 }]
+    });
+    let operator = engine.operator_token().unwrap();
+    send(&engine, Method::PUT, "/sales/hall", &operator, &hall).await;
+    let orders = sold(&engine, dir).await;
+
+    let mut reports = BTreeMap::new();
+    for provider in PROVIDERS {
+        let report = report(&engine, provider).await;
+        let (said, code) = reconcile(dir, provider, &report, &["--book"]);
+        assert_eq!((kinds(&said), code), (BTreeMap::new(), 0), "{provider}: {said}");
+        assert_eq!(said["matched"], 3, "{provider}: two captures and a refund");
+        let booked = said["booked"].as_array().unwrap();
+        let posted = |posted: &str| booked.iter().filter(|one| one["posted"] == posted).count();
+        // Stripe's report has a payout too.
+        let postings = if provider == "stripe" { 2 } else { 1 };
+        assert_eq!(posted("posted"), postings, "{provider}: {said}");
+        let (again, code) = reconcile(dir, provider, &report, &["--book"]);
+        let before = again["booked"].as_array().unwrap().iter();
+        assert_eq!(
+            (before.filter(|one| one["posted"] == "posted before").count(), code),
+            (postings, 0)
+        );
+        reports.insert(provider, report);
+    }
+    // What Stripe kept, and what is left after the payout of all that it had: nothing.
+    let (stripe, _) = read_lines(dir, &["money", "account", "provider:stripe"]);
+    assert_eq!(stripe[0]["has"][0]["balance_minor"], 0, "{stripe:?}");
+    let (costs, _) = read_lines(dir, &["money", "account", "costs"]);
+    // Stripe: 1.5 % and 25 of 5000, twice. The others: 0.6 % of 5000, twice, less that of 1000.
+    assert_eq!(costs[0]["has"][0]["balance_minor"], -(2 * 100 + 2 * (2 * 30 - 6)), "{costs:?}");
+
+    let named = |provider: &str, report: &[u8], more: &[&str]| {
+        let (said, code) = reconcile(dir, provider, report, more);
+        assert_eq!(code, 1, "{provider}: {said}");
+        said
+    };
+    let expect = |said: &Value, expected: &[(&str, usize)]| {
+        assert_eq!(kinds(said), expected.iter().copied().collect(), "{said}");
+    };
+
+    // Stripe: a line twice, another amount, a refund that is missing, one that is none of ours, a dispute.
+    let text = String::from_utf8(reports["stripe"].clone()).unwrap();
+    let charge = text.lines().find(|line| line.contains(",charge,")).unwrap();
+    let twice = format!("{text}{charge}\n");
+    expect(&named("stripe", twice.as_bytes(), &[]), &[("twice", 1)]);
+    let other = changed(&text, ",charge,", |line| {
+        Some(line.replace("50.00,1.00,49.00", "50.01,1.00,49.01"))
+    });
+    let said = named("stripe", other.as_bytes(), &["--book"]);
+    expect(&said, &[("other_amount", 1)]);
+    assert_eq!(said["booked"], json!([]), "nothing is booked of a report that is wrong");
+    let other = changed(&text, ",charge,", |line| {
+        Some(line.replace("50.00,1.00,49.00", "50.00,1.00,50.00"))
+    });
+    expect(&named("stripe", other.as_bytes(), &[]), &[("missing_capture", 1), ("unreadable", 1)]);
+    let without = changed(&text, ",refund,", |_| None);
+    expect(&named("stripe", without.as_bytes(), &[]), &[("missing_refund", 1)]);
+    let more = changed(&text, ",refund,", |line| {
+        let again = line.replace("txn_", "txn_again_");
+        Some(format!("{line}\n{again}"))
+    });
+    expect(&named("stripe", more.as_bytes(), &[]), &[("unknown_refund", 1)]);
+    let dispute = changed(&text, ",refund,", |line| {
+        let dispute = line.replace("txn_", "txn_dp_").replace(",refund,", ",dispute,");
+        Some(format!("{line}\n{dispute}"))
+    });
+    expect(&named("stripe", dispute.as_bytes(), &[]), &[("not_booked", 1)]);
+
+    // A capture that nobody spoke of is decided as if its callback had come: it pays the order that it names.
+    let silent = order(&engine, "silent").await;
+    let unknown = changed(&text, ",charge,", |line| {
+        let known = &orders["stripe"];
+        let mut new = line.replace("txn_ch_", "txn_new_").replace("ch_", "ch_new_");
+        let id = line.split(',').nth(9).unwrap();
+        new = new.replace(id, "pi_silent");
+        for order in known {
+            new = new.replace(order.as_str(), &silent);
+        }
+        // Not by an attempt: the last column.
+        let new = new.rsplit_once(',').unwrap().0.to_owned() + ",";
+        Some(format!("{line}\n{new}"))
+    });
+    expect(&named("stripe", unknown.as_bytes(), &[]), &[("unknown_capture", 1)]);
+    let said = named("stripe", unknown.as_bytes(), &["--decide"]);
+    assert_eq!(said["decided"][0]["outcome"], "accepted", "{said}");
+    let buyer = engine.token("silent").unwrap();
+    let shown = send(&engine, Method::GET, &format!("/orders/{silent}"), &buyer, &json!({})).await;
+    assert_eq!(shown["state"], "paid", "{shown}");
+    let (said, code) = reconcile(dir, "stripe", unknown.as_bytes(), &["--decide"]);
+    assert_eq!((kinds(&said), code, &said["decided"]), (BTreeMap::new(), 0, &json!([])), "{said}");
+
+    // WeChat Pay: somebody else's line, another currency, sums that are not those of the lines.
+    let text = String::from_utf8(reports["wechat"].clone()).unwrap();
+    let merchant = ["--merchant", "1900000001"];
+    let other =
+        changed(&text, "`SUCCESS", |line| Some(line.replacen("`1900000001", "`1900000002", 1)));
+    let said = named("wechat", other.as_bytes(), &merchant);
+    expect(&said, &[("missing_capture", 1), ("other_merchant", 1)]);
+    let other = changed(&text, "`SUCCESS", |line| Some(line.replace("`CNY", "`USD")));
+    expect(&named("wechat", other.as_bytes(), &merchant), &[("other_currency", 1)]);
+    let without = changed(&text, "`SUCCESS", |_| None);
+    let said = named("wechat", without.as_bytes(), &merchant);
+    expect(&said, &[("missing_capture", 1), ("wrong_sum", 3)]);
+    let cut = text.split_once("总交易单数").unwrap().0;
+    expect(&named("wechat", cut.as_bytes(), &merchant), &[("wrong_sum", 1)]);
+
+    // Alipay: a refund of another amount, a line that cannot be read, one of another day.
+    let text = GBK.decode(&reports["alipay"]).0.into_owned();
+    let gbk = |text: &str| GBK.encode(text).0.into_owned();
+    let seller = ["--merchant", "2088102146225135"];
+    let other = changed(&text, "退款,门票", |line| Some(line.replace("-10.00", "-10.01")));
+    expect(&named("alipay", &gbk(&other), &seller), &[("other_amount", 1)]);
+    let broken = changed(&text, "交易,门票", |line| Some(line.replace("50.00", "fifty")));
+    let said = named("alipay", &gbk(&broken), &seller);
+    expect(&said, &[("missing_capture", 1), ("unreadable", 1)]);
+    let year = &Timestamp::now().to_string()[..4];
+    let old =
+        changed(&text, "交易,门票", |line| Some(line.replace(&format!(",{year}-"), ",2019-")));
+    expect(&named("alipay", &gbk(&old), &seller), &[("missing_capture", 1), ("other_period", 1)]);
+    let (said, code) = reconcile(dir, "alipay", &gbk(&text), &["--merchant", "2088000000000000"]);
+    assert_eq!((kinds(&said)["other_merchant"], code), (3, 1));
+
+    // What is no report at all.
+    for (provider, bytes) in [("stripe", &b"a,b\n1,2\n"[..]), ("wechat", &[0xff]), ("alipay", b"")]
+    {
+        let file = dir.join("none.csv");
+        std::fs::write(&file, bytes).unwrap();
+        let file = file.to_str().unwrap();
+        let (from, to) = ("2026-11-25T00:00:00Z", "2026-11-26T00:00:00Z");
+        let arguments =
+            ["money", "reconcile", file, "--provider", provider, "--from", from, "--to", to];
+        let (said, code) = run(dir, &arguments);
+        assert_eq!(code, 2, "{provider}: {said}");
+    }
+    engine.stop().await.unwrap();
+}

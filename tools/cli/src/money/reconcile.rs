@@ -1,0 +1,253 @@
+//! `onsale money reconcile`: what a provider's own report says, held against what the engine knows.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use engine::domain::ids::{PaymentId, PostingKey, ProviderId};
+use engine::domain::ledger::Account;
+use engine::domain::money::{MinorUnits, Money};
+use engine::domain::number::OrderNumber;
+use engine::domain::order::{Capture, PaymentKey, PaymentOutcome};
+use engine::domain::posting::PostingKind;
+use engine::domain::time::Timestamp;
+use engine::flows::pay::pay_from_afar;
+use engine::ports::{Orders as _, Ports as _};
+use ops::settlement::{Compared, Defect, Expected, Known, Layout, Named, Period, Report, compare};
+use serde_json::{Value, json};
+use shared::runtime::app::LivePorts;
+
+use super::post_one;
+use crate::engine::EngineArgs;
+use crate::{DECLINED, Failure, out};
+
+/// Hold a provider's own report against what the engine knows: each line is matched, or named with what is wrong with
+/// it, and so is what the report leaves out.
+///
+/// Reports are Stripe's itemised balance reports (CSV, with the columns payment_intent_id and, to decide what is unknown,
+/// payment_metadata[order] and payment_metadata[attempt]), WeChat Pay's trade bill of all trades and Alipay's bill of
+/// trades, line by line. Exits with 1 if anything is named.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  onsale money reconcile balance.csv --provider stripe --from 2026-11-25T00:00:00Z --to 2026-11-26T00:00:00Z
+  onsale money reconcile bill.csv --provider wechat --from 2026-11-25T00:00:00+08:00 --to 2026-11-26T00:00:00+08:00 \\
+    --merchant 1900000109 --book --decide")]
+pub struct Reconcile {
+    /// The report.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Whose report it is: stripe, wechat or alipay.
+    #[arg(long, value_name = "PROVIDER")]
+    provider: ProviderId,
+    /// Where its period begins, as RFC 3339.
+    #[arg(long, value_name = "TIME")]
+    from: Timestamp,
+    /// Where its period ends; not part of it.
+    #[arg(long, value_name = "TIME")]
+    to: Timestamp,
+    /// The account at the provider: a line on another one is named.
+    #[arg(long, value_name = "ACCOUNT")]
+    merchant: Option<String>,
+    /// Book what the provider kept and paid out in the ledger, once however often the report is read; only if
+    /// nothing in it is wrong.
+    #[arg(long)]
+    book: bool,
+    /// Decide captures that nobody has told the engine of, as if their callback had come.
+    #[arg(long)]
+    decide: bool,
+    #[command(flatten)]
+    engine: EngineArgs,
+}
+
+impl Reconcile {
+    /// Prints what does not agree, and what was matched, booked and decided.
+    ///
+    /// # Errors
+    /// The file is no report, the engine cannot be reached, or a store fails.
+    pub async fn run(self, data_dir: &Path, json: bool) -> Result<ExitCode, Failure> {
+        let Self { file, provider, from, to, merchant, book, decide, engine } = self;
+        let layout = Layout::of(provider.as_str());
+        let layout = layout.ok_or_else(|| format!("{provider} has no layout that is known"))?;
+        if from >= to {
+            return Err("--from is before --to".to_owned().into());
+        }
+        let bytes = std::fs::read(&file)
+            .map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+        let report = layout.read(&bytes).map_err(|error| format!("{}: {error}", file.display()))?;
+        let reached = engine.reach(data_dir).await?;
+        let ports = &reached.app.ports;
+        let period = Period { from, to };
+        let mut known = Known::read(&ports.orders().orders.0.log(), &provider, period).await?;
+        look_up(ports, &provider, &report, &mut known).await?;
+        let compared = compare(&report, &known, &Expected { period, merchant });
+
+        let mut said = Said { json, ..Said::default() };
+        said.compared(&compared)?;
+        if decide {
+            for (_, defect) in &compared.defects {
+                decide_one(ports, &provider, defect, &mut said).await?;
+            }
+        }
+        let is_clean = compared.defects.is_empty();
+        if book && is_clean {
+            for posting in postings(&provider, period, &compared)? {
+                let (kind, amount, key) = posting;
+                let account = Account::Provider(provider.clone());
+                let posted = post_one(&reached, kind, account, amount, key.clone()).await?;
+                said.booked.push(json!({
+                    "key": key, "kind": kind, "amount_minor": amount.amount_minor,
+                    "currency": amount.currency, "posted": posted.as_str(),
+                }));
+                said.line(format!("{kind} of {amount}: {}", posted.as_str()))?;
+            }
+        }
+        if book && !is_clean {
+            said.line("nothing was booked: not all of it agrees".to_owned())?;
+        }
+        said.end(&compared)?;
+        Ok(if is_clean { ExitCode::SUCCESS } else { ExitCode::from(DECLINED) })
+    }
+}
+
+/// What is printed: lines as they come, or one document.
+#[derive(Default)]
+struct Said {
+    json: bool,
+    defects: Vec<Value>,
+    decided: Vec<Value>,
+    booked: Vec<Value>,
+}
+
+impl Said {
+    fn line(&self, text: String) -> Result<(), Failure> {
+        if !self.json {
+            out(&text)?;
+        }
+        Ok(())
+    }
+
+    fn compared(&mut self, compared: &Compared) -> Result<(), Failure> {
+        for (line, defect) in &compared.defects {
+            let what = defect.to_string();
+            let at = line.map_or_else(String::new, |line| format!("line {line}: "));
+            self.line(format!("{at}{what}"))?;
+            self.defects.push(json!({ "line": line, "kind": defect.kind(), "what": what }));
+        }
+        Ok(())
+    }
+
+    fn end(self, compared: &Compared) -> Result<(), Failure> {
+        let fees: Vec<Value> = compared
+            .fees
+            .iter()
+            .map(|(currency, amount)| json!({ "amount_minor": amount, "currency": currency }))
+            .collect();
+        if self.json {
+            out(&json!({
+                "matched": compared.matched,
+                "defects": self.defects,
+                "kept": fees,
+                "paid_out": compared.payouts,
+                "decided": self.decided,
+                "booked": self.booked,
+            }))?;
+            return Ok(());
+        }
+        for (currency, amount) in &compared.fees {
+            self.line(format!("kept: {amount} {currency}"))?;
+        }
+        for (payout, amount) in &compared.payouts {
+            self.line(format!("paid out: {amount} ({payout})"))?;
+        }
+        self.line(format!(
+            "{} lines matched, {} things do not agree",
+            compared.matched,
+            compared.defects.len()
+        ))
+    }
+}
+
+/// Reads the orders, and payments without one, that lines name and the log of the period does not tell of.
+async fn look_up(
+    ports: &LivePorts,
+    provider: &ProviderId,
+    report: &Report,
+    known: &mut Known,
+) -> Result<(), Failure> {
+    let mut wanted: BTreeSet<(OrderNumber, PaymentId)> = BTreeSet::new();
+    for line in &report.lines {
+        let Some((payment, Some(Named { order, .. }))) = line.moved.payment() else { continue };
+        if !known.captured.contains_key(payment) {
+            wanted.insert((order, payment.clone()));
+        }
+    }
+    for (order, payment) in wanted {
+        if let Some(order) = ports.orders().get(order).await? {
+            known.add_order(provider, &order);
+        }
+        if known.captured.contains_key(&payment) {
+            continue;
+        }
+        let key = PaymentKey { provider: provider.clone(), payment };
+        if let Some(payment) = ports.orders().payment(order, &key).await? {
+            known.add_payment(&payment);
+        }
+    }
+    Ok(())
+}
+
+/// Decides a capture that nobody spoke of.
+async fn decide_one(
+    ports: &LivePorts,
+    provider: &ProviderId,
+    defect: &Defect,
+    said: &mut Said,
+) -> Result<(), Failure> {
+    let Defect::UnknownCapture(payment, Some(named), amount) = defect else { return Ok(()) };
+    let key = PaymentKey { provider: provider.clone(), payment: payment.clone() };
+    let Named { order, attempt } = *named;
+    let capture = Capture { key, order, amount: *amount, attempt };
+    let record = pay_from_afar(ports, &capture, Timestamp::now()).await?;
+    let outcome = match record.outcome {
+        PaymentOutcome::Accepted => "accepted",
+        PaymentOutcome::Refund(reason) => reason.as_str(),
+    };
+    said.line(format!("payment {payment} for order {order}: {outcome}"))?;
+    said.decided.push(json!({ "payment": payment, "order": order, "outcome": outcome }));
+    Ok(())
+}
+
+type ToPost = (PostingKind, Money, PostingKey);
+
+/// What is booked of a report: the fees of a period in one posting for each currency, and each payout.
+fn postings(
+    provider: &ProviderId,
+    period: Period,
+    compared: &Compared,
+) -> Result<Vec<ToPost>, Failure> {
+    let mut postings = Vec::new();
+    let mut add = |kinds: [PostingKind; 2], amount: Money, key: String| -> Result<(), Failure> {
+        let back = MinorUnits::ZERO - amount.amount_minor;
+        let (kind, amount_minor) = match amount.amount_minor > MinorUnits::ZERO {
+            true => (kinds[0], amount.amount_minor),
+            false => (kinds[1], back),
+        };
+        if amount_minor != MinorUnits::ZERO {
+            let amount = Money { amount_minor, ..amount };
+            postings.push((kind, amount, PostingKey::new(key).map_err(|error| error.to_string())?));
+        }
+        Ok(())
+    };
+    for (currency, amount) in &compared.fees {
+        let amount = Money { amount_minor: *amount, currency: *currency };
+        let key = format!("{provider}:fees:{currency}:{}:{}", period.from.ms(), period.to.ms());
+        add([PostingKind::ProviderFee, PostingKind::ProviderFeeBack], amount, key)?;
+    }
+    for (payout, amount) in &compared.payouts {
+        let key = format!("{provider}:{payout}");
+        add([PostingKind::Payout, PostingKind::PayoutBack], *amount, key)?;
+    }
+    Ok(postings)
+}

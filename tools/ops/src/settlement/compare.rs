@@ -1,0 +1,263 @@
+//! A report against what is known.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use engine::domain::ids::PaymentId;
+use engine::domain::money::{Currency, MinorUnits, Money};
+use engine::domain::number::OrderNumber;
+use engine::domain::order_refund::RefundNumber;
+
+use super::known::{Known, Period};
+use super::{Line, Moved, Named, Report};
+
+/// What a report should be of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Expected {
+    /// Its period.
+    pub period: Period,
+    /// The account at the provider, if that is to be checked.
+    pub merchant: Option<String>,
+}
+
+/// What is wrong, by line of the report or by what the engine knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Defect {
+    /// The line cannot be read.
+    Unreadable(String),
+    /// The report's own sums are not those of its lines.
+    Sum(String),
+    /// A line, or a capture, that stands in the report before: there.
+    Twice(u64),
+    /// It is on the account of somebody else.
+    OtherMerchant(String),
+    /// It is not of the report's period.
+    OtherPeriod,
+    /// It is in another currency than the engine knows.
+    OtherCurrency(Money, Money),
+    /// It is of another amount than the engine knows.
+    OtherAmount(Money, Money),
+    /// A capture that nobody has told the engine of.
+    UnknownCapture(PaymentId, Option<Named>, Money),
+    /// Money that went back and that the engine does not send back.
+    UnknownRefund(PaymentId, Money),
+    /// A capture that the report does not have.
+    MissingCapture(PaymentId, OrderNumber, Money),
+    /// Money that the engine takes to be back, and the report does not have.
+    MissingRefund(PaymentId, Money),
+    /// Something that is not booked here.
+    NotBooked(String, Money),
+}
+
+impl Defect {
+    /// Its kind, as it is written in JSON.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Unreadable(_) => "unreadable",
+            Self::Sum(_) => "wrong_sum",
+            Self::Twice(_) => "twice",
+            Self::OtherMerchant(_) => "other_merchant",
+            Self::OtherPeriod => "other_period",
+            Self::OtherCurrency(..) => "other_currency",
+            Self::OtherAmount(..) => "other_amount",
+            Self::UnknownCapture(..) => "unknown_capture",
+            Self::UnknownRefund(..) => "unknown_refund",
+            Self::MissingCapture(..) => "missing_capture",
+            Self::MissingRefund(..) => "missing_refund",
+            Self::NotBooked(..) => "not_booked",
+        }
+    }
+}
+
+impl fmt::Display for Defect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreadable(why) => write!(f, "cannot be read: {why}"),
+            Self::Sum(what) => f.write_str(what),
+            Self::Twice(first) => write!(f, "stands in line {first} already"),
+            Self::OtherMerchant(merchant) => write!(f, "is on the account {merchant}"),
+            Self::OtherPeriod => f.write_str("is not of the report's period"),
+            Self::OtherCurrency(said, known) | Self::OtherAmount(said, known) => {
+                write!(f, "is of {said}, and of {known} here")
+            }
+            Self::UnknownCapture(payment, None, amount) => {
+                write!(f, "payment {payment} of {amount} is unknown here and names no order")
+            }
+            Self::UnknownCapture(payment, Some(Named { order, .. }), amount) => {
+                write!(f, "payment {payment} of {amount} for order {order} is unknown here")
+            }
+            Self::UnknownRefund(payment, amount) => {
+                write!(f, "{amount} of payment {payment} went back, and not by a refund known here")
+            }
+            Self::MissingCapture(payment, order, amount) => {
+                write!(f, "payment {payment} of {amount} for order {order} is not in the report")
+            }
+            Self::MissingRefund(payment, amount) => {
+                write!(f, "{amount} of payment {payment} is back, and not in the report")
+            }
+            Self::NotBooked(what, amount) => write!(f, "{what} of {amount} is not booked here"),
+        }
+    }
+}
+
+/// What a comparison found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Compared {
+    /// Captures and refunds that the report and the engine agree on.
+    pub matched: usize,
+    /// What is wrong, each with the line that says it.
+    pub defects: Vec<(Option<u64>, Defect)>,
+    /// What the provider kept, by currency.
+    pub fees: BTreeMap<Currency, MinorUnits>,
+    /// What it paid out, by its names of that.
+    pub payouts: BTreeMap<String, Money>,
+}
+
+/// Holds a report against what is known.
+#[must_use]
+pub fn compare(report: &Report, known: &Known, expected: &Expected) -> Compared {
+    let mut found = Compared::default();
+    for (line, why) in &report.unreadable {
+        found.defects.push((Some(*line), Defect::Unreadable(why.clone())));
+    }
+    for sum in &report.wrong_sums {
+        found.defects.push((None, Defect::Sum(sum.clone())));
+    }
+    let mut run = Run { found, ..Run::new(known, expected) };
+    for line in &report.lines {
+        match run.line(line) {
+            Ok(()) => {}
+            Err(defect) => run.found.defects.push((Some(line.number), defect)),
+        }
+    }
+    run.rest();
+    run.found
+}
+
+struct Run<'a> {
+    known: &'a Known,
+    expected: &'a Expected,
+    found: Compared,
+    /// The line of each id.
+    lines: BTreeMap<&'a str, u64>,
+    /// The line of each capture.
+    captured: BTreeMap<&'a PaymentId, u64>,
+    /// The refunds that were matched.
+    sent_back: BTreeSet<(&'a PaymentId, Option<RefundNumber>)>,
+}
+
+impl<'a> Run<'a> {
+    fn new(known: &'a Known, expected: &'a Expected) -> Self {
+        Self {
+            known,
+            expected,
+            found: Compared::default(),
+            lines: BTreeMap::new(),
+            captured: BTreeMap::new(),
+            sent_back: BTreeSet::new(),
+        }
+    }
+
+    fn line(&mut self, line: &'a Line) -> Result<(), Defect> {
+        if let Some(first) = self.lines.insert(&line.id, line.number) {
+            self.lines.insert(&line.id, first);
+            return Err(Defect::Twice(first));
+        }
+        if let (Some(wanted), Some(merchant)) = (&self.expected.merchant, &line.merchant)
+            && wanted != merchant
+        {
+            return Err(Defect::OtherMerchant(merchant.clone()));
+        }
+        if !self.expected.period.has(line.at) {
+            return Err(Defect::OtherPeriod);
+        }
+        if line.fee != MinorUnits::ZERO {
+            *self.found.fees.entry(line.moved.currency()).or_default() += line.fee;
+        }
+        match &line.moved {
+            Moved::Captured { payment, order, amount } => {
+                self.capture(line, payment, *order, *amount)
+            }
+            Moved::SentBack { payment, amount, .. } => self.refund(payment, *amount),
+            Moved::PaidOut { payout, amount } => {
+                self.found.payouts.insert(payout.clone(), *amount);
+                Ok(())
+            }
+            Moved::Kept { amount } => {
+                *self.found.fees.entry(amount.currency).or_default() += amount.amount_minor;
+                Ok(())
+            }
+            Moved::Other { what, amount } => Err(Defect::NotBooked(what.clone(), *amount)),
+        }
+    }
+
+    fn capture(
+        &mut self,
+        line: &Line,
+        payment: &'a PaymentId,
+        order: Option<Named>,
+        amount: Money,
+    ) -> Result<(), Defect> {
+        if let Some(first) = self.captured.get(payment) {
+            return Err(Defect::Twice(*first));
+        }
+        self.captured.insert(payment, line.number);
+        let known = self.known.captured.get(payment);
+        let known = known.ok_or_else(|| Defect::UnknownCapture(payment.clone(), order, amount))?;
+        agree(amount, known.amount)?;
+        self.found.matched += 1;
+        Ok(())
+    }
+
+    /// A refund is one of its payment's that is of the same amount and was not matched yet.
+    fn refund(&mut self, payment: &'a PaymentId, amount: Money) -> Result<(), Defect> {
+        let first = (payment.clone(), None);
+        let of_payment =
+            self.known.sent_back.range(first..).take_while(|((of, _), _)| of == payment);
+        let mut left =
+            of_payment.filter(|((of, number), _)| !self.sent_back.contains(&(of, *number)));
+        let Some(((of, number), _)) = left.clone().find(|(_, known)| known.amount == amount) else {
+            // If there is one other, that is what it should be.
+            return match (left.next(), left.next()) {
+                (Some(((of, number), known)), None) => {
+                    let differs = agree(amount, known.amount);
+                    self.sent_back.insert((of, *number));
+                    differs
+                }
+                _ => Err(Defect::UnknownRefund(payment.clone(), amount)),
+            };
+        };
+        self.sent_back.insert((of, *number));
+        self.found.matched += 1;
+        Ok(())
+    }
+
+    /// What is known and not in the report.
+    fn rest(&mut self) {
+        let period = self.expected.period;
+        for (payment, known) in &self.known.captured {
+            if period.has_inside(known.at) && !self.captured.contains_key(payment) {
+                let missing = Defect::MissingCapture(payment.clone(), known.order, known.amount);
+                self.found.defects.push((None, missing));
+            }
+        }
+        for ((payment, number), known) in &self.known.sent_back {
+            let is_inside = known.back_at.is_some_and(|at| period.has_inside(at));
+            if is_inside && !self.sent_back.contains(&(payment, *number)) {
+                let missing = Defect::MissingRefund(payment.clone(), known.amount);
+                self.found.defects.push((None, missing));
+            }
+        }
+    }
+}
+
+fn agree(said: Money, known: Money) -> Result<(), Defect> {
+    if said.currency != known.currency {
+        Err(Defect::OtherCurrency(said, known))
+    } else if said.amount_minor != known.amount_minor {
+        Err(Defect::OtherAmount(said, known))
+    } else {
+        Ok(())
+    }
+}

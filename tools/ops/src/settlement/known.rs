@@ -1,0 +1,155 @@
+//! What the engine knows of a provider's payments: the facts of the log, and of orders that a report names.
+
+use std::collections::BTreeMap;
+
+use engine::domain::fact::{Fact, FactKind};
+use engine::domain::ids::{PaymentId, ProviderId};
+use engine::domain::log::{LogPosition, LogShard};
+use engine::domain::money::{MinorUnits, Money};
+use engine::domain::number::OrderNumber;
+use engine::domain::order::{Order, PaymentRecord};
+use engine::domain::order_refund::RefundNumber;
+use engine::domain::refund::RefundState;
+use engine::domain::time::Timestamp;
+use engine::ports::Stored;
+use shared::dynamodb::DynamoLog;
+
+/// How near to either end of its period a report may leave out what was told here: the provider may have had it
+/// on the day before or after.
+pub const NEIGHBOUR_MS: i64 = 60 * 60 * 1000;
+/// For how long after the period what happened in it may have waited to be settled.
+const SETTLED_WITHIN_MS: i64 = 24 * 60 * 60 * 1000;
+
+/// The time that a report is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Period {
+    /// From here on.
+    pub from: Timestamp,
+    /// Before here.
+    pub to: Timestamp,
+}
+
+impl Period {
+    /// True for a time in it.
+    #[must_use]
+    pub fn has(&self, at: Timestamp) -> bool {
+        self.from <= at && at < self.to
+    }
+
+    /// True for a time in it that is not near either end.
+    #[must_use]
+    pub fn has_inside(&self, at: Timestamp) -> bool {
+        self.from.ms() + NEIGHBOUR_MS <= at.ms() && at.ms() < self.to.ms() - NEIGHBOUR_MS
+    }
+}
+
+/// A capture that was told here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownCapture {
+    /// The order it was for.
+    pub order: OrderNumber,
+    /// How much.
+    pub amount: Money,
+    /// When it was told.
+    pub at: Timestamp,
+}
+
+/// Money that shall go back of a payment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownRefund {
+    /// How much.
+    pub amount: Money,
+    /// When it was told to be back, if it was.
+    pub back_at: Option<Timestamp>,
+}
+
+/// What is known of the payments of one provider.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Known {
+    /// The captures, by the provider's names of them.
+    pub captured: BTreeMap<PaymentId, KnownCapture>,
+    /// What goes back of each: all of it, or by refunds of the order.
+    pub sent_back: BTreeMap<(PaymentId, Option<RefundNumber>), KnownRefund>,
+}
+
+impl Known {
+    /// Reads what the log tells of a provider's payments in a period.
+    ///
+    /// # Errors
+    /// As the [ports](engine::ports).
+    pub async fn read(log: &DynamoLog, provider: &ProviderId, period: Period) -> Stored<Self> {
+        let mut known = Self::default();
+        // Clocks of functions differ by less than that.
+        let from = Timestamp::from_ms(period.from.ms().saturating_sub(NEIGHBOUR_MS));
+        let until = Timestamp::from_ms(period.to.ms().saturating_add(SETTLED_WITHIN_MS));
+        for shard in LogShard::all() {
+            let mut place = LogPosition { shard, number: log.before(shard, from).await? };
+            'shard: loop {
+                let records = log.after(place).await?;
+                let Some(last) = records.last() else { break };
+                place = last.place;
+                for placed in records {
+                    if placed.record.at > until {
+                        break 'shard;
+                    }
+                    for told in &placed.record.told {
+                        let facts = told.facts.iter().map(|(_, fact)| fact);
+                        facts.for_each(|fact| known.add(provider, told.order, fact));
+                    }
+                }
+            }
+        }
+        Ok(known)
+    }
+
+    /// Adds what a whole order tells of a provider's payments.
+    pub fn add_order(&mut self, provider: &ProviderId, order: &Order) {
+        order.facts.all.iter().for_each(|fact| self.add(provider, order.number, fact));
+    }
+
+    /// Adds a payment that was made for an order which does not exist.
+    pub fn add_payment(&mut self, payment: &PaymentRecord) {
+        let PaymentRecord { capture, refund, decided_at, .. } = payment;
+        let id = capture.key.payment.clone();
+        let known = KnownCapture { order: capture.order, amount: capture.amount, at: *decided_at };
+        if let Some(refund) = refund {
+            let is_back = refund.state == RefundState::Refunded;
+            let back_at = is_back.then_some(refund.changed_at);
+            let whole = KnownRefund { amount: capture.amount, back_at };
+            self.sent_back.insert((id.clone(), None), whole);
+        }
+        self.captured.insert(id, known);
+    }
+
+    fn add(&mut self, provider: &ProviderId, order: OrderNumber, fact: &Fact) {
+        let Some(moved) = &fact.cause.moved else { return };
+        if moved.payment.provider != *provider || moved.amount.amount_minor == MinorUnits::ZERO {
+            return;
+        }
+        let (id, amount) = (moved.payment.payment.clone(), moved.amount);
+        let refund = (id.clone(), moved.refund);
+        let asked = KnownRefund { amount, back_at: None };
+        match fact.kind {
+            FactKind::Paid | FactKind::Rescued => {
+                self.captured.insert(id, KnownCapture { order, amount, at: fact.at });
+            }
+            FactKind::RefundDue | FactKind::CaptureRefused => {
+                self.captured.insert(id, KnownCapture { order, amount, at: fact.at });
+                self.sent_back.entry(refund).or_insert(asked);
+            }
+            FactKind::RefundMade => {
+                self.sent_back.entry(refund).or_insert(asked);
+            }
+            FactKind::Refunded => {
+                self.sent_back.entry(refund).or_insert(asked).back_at = Some(fact.at);
+            }
+            FactKind::Made | FactKind::Cancelled | FactKind::Expired => {}
+        }
+    }
+}
+
+/// A time such as `2026-11-25 09:30:00` at this offset from UTC.
+pub(super) fn local_time(text: &str, offset: &str) -> Result<Timestamp, String> {
+    let written = format!("{}{offset}", text.replacen(' ', "T", 1));
+    written.parse().map_err(|_| format!("{text:?} is no time"))
+}

@@ -1,0 +1,107 @@
+//! WeChat Pay's trade bill (`tradebill`, type `ALL`): payments and refunds of a day in Beijing, then a row with
+//! their sums. Each field begins with a grave accent.
+//!
+//! Source: <https://pay.weixin.qq.com/docs/merchant/products/bill-download/format-trade.html>
+
+use engine::domain::ids::PaymentId;
+use engine::domain::money::{Currency, MinorUnits, Money};
+
+use super::amount::amount;
+use super::known::local_time;
+use super::table::{Row, rows};
+use super::{Line, Moved, Named, Report, ReportError};
+
+const COLUMNS: [&str; 10] = [
+    "交易时间",
+    "商户号",
+    "微信订单号",
+    "商户订单号",
+    "交易状态",
+    "货币种类",
+    "微信退款单号",
+    "退款金额",
+    "手续费",
+    "订单金额",
+];
+/// How the heading of the sums begins.
+const SUMS: &str = "总交易单数";
+
+pub(super) fn read(file: &[u8]) -> Result<Report, ReportError> {
+    let text = std::str::from_utf8(file)
+        .map_err(|_| ReportError::Unreadable("it is not UTF-8".to_owned()))?;
+    let is_sums = |line: &str| line.trim_start_matches(['`', '\u{feff}']).starts_with(SUMS);
+    let mut lines = text.split_inclusive('\n');
+    let details: String = lines.by_ref().take_while(|line| !is_sums(line)).collect();
+    let mut report = rows(&details, 0, &COLUMNS, |row| line(row).map(Some))?;
+    let Some(sums) = lines.next() else {
+        report.wrong_sums.push("the report ends without its sums".to_owned());
+        return Ok(report);
+    };
+    check_sums(&mut report, sums);
+    Ok(report)
+}
+
+fn line(row: &Row<'_>) -> Result<Line, String> {
+    let currency = Currency::new(row.get("货币种类")).map_err(|error| error.to_string())?;
+    let of = |name: &str| {
+        amount(row.get(name), currency).map(|amount_minor| Money { amount_minor, currency })
+    };
+    let payment = PaymentId::new(row.get("微信订单号")).map_err(|error| error.to_string())?;
+    let order = Named::read(row.get("商户订单号"));
+    let state = row.get("交易状态");
+    let (id, moved) = match state {
+        "SUCCESS" => {
+            let amount = of("订单金额")?;
+            (payment.as_str().to_owned(), Moved::Captured { payment, order, amount })
+        }
+        "REFUND" => {
+            let amount = of("退款金额")?;
+            (row.get("微信退款单号").to_owned(), Moved::SentBack { payment, order, amount })
+        }
+        _ => {
+            let amount = of("订单金额")?;
+            (payment.to_string(), Moved::Other { what: state.to_owned(), amount })
+        }
+    };
+    Ok(Line {
+        number: row.number,
+        id,
+        merchant: Some(row.get("商户号").to_owned()),
+        at: local_time(row.get("交易时间"), "+08:00")?,
+        moved,
+        fee: amount(row.get("手续费"), currency)?,
+    })
+}
+
+/// Holds the sums against the lines: the number of lines, what was taken, what went back, and the fees.
+fn check_sums(report: &mut Report, sums: &str) {
+    let said: Vec<&str> =
+        sums.trim().split(',').map(|field| field.trim().trim_start_matches('`')).collect();
+    let mut found = [MinorUnits::ZERO; 3];
+    for line in &report.lines {
+        match &line.moved {
+            Moved::Captured { amount, .. } => found[0] += amount.amount_minor,
+            Moved::SentBack { amount, .. } => found[1] += amount.amount_minor,
+            Moved::PaidOut { .. } | Moved::Kept { .. } | Moved::Other { .. } => {}
+        }
+        found[2] += line.fee;
+    }
+    let lines = report.lines.len() + report.unreadable.len();
+    if said.first() != Some(&lines.to_string().as_str()) {
+        let said = said.first().unwrap_or(&"nothing");
+        report.wrong_sums.push(format!("it says that it has {said} lines, and has {lines}"));
+    }
+    let Some(currency) = report.lines.first().map(|line| line.moved.currency()) else { return };
+    // Taken, sent back and kept stand in these places.
+    for ((place, name), found) in
+        [(5, "taken"), (2, "sent back"), (4, "kept")].into_iter().zip(found)
+    {
+        let said = said.get(place).and_then(|text| amount(text, currency).ok());
+        if said != Some(found) {
+            let said = said.map_or_else(|| "nothing".to_owned(), |said| said.to_string());
+            report
+                .wrong_sums
+                .push(format!("it says that {said} was {name}, and its lines {found}"));
+        }
+    }
+}
