@@ -54,7 +54,8 @@ fn reconcile(dir: &Path, provider: &str, report: &[u8], more: &[&str]) -> (Value
     std::fs::write(&file, report).unwrap();
     let day = |days: i64| Timestamp::now().plus_seconds(days * 86_400).to_string();
     let (from, to) = (&day(-1)[..10], &day(2)[..10]);
-    let (from, to) = (format!("{from}T00:00:00Z"), format!("{to}T00:00:00Z"));
+    let midnight = if provider == "stripe" { "T00:00:00Z" } else { "T00:00:00+08:00" };
+    let (from, to) = (format!("{from}{midnight}"), format!("{to}{midnight}"));
     let file = file.to_str().unwrap();
     let arguments =
         ["money", "reconcile", file, "--provider", provider, "--from", &from, "--to", &to];
@@ -137,17 +138,17 @@ async fn reports_of_three_providers_agree_and_each_planted_defect_is_named() {
         let (said, code) = reconcile(dir, provider, &report, &["--book"]);
         assert_eq!((kinds(&said), code), (BTreeMap::new(), 0), "{provider}: {said}");
         assert_eq!(said["matched"], 3, "{provider}: two captures and a refund");
-        let booked = said["booked"].as_array().unwrap();
-        let posted = |posted: &str| booked.iter().filter(|one| one["posted"] == posted).count();
-        // Stripe's report has a payout too.
-        let postings = if provider == "stripe" { 2 } else { 1 };
-        assert_eq!(posted("posted"), postings, "{provider}: {said}");
+        let posted = |said: &Value, how: &str| {
+            let booked = said["booked"].as_array().unwrap().iter();
+            booked.filter(|one| one["posted"] == how).count()
+        };
+        // The fees of a day, and for Stripe a payout.
+        let to_book = |name: &str| said[name].as_array().unwrap().len();
+        let all = to_book("kept") + to_book("paid_out");
+        assert!(all > usize::from(provider == "stripe"), "{provider}: {said}");
+        assert_eq!(posted(&said, "posted"), all, "{provider}: {said}");
         let (again, code) = reconcile(dir, provider, &report, &["--book"]);
-        let before = again["booked"].as_array().unwrap().iter();
-        assert_eq!(
-            (before.filter(|one| one["posted"] == "posted before").count(), code),
-            (postings, 0)
-        );
+        assert_eq!((posted(&again, "posted before"), code), (all, 0), "{provider}: {again}");
         reports.insert(provider, report);
     }
     // What Stripe kept, and what is left after the payout of all that it had: nothing.
@@ -170,13 +171,51 @@ async fn reports_of_three_providers_agree_and_each_planted_defect_is_named() {
     let text = String::from_utf8(reports["stripe"].clone()).unwrap();
     let charge = text.lines().find(|line| line.contains(",charge,")).unwrap();
     let twice = format!("{text}{charge}\n");
-    expect(&named("stripe", twice.as_bytes(), &[]), &[("twice", 1)]);
+    let said = named("stripe", twice.as_bytes(), &["--book"]);
+    expect(&said, &[("twice", 1)]);
+    assert_eq!(said["booked"], json!([]), "nothing is booked of a report that is wrong itself");
     let other = changed(&text, ",charge,", |line| {
         Some(line.replace("50.00,1.00,49.00", "50.01,1.00,49.01"))
     });
-    let said = named("stripe", other.as_bytes(), &["--book"]);
-    expect(&said, &[("other_amount", 1)]);
-    assert_eq!(said["booked"], json!([]), "nothing is booked of a report that is wrong");
+    expect(&named("stripe", other.as_bytes(), &[]), &[("other_amount", 1)]);
+    // A payout that comes back is another posting than itself; by hand it is the same one.
+    let payout = text.lines().find(|line| line.contains(",payout,")).unwrap();
+    let amount = payout.split(',').nth(4).unwrap();
+    let back = payout.replace("txn_", "txn_back_").replace(",payout,", ",payout_reversal,");
+    let back = format!("{text}{}\n", back.replace(amount, &amount[1..]));
+    let (said, code) = reconcile(dir, "stripe", back.as_bytes(), &["--book"]);
+    let booked = said["booked"].as_array().unwrap().iter();
+    let new: Vec<&Value> = booked.filter(|one| one["posted"] == "posted").collect();
+    assert_eq!((new.len(), &new[0]["key"], code), (1, &json!("stripe:po_1:back"), 0), "{said}");
+    let minor = amount[1..].replace('.', "");
+    let post = ["money", "post", "payout", "provider:stripe", &minor, "CNY", "--key"];
+    let (said, code) = read_lines(dir, &[&post[..], &["stripe:po_1"]].concat());
+    assert_eq!((&said[0]["is_new"], code), (&json!(false), 0), "{said:?}");
+    // What somebody else has booked under the name of a payout is refused, and the exit code says so.
+    let (said, code) = read_lines(dir, &[&post[..], &["stripe:po_2"]].concat());
+    assert_eq!((&said[0]["is_new"], code), (&json!(true), 0), "{said:?}");
+    let second = text.replace("po_1", "po_2").replace(amount, "-1.00");
+    let (said, code) = reconcile(dir, "stripe", second.as_bytes(), &["--book"]);
+    assert_eq!((kinds(&said), code), (BTreeMap::new(), 1), "{said}");
+    // A second refund of the same amount, long after the first was back, is nobody's.
+    let later = changed(&text, ",refund,", |line| {
+        let day = Timestamp::now().plus_seconds(86_400).to_string();
+        let mut fields: Vec<&str> = line.split(',').collect();
+        let (id, at) = ("txn_later", format!("{} 12:00:00", &day[..10]));
+        (fields[0], fields[1]) = (id, &at);
+        Some(fields.join(","))
+    });
+    let said = named("stripe", later.as_bytes(), &[]);
+    expect(&said, &[("missing_refund", 1), ("unknown_refund", 1)]);
+    // Whose lines they are is not in this report, and half a day is none.
+    let file = dir.join("stripe.csv");
+    let file = file.to_str().unwrap();
+    let from = ["--from", "2026-11-25T00:00:00Z"];
+    let of = ["money", "reconcile", file, "--provider", "stripe"];
+    let whose = ["--to", "2026-11-26T00:00:00Z", "--merchant", "acct_1"];
+    assert_eq!(run(dir, &[&of[..], &from, &whose].concat()).1, 2);
+    let half = ["--to", "2026-11-25T12:00:00Z", "--book"];
+    assert_eq!(run(dir, &[&of[..], &from, &half].concat()).1, 2);
     let other = changed(&text, ",charge,", |line| {
         Some(line.replace("50.00,1.00,49.00", "50.00,1.00,50.00"))
     });

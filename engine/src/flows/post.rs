@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::domain::ledger::Transfer;
+use crate::domain::ledger::{Transfer, TransferCode};
 use crate::domain::posting::{PAUSES_MS, Posting};
 use crate::ports::{Accounts, PostReply, StoreError};
 
@@ -24,6 +24,9 @@ pub enum Refusal {
     /// The account would have less than nothing.
     #[error("the account has only {0}")]
     Short(i128),
+    /// More would come back than was settled.
+    #[error("only {0} was settled")]
+    Unsettled(i128),
     /// Others posted on the same accounts each time: try again.
     #[error("the accounts are busy")]
     Busy,
@@ -42,7 +45,7 @@ pub async fn post<A: Accounts>(
     posting: &Posting,
     pause: impl AsyncFn(Duration),
 ) -> Result<Posted, Refusal> {
-    let Transfer { from, to, amount, .. } = &posting.transfer;
+    let Transfer { from, to, code, amount } = &posting.transfer;
     let mut pauses = PAUSES_MS.into_iter();
     loop {
         let seen = [
@@ -54,6 +57,11 @@ pub async fn post<A: Accounts>(
             // Perhaps because this very posting has taken it.
             let made = accounts.posting(&posting.key).await?;
             return made.map_or(Err(Refusal::Short(has)), |made| found(&made, posting));
+        }
+        let settled = -seen[1].posted.left();
+        if *code == TransferCode::SettlementBack && settled < i128::from(amount.amount_minor) {
+            let made = accounts.posting(&posting.key).await?;
+            return made.map_or(Err(Refusal::Unsettled(settled)), |made| found(&made, posting));
         }
         match accounts.post(posting, seen).await? {
             PostReply::Made => return Ok(Posted::Made),

@@ -182,8 +182,17 @@ fn reasons_of(
         }
     };
     let reasons: Vec<Reason> = cancelled.iter().map(read).collect::<Result<_, _>>()?;
-    let Conflicts::Retried { leading } = conflicts else { return Ok(reasons) };
     let failed = |reason: &Reason| matches!(reason, Reason::ConditionalCheckFailed(_));
+    let Conflicts::Retried { leading } = conflicts else {
+        let throttles = ["ThrottlingError", "ProvisionedThroughputExceeded"];
+        let is_throttled = |reason: &CancellationReason| {
+            reason.code().is_some_and(|code| throttles.contains(&code))
+        };
+        if cancelled.iter().any(is_throttled) && !reasons.iter().any(failed) {
+            return Err(Failure::Busy("cancelled: throttled".to_owned()));
+        }
+        return Ok(reasons);
+    };
     let (first, rest) = reasons.split_at(leading.min(reasons.len()));
     if first.iter().any(failed)
         || (rest.iter().any(failed) && !first.contains(&Reason::TransactionConflict))
@@ -225,5 +234,7 @@ mod tests {
         assert!(matches!(read(&["ValidationError"], 1), Err(Failure::Broken(_))));
         let told = reasons_of(&[reason("None"), reason(conflict)], Conflicts::Told);
         assert_eq!(told, Ok(vec![Reason::None, Reason::TransactionConflict]));
+        let throttled = reasons_of(&[reason("ThrottlingError")], Conflicts::Told);
+        assert!(matches!(throttled, Err(Failure::Busy(_))), "it is tried again");
     }
 }

@@ -178,7 +178,6 @@ impl Fixture {
         assert_eq!(expired, Ok(Expired::Ended));
     }
 
-    /// Lets everything happen that can happen to an order, through the engine's own flows.
     /// What the provider pays out to the bank.
     async fn pay_out(&self, key: &str, amount: i64) {
         let amount =
@@ -190,6 +189,7 @@ impl Fixture {
         assert_eq!(posted, Ok(Posted::Made));
     }
 
+    /// Lets everything happen that can happen to an order, through the engine's own flows.
     pub(super) async fn live(&self) -> Numbers {
         let (train, show) = (train(), show());
         let g1 = publish(&self.engine, &train, &epoch(), NOW).await.unwrap();

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use aws_sdk_dynamodb::types::AttributeValue;
 use chaos::proxy::http::{Act, HttpProxy, Request};
 use engine::domain::ids::PostingKey;
 use engine::domain::ledger::{Account, Balance};
@@ -76,14 +77,28 @@ async fn a_merchant_is_settled_what_it_has_and_no_more() {
     let merchant = "merchant:opera:carmen";
     let settle = |key, amount| posting(key, PostingKind::Settlement, merchant, euros(amount));
     assert_eq!(at_once(&ledger, &settle("s1", 1)).await, Err(Refusal::Short(0)));
-    let back = posting("b", PostingKind::SettlementBack, merchant, euros(700));
-    assert_eq!(at_once(&ledger, &back).await, Ok(Posted::Made));
+    // What a batch of settled facts has given it.
+    let numbers = [("in_minor", 700), ("out_minor", 0), ("balance_minor", 700), ("version", 1)];
+    let numbers =
+        numbers.map(|(name, value)| (name.to_owned(), AttributeValue::N(value.to_string())));
+    let names = [("account", merchant), ("part", "EUR#0")];
+    let names = names.map(|(name, text)| (name.to_owned(), AttributeValue::S(text.to_owned())));
+    let item = names.into_iter().chain(numbers).collect();
+    let put = fixture.db.client().put_item().table_name(&fixture.db.config().tables.accounts);
+    put.set_item(Some(item)).send().await.unwrap();
     assert_eq!(at_once(&ledger, &settle("s1", 701)).await, Err(Refusal::Short(700)));
     assert_eq!(at_once(&ledger, &settle("s1", 700)).await, Ok(Posted::Made));
     // It has nothing left, and the same again is still the same.
     assert_eq!(at_once(&ledger, &settle("s1", 700)).await, Ok(Posted::Before));
     assert_eq!(at_once(&ledger, &settle("s1", 699)).await, Err(Refusal::Differs));
     assert_eq!(at_once(&ledger, &settle("s2", 1)).await, Err(Refusal::Short(0)));
+    // And no more comes back than was settled.
+    let back = |key, amount| posting(key, PostingKind::SettlementBack, merchant, euros(amount));
+    assert_eq!(at_once(&ledger, &back("b1", 701)).await, Err(Refusal::Unsettled(700)));
+    assert_eq!(at_once(&ledger, &back("b1", 700)).await, Ok(Posted::Made));
+    assert_eq!(at_once(&ledger, &back("b1", 700)).await, Ok(Posted::Before));
+    assert_eq!(at_once(&ledger, &back("b2", 1)).await, Err(Refusal::Unsettled(0)));
+    assert_eq!(at_once(&ledger, &settle("s2", 700)).await, Ok(Posted::Made));
 }
 
 #[tokio::test(flavor = "multi_thread")]

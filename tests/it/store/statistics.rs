@@ -58,6 +58,28 @@ async fn an_order_is_counted_once_however_often_it_is_synced() {
 }
 
 #[tokio::test]
+async fn the_log_is_found_by_time() {
+    let fixture = Fixture::new().await;
+    let at = |tens: i64| NOW.plus_seconds(tens * 10);
+    for tens in 0..12 {
+        let order = fixture.order(&format!("{tens}"), seats(&[u32::try_from(tens).unwrap()]));
+        fixture.create(&order).await;
+        assert_eq!(
+            fixture.orders.sync(std::slice::from_ref(&order), at(tens)).await,
+            Ok(vec![order.number])
+        );
+    }
+    let log = fixture.orders.log();
+    for tens in 0..=12 {
+        let mut before = 0;
+        for shard in LogShard::all() {
+            before += log.before(shard, at(tens)).await.unwrap();
+        }
+        assert_eq!(i64::try_from(before).unwrap(), tens, "records before {tens}");
+    }
+}
+
+#[tokio::test]
 async fn a_seat_on_which_an_earlier_release_has_noted_what_is_sold_is_read_and_freed_as_any_other()
 {
     let fixture = Fixture::new().await;

@@ -39,7 +39,8 @@ enum Action {
 
 /// Print the statement of a sale: what moved between which accounts and what for, and what it left each.
 ///
-/// It is read from the log: what was settled a moment ago may be missing.
+/// It is read from the log: what was settled a moment ago may be missing. What its merchant was paid is not the
+/// sale's, and stands on the merchant's account.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -75,8 +76,8 @@ struct OfAccount {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  onsale money post payout provider:stripe 1250000 EUR --key po_1MtHbE
-  onsale money post provider-fee provider:stripe 32 EUR --key txn_1MtHbE
+  onsale money post payout provider:stripe 1250000 EUR --key stripe:po_1MtHbE
+  onsale money post provider-fee provider:stripe 32 EUR --key stripe:-:fees:EUR:2026-11-25
   onsale money post settlement merchant:city-opera:carmen 965000 EUR --key carmen-2026-11")]
 struct Post {
     /// provider-fee, provider-fee-back, payout, payout-back, settlement or settlement-back.
@@ -91,7 +92,7 @@ struct Post {
     /// The currency, such as EUR.
     #[arg(value_name = "CURRENCY", value_parser = currency)]
     currency: Currency,
-    /// What makes it once: the payout's id at the provider, say.
+    /// What makes it once: the provider and its id of the payout, say, as `money reconcile --book` has it.
     #[arg(long, value_name = "KEY")]
     key: PostingKey,
     #[command(flatten)]
@@ -181,9 +182,9 @@ impl Post {
     async fn run(self, data_dir: &Path, json: bool) -> Result<ExitCode, Failure> {
         let Self { kind, account, amount_minor, currency, key, engine } = self;
         let amount = Money { amount_minor: MinorUnits(amount_minor), currency };
-        let transfer = kind.transfer(account.clone(), amount).map_err(|fault| fault.to_string())?;
+        let transfer = kind.transfer(account, amount).map_err(|fault| fault.to_string())?;
         let reached = engine.reach(data_dir).await?;
-        let outcome = post_one(&reached, kind, account, amount, key.clone()).await?;
+        let outcome = post_one(&reached, transfer.clone(), key.clone()).await?;
         let Transfer { from, to, code, .. } = &transfer;
         let said = outcome.as_str();
         match outcome {
@@ -231,12 +232,9 @@ impl Outcome {
 /// Books one transfer.
 async fn post_one(
     reached: &Reached,
-    kind: PostingKind,
-    account: Account,
-    amount: Money,
+    transfer: Transfer,
     key: PostingKey,
 ) -> Result<Outcome, Failure> {
-    let transfer = kind.transfer(account, amount).map_err(|fault| fault.to_string())?;
     let ledger = reached.app.ports.orders().orders.0.ledger();
     let posting = Posting { key, transfer, at: Timestamp::now() };
     let pause = async |longest: Duration| {

@@ -14,11 +14,13 @@ use engine::domain::posting::PostingKind;
 use engine::domain::time::Timestamp;
 use engine::flows::pay::pay_from_afar;
 use engine::ports::{Orders as _, Ports as _};
-use ops::settlement::{Compared, Defect, Expected, Known, Layout, Named, Period, Report, compare};
+use ops::settlement::{
+    Compared, DAY_MS, Defect, Expected, FeesOf, Known, Layout, Named, Period, Report, compare,
+};
 use serde_json::{Value, json};
 use shared::runtime::app::LivePorts;
 
-use super::post_one;
+use super::{Outcome, post_one};
 use crate::engine::EngineArgs;
 use crate::{DECLINED, Failure, out};
 
@@ -50,8 +52,8 @@ pub struct Reconcile {
     /// The account at the provider: a line on another one is named.
     #[arg(long, value_name = "ACCOUNT")]
     merchant: Option<String>,
-    /// Book what the provider kept and paid out in the ledger, once however often the report is read; only if
-    /// nothing in it is wrong.
+    /// Book what the provider kept and paid out in the ledger, once however often it is read: a posting for each day
+    /// and each payout. The period is whole days of the provider's, and nothing is wrong with the report itself.
     #[arg(long)]
     book: bool,
     /// Decide captures that nobody has told the engine of, as if their callback had come.
@@ -71,17 +73,29 @@ impl Reconcile {
         let layout = Layout::of(provider.as_str());
         let layout = layout.ok_or_else(|| format!("{provider} has no layout that is known"))?;
         if from >= to {
-            return Err("--from is before --to".to_owned().into());
+            return Err("--from must be before --to".to_owned().into());
+        }
+        let is_midnight = |at: Timestamp| (at.ms() + layout.day_ahead_ms()).rem_euclid(DAY_MS) == 0;
+        if book && !(is_midnight(from) && is_midnight(to)) {
+            let ahead = layout.day_ahead_ms() / 3_600_000;
+            let what = "to book, --from and --to must be midnights where its days begin";
+            return Err(format!("{what} (UTC+{ahead})").into());
         }
         let bytes = std::fs::read(&file)
             .map_err(|error| format!("cannot read {}: {error}", file.display()))?;
         let report = layout.read(&bytes).map_err(|error| format!("{}: {error}", file.display()))?;
+        if merchant.is_some() && report.lines.iter().any(|line| line.merchant.is_none()) {
+            let what = "the report does not say on whose account its lines are";
+            return Err(format!("{}: {what}: leave --merchant out", file.display()).into());
+        }
         let reached = engine.reach(data_dir).await?;
         let ports = &reached.app.ports;
         let period = Period { from, to };
         let mut known = Known::read(&ports.orders().orders.0.log(), &provider, period).await?;
         look_up(ports, &provider, &report, &mut known).await?;
-        let compared = compare(&report, &known, &Expected { period, merchant });
+        let day_ahead_ms = layout.day_ahead_ms();
+        let expected = Expected { period, merchant, day_ahead_ms };
+        let compared = compare(&report, &known, &expected);
 
         let mut said = Said { json, ..Said::default() };
         said.compared(&compared)?;
@@ -90,24 +104,25 @@ impl Reconcile {
                 decide_one(ports, &provider, defect, &mut said).await?;
             }
         }
-        let is_clean = compared.defects.is_empty();
-        if book && is_clean {
-            for posting in postings(&provider, period, &compared)? {
-                let (kind, amount, key) = posting;
+        let mut is_booked = !book || compared.can_be_booked();
+        if book && is_booked {
+            for (kind, amount, key) in postings(&provider, &compared)? {
                 let account = Account::Provider(provider.clone());
-                let posted = post_one(&reached, kind, account, amount, key.clone()).await?;
+                let transfer = kind.transfer(account, amount).map_err(|fault| fault.to_string())?;
+                let posted = post_one(&reached, transfer, key.clone()).await?;
+                is_booked &= !matches!(posted, Outcome::Refused(_));
+                said.line(format!("{kind} of {amount} as {key}: {}", posted.as_str()))?;
                 said.booked.push(json!({
                     "key": key, "kind": kind, "amount_minor": amount.amount_minor,
                     "currency": amount.currency, "posted": posted.as_str(),
                 }));
-                said.line(format!("{kind} of {amount}: {}", posted.as_str()))?;
             }
-        }
-        if book && !is_clean {
-            said.line("nothing was booked: not all of it agrees".to_owned())?;
+        } else if book {
+            said.line("nothing was booked: the report itself is wrong".to_owned())?;
         }
         said.end(&compared)?;
-        Ok(if is_clean { ExitCode::SUCCESS } else { ExitCode::from(DECLINED) })
+        let is_good = compared.defects.is_empty() && is_booked;
+        Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::from(DECLINED) })
     }
 }
 
@@ -139,27 +154,35 @@ impl Said {
     }
 
     fn end(self, compared: &Compared) -> Result<(), Failure> {
-        let fees: Vec<Value> = compared
-            .fees
-            .iter()
-            .map(|(currency, amount)| json!({ "amount_minor": amount, "currency": currency }))
-            .collect();
         if self.json {
+            let kept = compared.fees.iter().map(|(of, amount)| {
+                json!({
+                    "day": day(of), "merchant": of.merchant,
+                    "amount_minor": amount, "currency": of.currency,
+                })
+            });
+            let paid_out = compared.payouts.iter().map(|((payout, is_back), amount)| {
+                json!({
+                    "payout": payout, "is_back": is_back,
+                    "amount_minor": amount.amount_minor, "currency": amount.currency,
+                })
+            });
             out(&json!({
                 "matched": compared.matched,
                 "defects": self.defects,
-                "kept": fees,
-                "paid_out": compared.payouts,
+                "kept": kept.collect::<Vec<_>>(),
+                "paid_out": paid_out.collect::<Vec<_>>(),
                 "decided": self.decided,
                 "booked": self.booked,
             }))?;
             return Ok(());
         }
-        for (currency, amount) in &compared.fees {
-            self.line(format!("kept: {amount} {currency}"))?;
+        for (of, amount) in &compared.fees {
+            self.line(format!("kept on {}: {amount} {}", day(of), of.currency))?;
         }
-        for (payout, amount) in &compared.payouts {
-            self.line(format!("paid out: {amount} ({payout})"))?;
+        for ((payout, is_back), amount) in &compared.payouts {
+            let what = if *is_back { "paid out and come back" } else { "paid out" };
+            self.line(format!("{what}: {amount} ({payout})"))?;
         }
         self.line(format!(
             "{} lines matched, {} things do not agree",
@@ -219,35 +242,37 @@ async fn decide_one(
     Ok(())
 }
 
-type ToPost = (PostingKind, Money, PostingKey);
+/// The day of fees as a date.
+fn day(of: &FeesOf) -> String {
+    let midnight = Timestamp::from_ms(of.day.saturating_mul(DAY_MS)).to_string();
+    midnight.split('T').next().unwrap_or_default().to_owned()
+}
 
-/// What is booked of a report: the fees of a period in one posting for each currency, and each payout.
+/// What is booked of a report: the fees of each day, and each payout.
 fn postings(
     provider: &ProviderId,
-    period: Period,
     compared: &Compared,
-) -> Result<Vec<ToPost>, Failure> {
+) -> Result<Vec<(PostingKind, Money, PostingKey)>, Failure> {
     let mut postings = Vec::new();
-    let mut add = |kinds: [PostingKind; 2], amount: Money, key: String| -> Result<(), Failure> {
-        let back = MinorUnits::ZERO - amount.amount_minor;
-        let (kind, amount_minor) = match amount.amount_minor > MinorUnits::ZERO {
-            true => (kinds[0], amount.amount_minor),
-            false => (kinds[1], back),
+    for (of, amount) in &compared.fees {
+        let merchant = of.merchant.as_deref().unwrap_or("-");
+        let key = format!("{provider}:{merchant}:fees:{}:{}", of.currency, day(of));
+        let (kind, amount_minor) = match *amount < MinorUnits::ZERO {
+            false => (PostingKind::ProviderFee, *amount),
+            true => (PostingKind::ProviderFeeBack, MinorUnits::ZERO - *amount),
         };
-        if amount_minor != MinorUnits::ZERO {
-            let amount = Money { amount_minor, ..amount };
-            postings.push((kind, amount, PostingKey::new(key).map_err(|error| error.to_string())?));
-        }
-        Ok(())
-    };
-    for (currency, amount) in &compared.fees {
-        let amount = Money { amount_minor: *amount, currency: *currency };
-        let key = format!("{provider}:fees:{currency}:{}:{}", period.from.ms(), period.to.ms());
-        add([PostingKind::ProviderFee, PostingKind::ProviderFeeBack], amount, key)?;
+        postings.push((kind, Money { amount_minor, currency: of.currency }, key));
     }
-    for (payout, amount) in &compared.payouts {
-        let key = format!("{provider}:{payout}");
-        add([PostingKind::Payout, PostingKind::PayoutBack], *amount, key)?;
+    for ((payout, is_back), amount) in &compared.payouts {
+        postings.push(match is_back {
+            false => (PostingKind::Payout, *amount, format!("{provider}:{payout}")),
+            true => (PostingKind::PayoutBack, *amount, format!("{provider}:{payout}:back")),
+        });
     }
-    Ok(postings)
+    postings.retain(|(_, amount, _)| amount.amount_minor > MinorUnits::ZERO);
+    let keyed = postings.into_iter().map(|(kind, amount, key)| {
+        let key = PostingKey::new(key).map_err(|error| error.to_string())?;
+        Ok((kind, amount, key))
+    });
+    keyed.collect()
 }

@@ -39,7 +39,7 @@ pub(super) fn read(file: &[u8]) -> Result<Report, ReportError> {
     let table: Vec<&str> =
         text.lines().skip(before).take_while(|line| !line.starts_with('#')).collect();
     let offset = u64::try_from(before).unwrap_or(u64::MAX);
-    rows(&table.join("\n"), offset, &COLUMNS, |row| line(row, currency, account.clone()).map(Some))
+    rows(&table.join("\n"), offset, &COLUMNS, |row| line(row, currency, account.clone()))
 }
 
 fn line(row: &Row<'_>, currency: Currency, merchant: Option<String>) -> Result<Line, String> {
@@ -56,8 +56,11 @@ fn line(row: &Row<'_>, currency: Currency, merchant: Option<String>) -> Result<L
             let id = format!("{payment} {}", row.get("退款批次号/请求号"));
             (id, Moved::SentBack { payment, order, amount })
         }
-        _ => (payment.to_string(), Moved::Other { what: kind.to_owned(), amount: money(said) }),
+        _ => (
+            format!("{payment} {kind}"),
+            Moved::Other { what: kind.to_owned(), amount: money(said) },
+        ),
     };
     let at = local_time(row.get("完成时间"), "+08:00")?;
-    Ok(Line { number: row.number, id, merchant, at, moved, fee })
+    Ok(Line { number: row.number, id, merchant, at, moved, fee: money(fee) })
 }

@@ -7,8 +7,9 @@ use engine::domain::ids::PaymentId;
 use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::number::OrderNumber;
 use engine::domain::order_refund::RefundNumber;
+use engine::domain::time::Timestamp;
 
-use super::known::{Known, Period};
+use super::known::{DAY_MS, Known, KnownRefund, NEIGHBOUR_MS, Period};
 use super::{Line, Moved, Named, Report};
 
 /// What a report should be of.
@@ -18,6 +19,19 @@ pub struct Expected {
     pub period: Period,
     /// The account at the provider, if that is to be checked.
     pub merchant: Option<String>,
+    /// How far its days begin before those of UTC, in milliseconds.
+    pub day_ahead_ms: i64,
+}
+
+/// What a provider kept of one day, on one account of its merchant if its report names that.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FeesOf {
+    /// The account.
+    pub merchant: Option<String>,
+    /// The currency.
+    pub currency: Currency,
+    /// The day, counted from 1970-01-01 where the report's days begin.
+    pub day: i64,
 }
 
 /// What is wrong, by line of the report or by what the engine knows.
@@ -70,6 +84,26 @@ impl Defect {
     }
 }
 
+impl Defect {
+    /// True if the report itself is wrong, or not the one that was meant.
+    fn is_of_the_report(&self) -> bool {
+        match self {
+            Self::Unreadable(_)
+            | Self::Sum(_)
+            | Self::Twice(_)
+            | Self::OtherMerchant(_)
+            | Self::OtherPeriod => true,
+            Self::OtherCurrency(..)
+            | Self::OtherAmount(..)
+            | Self::UnknownCapture(..)
+            | Self::UnknownRefund(..)
+            | Self::MissingCapture(..)
+            | Self::MissingRefund(..)
+            | Self::NotBooked(..) => false,
+        }
+    }
+}
+
 impl fmt::Display for Defect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -108,10 +142,19 @@ pub struct Compared {
     pub matched: usize,
     /// What is wrong, each with the line that says it.
     pub defects: Vec<(Option<u64>, Defect)>,
-    /// What the provider kept, by currency.
-    pub fees: BTreeMap<Currency, MinorUnits>,
-    /// What it paid out, by its names of that.
-    pub payouts: BTreeMap<String, Money>,
+    /// What the provider kept.
+    pub fees: BTreeMap<FeesOf, MinorUnits>,
+    /// What it paid out, and what of that came back (true), by its names of that.
+    pub payouts: BTreeMap<(String, bool), Money>,
+}
+
+impl Compared {
+    /// True if nothing is wrong with what the report says of fees and payouts. What it leaves out, or has besides,
+    /// changes nothing of them.
+    #[must_use]
+    pub fn can_be_booked(&self) -> bool {
+        !self.defects.iter().any(|(_, defect)| defect.is_of_the_report())
+    }
 }
 
 /// Holds a report against what is known.
@@ -143,6 +186,8 @@ struct Run<'a> {
     lines: BTreeMap<&'a str, u64>,
     /// The line of each capture.
     captured: BTreeMap<&'a PaymentId, u64>,
+    /// The line of each payout.
+    paid_out: BTreeMap<(String, bool), u64>,
     /// The refunds that were matched.
     sent_back: BTreeSet<(&'a PaymentId, Option<RefundNumber>)>,
 }
@@ -155,6 +200,7 @@ impl<'a> Run<'a> {
             found: Compared::default(),
             lines: BTreeMap::new(),
             captured: BTreeMap::new(),
+            paid_out: BTreeMap::new(),
             sent_back: BTreeSet::new(),
         }
     }
@@ -172,24 +218,37 @@ impl<'a> Run<'a> {
         if !self.expected.period.has(line.at) {
             return Err(Defect::OtherPeriod);
         }
-        if line.fee != MinorUnits::ZERO {
-            *self.found.fees.entry(line.moved.currency()).or_default() += line.fee;
-        }
+        self.keep(line, line.fee);
         match &line.moved {
             Moved::Captured { payment, order, amount } => {
                 self.capture(line, payment, *order, *amount)
             }
-            Moved::SentBack { payment, amount, .. } => self.refund(payment, *amount),
-            Moved::PaidOut { payout, amount } => {
-                self.found.payouts.insert(payout.clone(), *amount);
+            Moved::SentBack { payment, amount, .. } => self.refund(line, payment, *amount),
+            Moved::PaidOut { payout, is_back, amount } => {
+                let name = (payout.clone(), *is_back);
+                if let Some(first) = self.paid_out.get(&name) {
+                    return Err(Defect::Twice(*first));
+                }
+                self.paid_out.insert(name.clone(), line.number);
+                self.found.payouts.insert(name, *amount);
                 Ok(())
             }
             Moved::Kept { amount } => {
-                *self.found.fees.entry(amount.currency).or_default() += amount.amount_minor;
+                self.keep(line, *amount);
                 Ok(())
             }
             Moved::Other { what, amount } => Err(Defect::NotBooked(what.clone(), *amount)),
         }
+    }
+
+    /// Adds to what the provider kept on the day of a line.
+    fn keep(&mut self, line: &Line, fee: Money) {
+        if fee.amount_minor == MinorUnits::ZERO {
+            return;
+        }
+        let day = line.at.ms().saturating_add(self.expected.day_ahead_ms).div_euclid(DAY_MS);
+        let of = FeesOf { merchant: line.merchant.clone(), currency: fee.currency, day };
+        *self.found.fees.entry(of).or_default() += fee.amount_minor;
     }
 
     fn capture(
@@ -210,13 +269,19 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// A refund is one of its payment's that is of the same amount and was not matched yet.
-    fn refund(&mut self, payment: &'a PaymentId, amount: Money) -> Result<(), Defect> {
+    /// A refund is one of its payment's that is of the same amount and was not matched yet. One that was back long
+    /// before the line stood in an earlier report.
+    fn refund(&mut self, line: &Line, payment: &'a PaymentId, amount: Money) -> Result<(), Defect> {
+        let is_later = |known: &KnownRefund| {
+            let back_ms = known.back_at.map_or(i64::MAX, Timestamp::ms);
+            line.at.ms().saturating_sub(NEIGHBOUR_MS) <= back_ms
+        };
         let first = (payment.clone(), None);
         let of_payment =
             self.known.sent_back.range(first..).take_while(|((of, _), _)| of == payment);
-        let mut left =
-            of_payment.filter(|((of, number), _)| !self.sent_back.contains(&(of, *number)));
+        let mut left = of_payment.filter(|((of, number), known)| {
+            is_later(known) && !self.sent_back.contains(&(of, *number))
+        });
         let Some(((of, number), _)) = left.clone().find(|(_, known)| known.amount == amount) else {
             // If there is one other, that is what it should be.
             return match (left.next(), left.next()) {
@@ -243,7 +308,9 @@ impl<'a> Run<'a> {
             }
         }
         for ((payment, number), known) in &self.known.sent_back {
-            let is_inside = known.back_at.is_some_and(|at| period.has_inside(at));
+            // A report has a refund on the day on which it was taken, or on that on which it was back.
+            let times = [Some(known.asked_at), known.back_at];
+            let is_inside = times.iter().all(|at| at.is_some_and(|at| period.has_inside(at)));
             if is_inside && !self.sent_back.contains(&(payment, *number)) {
                 let missing = Defect::MissingRefund(payment.clone(), known.amount);
                 self.found.defects.push((None, missing));

@@ -17,8 +17,10 @@ use shared::dynamodb::DynamoLog;
 /// How near to either end of its period a report may leave out what was told here: the provider may have had it
 /// on the day before or after.
 pub const NEIGHBOUR_MS: i64 = 60 * 60 * 1000;
+/// A day.
+pub const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 /// For how long after the period what happened in it may have waited to be settled.
-const SETTLED_WITHIN_MS: i64 = 24 * 60 * 60 * 1000;
+const SETTLED_WITHIN_MS: i64 = DAY_MS;
 
 /// The time that a report is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +41,8 @@ impl Period {
     /// True for a time in it that is not near either end.
     #[must_use]
     pub fn has_inside(&self, at: Timestamp) -> bool {
-        self.from.ms() + NEIGHBOUR_MS <= at.ms() && at.ms() < self.to.ms() - NEIGHBOUR_MS
+        let first = self.from.ms().saturating_add(NEIGHBOUR_MS);
+        first <= at.ms() && at.ms() < self.to.ms().saturating_sub(NEIGHBOUR_MS)
     }
 }
 
@@ -59,6 +62,8 @@ pub struct KnownCapture {
 pub struct KnownRefund {
     /// How much.
     pub amount: Money,
+    /// When it was first told that it shall.
+    pub asked_at: Timestamp,
     /// When it was told to be back, if it was.
     pub back_at: Option<Timestamp>,
 }
@@ -115,7 +120,7 @@ impl Known {
         if let Some(refund) = refund {
             let is_back = refund.state == RefundState::Refunded;
             let back_at = is_back.then_some(refund.changed_at);
-            let whole = KnownRefund { amount: capture.amount, back_at };
+            let whole = KnownRefund { amount: capture.amount, asked_at: *decided_at, back_at };
             self.sent_back.insert((id.clone(), None), whole);
         }
         self.captured.insert(id, known);
@@ -128,7 +133,7 @@ impl Known {
         }
         let (id, amount) = (moved.payment.payment.clone(), moved.amount);
         let refund = (id.clone(), moved.refund);
-        let asked = KnownRefund { amount, back_at: None };
+        let asked = KnownRefund { amount, asked_at: fact.at, back_at: None };
         match fact.kind {
             FactKind::Paid | FactKind::Rescued => {
                 self.captured.insert(id, KnownCapture { order, amount, at: fact.at });

@@ -14,12 +14,12 @@ mod wechat;
 
 use engine::domain::attempt::AttemptNumber;
 use engine::domain::ids::PaymentId;
-use engine::domain::money::{Currency, MinorUnits, Money};
+use engine::domain::money::Money;
 use engine::domain::number::OrderNumber;
 use engine::domain::time::Timestamp;
 
-pub use self::compare::{Compared, Defect, Expected, compare};
-pub use self::known::{Known, KnownCapture, NEIGHBOUR_MS, Period};
+pub use self::compare::{Compared, Defect, Expected, FeesOf, compare};
+pub use self::known::{DAY_MS, Known, KnownCapture, KnownRefund, NEIGHBOUR_MS, Period};
 
 /// Whose report it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,8 +67,8 @@ pub struct Line {
     pub at: Timestamp,
     /// What moved.
     pub moved: Moved,
-    /// What the provider kept for it; below nothing if it gave something back.
-    pub fee: MinorUnits,
+    /// What the provider kept for it, in the currency that it settles in; below nothing if it gave something back.
+    pub fee: Money,
 }
 
 /// The order that a line names, with the attempt by which it was paid if the line says it.
@@ -101,11 +101,13 @@ pub enum Moved {
         /// How much, above nothing.
         amount: Money,
     },
-    /// Money went to the bank; below nothing if it came back.
+    /// Money went to the bank.
     PaidOut {
         /// The provider's name of it.
         payout: String,
-        /// How much.
+        /// True if it came back.
+        is_back: bool,
+        /// How much, above nothing.
         amount: Money,
     },
     /// The provider kept this for something that is no payment of a buyer; below nothing if it gave it back.
@@ -123,18 +125,6 @@ pub enum Moved {
 }
 
 impl Moved {
-    /// The currency of the line.
-    #[must_use]
-    pub const fn currency(&self) -> Currency {
-        match self {
-            Self::Captured { amount, .. }
-            | Self::SentBack { amount, .. }
-            | Self::PaidOut { amount, .. }
-            | Self::Kept { amount }
-            | Self::Other { amount, .. } => amount.currency,
-        }
-    }
-
     /// The payment that it speaks of, and the order that it names with it.
     #[must_use]
     pub const fn payment(&self) -> Option<(&PaymentId, Option<Named>)> {
@@ -156,6 +146,15 @@ impl Layout {
             "wechat" => Some(Self::Wechat),
             "alipay" => Some(Self::Alipay),
             _ => None,
+        }
+    }
+
+    /// How far the days of its reports begin before those of UTC, in milliseconds: in Beijing eight hours.
+    #[must_use]
+    pub const fn day_ahead_ms(self) -> i64 {
+        match self {
+            Self::Stripe => 0,
+            Self::Wechat | Self::Alipay => 8 * 60 * 60 * 1000,
         }
     }
 

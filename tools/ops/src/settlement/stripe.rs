@@ -1,8 +1,9 @@
-//! Stripe's itemised balance reports (`balance_change_from_activity.itemized`, `payouts.itemized`, or one of all
-//! that moved the balance), as CSV with any choice of columns that has those needed here.
+//! Stripe's itemised balance reports (`balance_change_from_activity.itemized`, or another list of balance transactions
+//! that has payouts too), as CSV with any choice of columns that has those needed here.
 //!
 //! `payment_metadata[order]` is a column that is chosen when the report is run; without it a payment that the engine
-//! does not know cannot be decided.
+//! does not know cannot be decided. `gross`, `fee` and `net` are in the currency that is settled in;
+//! `customer_facing_amount` says what the buyer paid, where that is another one.
 //!
 //! Source: <https://docs.stripe.com/reports/report-types/balance>
 
@@ -27,7 +28,7 @@ const COLUMNS: [&str; 7] = [
 pub(super) fn read(file: &[u8]) -> Result<Report, ReportError> {
     let text = std::str::from_utf8(file)
         .map_err(|_| ReportError::Unreadable("it is not UTF-8".to_owned()))?;
-    rows(text, 0, &COLUMNS, |row| line(row).map(Some))
+    rows(text, 0, &COLUMNS, line)
 }
 
 fn line(row: &Row<'_>) -> Result<Line, String> {
@@ -43,15 +44,31 @@ fn line(row: &Row<'_>) -> Result<Line, String> {
         let id = row.get("payment_intent_id");
         PaymentId::new(id).map_err(|_| "it names no payment_intent_id".to_owned())
     };
+    // What was paid, where it was settled in another currency.
+    let paid = |settled: MinorUnits| match row.get("customer_facing_currency") {
+        "" => Ok::<_, String>(money(settled)),
+        facing => {
+            let currency = Currency::new(facing).map_err(|error| error.to_string())?;
+            let said = amount(row.get("customer_facing_amount"), currency)?;
+            let amount_minor = MinorUnits(said.0.saturating_abs());
+            Ok(Money { amount_minor, currency })
+        }
+    };
     let order = row.get("payment_metadata[order]").parse().ok();
     let attempt = row.get("payment_metadata[attempt]").parse().ok();
     let order = order.map(|order| Named { order, attempt });
     let what = row.get("reporting_category");
     let moved = match what {
-        "charge" => Moved::Captured { payment: payment()?, order, amount: money(gross) },
-        "refund" => Moved::SentBack { payment: payment()?, order, amount: money(back) },
+        "charge" => Moved::Captured { payment: payment()?, order, amount: paid(gross)? },
+        "refund" => Moved::SentBack { payment: payment()?, order, amount: paid(back)? },
         "payout" | "payout_reversal" => {
-            Moved::PaidOut { payout: row.get("source_id").to_owned(), amount: money(back) }
+            let payout = row.get("source_id").to_owned();
+            if payout.is_empty() {
+                return Err("it names no source_id".to_owned());
+            }
+            let is_back = gross > MinorUnits::ZERO;
+            let amount = money(if is_back { gross } else { back });
+            Moved::PaidOut { payout, is_back, amount }
         }
         "fee" => Moved::Kept { amount: money(back) },
         _ => Moved::Other { what: what.to_owned(), amount: money(gross) },
@@ -60,14 +77,15 @@ fn line(row: &Row<'_>) -> Result<Line, String> {
     if id.is_empty() {
         return Err("it has no balance_transaction_id".to_owned());
     }
-    let merchant = Some(row.get("connected_account")).filter(|account| !account.is_empty());
+    let accounts = ["connected_account", "connected_account_id"].map(|name| row.get(name));
+    let merchant = accounts.into_iter().find(|account| !account.is_empty());
     Ok(Line {
         number: row.number,
         id: id.to_owned(),
         merchant: merchant.map(str::to_owned),
         at: time(row.get("created_utc"))?,
         moved,
-        fee,
+        fee: money(fee),
     })
 }
 
@@ -109,14 +127,24 @@ mod tests {
             [
                 Moved::Captured { payment: payment(), order, amount: eur(5000) },
                 Moved::SentBack { payment: payment(), order, amount: eur(2000) },
-                Moved::PaidOut { payout: "po_1".to_owned(), amount: eur(2900) },
+                Moved::PaidOut { payout: "po_1".to_owned(), is_back: false, amount: eur(2900) },
                 Moved::Kept { amount: eur(50) },
                 Moved::Other { what: "dispute".to_owned(), amount: eur(-5000) },
             ]
         );
-        assert_eq!(report.lines[0].fee, MinorUnits(100));
+        assert_eq!(report.lines[0].fee, eur(100));
         assert_eq!(report.lines[0].at.ms(), 1_795_599_000_000);
         assert_eq!(report.lines[1].number, 3);
+    }
+
+    #[test]
+    fn what_the_buyer_paid_counts_where_it_is_settled_otherwise() {
+        let heading = format!("{HEADING},customer_facing_amount,customer_facing_currency");
+        let line = "txn_1,2026-11-25 09:30:00,eur,6.00,0.20,5.80,charge,ch_1,pi_1,77,50.00,cny";
+        let report = read(format!("{heading}\n{line}\n").as_bytes()).unwrap();
+        let Moved::Captured { amount, .. } = &report.lines[0].moved else { panic!("{report:?}") };
+        assert_eq!(amount.to_string(), "5000 CNY");
+        assert_eq!(report.lines[0].fee.to_string(), "20 EUR");
     }
 
     #[test]

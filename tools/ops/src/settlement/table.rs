@@ -24,12 +24,12 @@ fn clean(field: &str) -> &str {
 }
 
 /// Reads the rows of a table whose first row is its heading. `offset` lines of the file come before it. What one row
-/// says is for `each` to read: nothing, for a row that is none of the report's.
+/// says is for `each` to read.
 pub(super) fn rows(
     text: &str,
     offset: u64,
     required: &[&'static str],
-    mut each: impl FnMut(&Row<'_>) -> Result<Option<super::Line>, String>,
+    mut each: impl FnMut(&Row<'_>) -> Result<super::Line, String>,
 ) -> Result<Report, ReportError> {
     let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(text.as_bytes());
     let heading = reader.headers().map_err(|error| ReportError::Unreadable(error.to_string()))?;
@@ -49,8 +49,7 @@ pub(super) fn rows(
         let number = offset + fields.position().map_or(0, csv::Position::line);
         let row = Row { names: &names, fields: &fields, number };
         match each(&row) {
-            Ok(Some(line)) => report.lines.push(line),
-            Ok(None) => {}
+            Ok(line) => report.lines.push(line),
             Err(why) => report.unreadable.push((number, why)),
         }
     }

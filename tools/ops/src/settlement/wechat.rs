@@ -11,7 +11,7 @@ use super::known::local_time;
 use super::table::{Row, rows};
 use super::{Line, Moved, Named, Report, ReportError};
 
-const COLUMNS: [&str; 10] = [
+const COLUMNS: [&str; 11] = [
     "交易时间",
     "商户号",
     "微信订单号",
@@ -19,9 +19,10 @@ const COLUMNS: [&str; 10] = [
     "交易状态",
     "货币种类",
     "微信退款单号",
-    "退款金额",
+    "退款状态",
     "手续费",
     "订单金额",
+    "申请退款金额",
 ];
 /// How the heading of the sums begins.
 const SUMS: &str = "总交易单数";
@@ -32,7 +33,7 @@ pub(super) fn read(file: &[u8]) -> Result<Report, ReportError> {
     let is_sums = |line: &str| line.trim_start_matches(['`', '\u{feff}']).starts_with(SUMS);
     let mut lines = text.split_inclusive('\n');
     let details: String = lines.by_ref().take_while(|line| !is_sums(line)).collect();
-    let mut report = rows(&details, 0, &COLUMNS, |row| line(row).map(Some))?;
+    let mut report = rows(&details, 0, &COLUMNS, line)?;
     let Some(sums) = lines.next() else {
         report.wrong_sums.push("the report ends without its sums".to_owned());
         return Ok(report);
@@ -49,18 +50,20 @@ fn line(row: &Row<'_>) -> Result<Line, String> {
     let payment = PaymentId::new(row.get("微信订单号")).map_err(|error| error.to_string())?;
     let order = Named::read(row.get("商户订单号"));
     let state = row.get("交易状态");
-    let (id, moved) = match state {
-        "SUCCESS" => {
+    let (id, moved) = match (state, row.get("退款状态")) {
+        ("SUCCESS", _) => {
             let amount = of("订单金额")?;
-            (payment.as_str().to_owned(), Moved::Captured { payment, order, amount })
+            (payment.to_string(), Moved::Captured { payment, order, amount })
         }
-        "REFUND" => {
-            let amount = of("退款金额")?;
+        // A bill has refunds on the day on which they were taken, and says no more of them later.
+        ("REFUND", "SUCCESS" | "PROCESSING") => {
+            let amount = of("申请退款金额")?;
             (row.get("微信退款单号").to_owned(), Moved::SentBack { payment, order, amount })
         }
-        _ => {
+        (_, refund) => {
             let amount = of("订单金额")?;
-            (payment.to_string(), Moved::Other { what: state.to_owned(), amount })
+            let what = format!("{state} {refund}").trim().to_owned();
+            (format!("{payment} {what}"), Moved::Other { what, amount })
         }
     };
     Ok(Line {
@@ -69,7 +72,7 @@ fn line(row: &Row<'_>) -> Result<Line, String> {
         merchant: Some(row.get("商户号").to_owned()),
         at: local_time(row.get("交易时间"), "+08:00")?,
         moved,
-        fee: amount(row.get("手续费"), currency)?,
+        fee: of("手续费")?,
     })
 }
 
@@ -84,17 +87,17 @@ fn check_sums(report: &mut Report, sums: &str) {
             Moved::SentBack { amount, .. } => found[1] += amount.amount_minor,
             Moved::PaidOut { .. } | Moved::Kept { .. } | Moved::Other { .. } => {}
         }
-        found[2] += line.fee;
+        found[2] += line.fee.amount_minor;
     }
     let lines = report.lines.len() + report.unreadable.len();
     if said.first() != Some(&lines.to_string().as_str()) {
         let said = said.first().unwrap_or(&"nothing");
         report.wrong_sums.push(format!("it says that it has {said} lines, and has {lines}"));
     }
-    let Some(currency) = report.lines.first().map(|line| line.moved.currency()) else { return };
+    let Some(currency) = report.lines.first().map(|line| line.fee.currency) else { return };
     // Taken, sent back and kept stand in these places.
     for ((place, name), found) in
-        [(5, "taken"), (2, "sent back"), (4, "kept")].into_iter().zip(found)
+        [(5, "taken"), (6, "sent back"), (4, "kept")].into_iter().zip(found)
     {
         let said = said.get(place).and_then(|text| amount(text, currency).ok());
         if said != Some(found) {

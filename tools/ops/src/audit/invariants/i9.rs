@@ -1,36 +1,40 @@
 //! I9: no balance is below its limit.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use engine::domain::ledger::Account;
+use std::collections::BTreeMap;
 
 use super::super::facts::{AccountFact, Facts, POSTED};
 use super::super::violation::{Rule, Subject};
 use super::Finding;
 
-/// I9: no account is below nothing but those that are what somebody else has of ours, and that of a merchant who
-/// was paid out before refunds.
+/// What others have of ours, by which they are below nothing: not asked of the engine, which is audited.
+const OF_OTHERS: [&str; 2] = ["bank", "costs"];
+
+/// I9: no account is below nothing but those that are what somebody else has of ours. What a merchant was paid is
+/// left aside, since refunds may come after it; nothing comes back of it that was not paid.
 #[must_use]
 pub fn balances_are_within_limits(facts: &Facts) -> Finding {
     let mut finding = Finding::new(Rule::I9);
     let mut balances: BTreeMap<(&str, &str), i128> = BTreeMap::new();
-    let mut settled: BTreeSet<(&str, &str)> = BTreeSet::new();
-    for AccountFact { part: (account, currency, name), entry, balance } in &facts.accounts {
-        *balances.entry((account, currency)).or_default() += balance;
-        if name == POSTED && entry.outgoing > 0 {
-            settled.insert((account, currency));
-        }
+    let mut come_back: BTreeMap<(&str, &str), i128> = BTreeMap::new();
+    for AccountFact { part: (account, currency, name), balance, .. } in &facts.accounts {
+        let is_paid = name == POSTED && account.starts_with("merchant:");
+        let sums = if is_paid { &mut come_back } else { &mut balances };
+        *sums.entry((account, currency)).or_default() += balance;
     }
     for ((account, currency), balance) in balances {
         finding.checked += 1;
-        let may_be_below = match account.parse() {
-            Ok(Account::Merchant(..)) => settled.contains(&(account, currency)),
-            Ok(known) => known.may_be_below_nothing(),
-            Err(_) => false,
-        };
-        if balance < 0 && !may_be_below {
+        let is_of_others = account.starts_with("provider:") || OF_OTHERS.contains(&account);
+        if balance < 0 && !is_of_others {
             let record = format!("account {account} in {currency}");
             finding.add_stray(Subject::Record { record }, format!("has {balance}"));
+        }
+    }
+    for ((account, currency), back) in come_back {
+        finding.checked += 1;
+        if back > 0 {
+            let record = format!("account {account} in {currency}");
+            let what = format!("was settled less than came back of it, by {back}");
+            finding.add_stray(Subject::Record { record }, what);
         }
     }
     finding
@@ -71,13 +75,36 @@ mod tests {
     }
 
     #[test]
-    fn what_others_have_of_ours_and_a_merchant_that_was_paid_may_be_below_nothing() {
+    fn what_others_have_of_ours_may_be_below_nothing_and_a_merchant_by_what_it_was_paid() {
         let mut facts = clean_facts();
         post(&mut facts, "bank", "provider:stripe", 60);
         post(&mut facts, "merchant:opera:g1", "bank", 96);
         assert_eq!(violations(&facts), [""; 0]);
+        let mut facts = clean_facts();
         post(&mut facts, "fees", "costs", 6);
         assert_eq!(violations(&facts), ["I9 account fees in EUR has -1"]);
+    }
+
+    #[test]
+    fn a_merchant_that_was_paid_gives_back_no_more_of_its_sale_than_it_had() {
+        let mut facts = clean_facts();
+        post(&mut facts, "merchant:opera:g1", "bank", 1);
+        for part in &mut facts.accounts {
+            let by = match part.part.0.as_str() {
+                "merchant:opera:g1" if part.part.2 == "0" => 96,
+                "owed" => -96,
+                _ => 0,
+            };
+            let entry = facts.booked.get_mut(&part.part).unwrap();
+            (entry.outgoing, part.entry.outgoing) = (entry.outgoing + by, part.entry.outgoing + by);
+            part.balance -= by;
+        }
+        assert_eq!(violations(&facts), ["I9 account merchant:opera:g1 in EUR has -1"]);
+        let mut facts = clean_facts();
+        post(&mut facts, "bank", "merchant:opera:g1", 2);
+        let what =
+            "I9 account merchant:opera:g1 in EUR was settled less than came back of it, by 2";
+        assert_eq!(violations(&facts), [what]);
     }
 
     #[test]
