@@ -1,7 +1,7 @@
 //! What providers say they have captured, sent back, kept and paid out, held against what the engine knows.
 //!
-//! A report is read from the provider's own file ([`stripe`], [`wechat`], [`alipay`]) into lines that look alike,
-//! and compared with the facts of the log ([`known`]): each line is matched, or named with what is wrong with it; so
+//! A report is read from the provider's own file (`stripe`, `wechat`, `alipay`) into lines that look alike,
+//! and compared with the facts of the log (`known`): each line is matched, or named with what is wrong with it; so
 //! is what the engine knows and the report leaves out ([`compare`]).
 
 mod alipay;
