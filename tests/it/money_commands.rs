@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::backends;
 use crate::program::{read_lines, run};
 
-async fn send(engine: &Engine, method: Method, path: &str, token: &str, body: &Value) -> Value {
+pub async fn send(engine: &Engine, method: Method, path: &str, token: &str, body: &Value) -> Value {
     let url = format!("{}{path}", engine.url());
     let request = reqwest::Client::new().request(method, url).bearer_auth(token).json(body);
     let reply = request.send().await.unwrap();
@@ -21,7 +21,7 @@ async fn send(engine: &Engine, method: Method, path: &str, token: &str, body: &V
 }
 
 /// Somebody orders tickets of the hall: the order's number.
-async fn order(engine: &Engine, user: &str, tickets: u16) -> String {
+pub async fn order(engine: &Engine, user: &str, tickets: u16) -> String {
     let token = engine.token(user).unwrap();
     let body = json!({ "tickets": tickets });
     let path = "/sales/hall/admissions";

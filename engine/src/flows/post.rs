@@ -52,16 +52,19 @@ pub async fn post<A: Accounts>(
             accounts.account(from, amount.currency).await?,
             accounts.account(to, amount.currency).await?,
         ];
-        let has = seen[0].has;
-        if !from.may_be_below_nothing() && has < i128::from(amount.amount_minor) {
+        let (has, settled) = (seen[0].has, -seen[1].posted.left());
+        let moved = i128::from(amount.amount_minor);
+        let refusal = if !from.may_be_below_nothing() && has < moved {
+            Some(Refusal::Short(has))
+        } else if *code == TransferCode::SettlementBack && settled < moved {
+            Some(Refusal::Unsettled(settled))
+        } else {
+            None
+        };
+        if let Some(refusal) = refusal {
             // Perhaps because this very posting has taken it.
             let made = accounts.posting(&posting.key).await?;
-            return made.map_or(Err(Refusal::Short(has)), |made| found(&made, posting));
-        }
-        let settled = -seen[1].posted.left();
-        if *code == TransferCode::SettlementBack && settled < i128::from(amount.amount_minor) {
-            let made = accounts.posting(&posting.key).await?;
-            return made.map_or(Err(Refusal::Unsettled(settled)), |made| found(&made, posting));
+            return made.map_or(Err(refusal), |made| found(&made, posting));
         }
         match accounts.post(posting, seen).await? {
             PostReply::Made => return Ok(Posted::Made),

@@ -11,9 +11,8 @@
 //! | `GET /v1/events` | only `payment_intent.succeeded`, by `created[gte]`, `limit`, `starting_after` |
 //! | `POST /v1/refunds`, `GET /v1/refunds` | with `Idempotency-Key`; of one payment |
 //!
-//! Stripe's own Python library talks to it in a test. `GET /ledger` (for the audit), `GET /settlement` (what its report would say of
-//! everything so far), `GET /calls` (how
-//! often each route was asked: Stripe rations reads) and `POST /faults` (a list of [`Fault`]s to inject; also at `/mischief`) are not Stripe's. What is kept in a
+//! Stripe's own Python library talks to it in a test. `GET /ledger` (for the audit), `GET /settlement` (what its report
+//! would say of everything so far), `GET /calls` (how often each route was asked: Stripe rations reads) and `POST /faults` (a list of [`Fault`]s to inject; also at `/mischief`) are not Stripe's. What is kept in a
 //! file survives `kill -9`. Unlike Stripe it never forgets an idempotency key. Its search and its list of
 //! events have everything at once unless it is started to lag, as Stripe's do.
 

@@ -110,6 +110,8 @@ impl DynamoLedger {
         }
         Ok(balances)
     }
+
+    /// The parts of an account in every currency, strongly consistent.
     async fn parts(&self, account: &Account) -> Stored<Vec<Item>> {
         let query = keyed(
             self.db.client().query().table_name(self.table()),

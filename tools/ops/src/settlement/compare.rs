@@ -82,9 +82,7 @@ impl Defect {
             Self::NotBooked(..) => "not_booked",
         }
     }
-}
 
-impl Defect {
     /// True if the report itself is wrong, or not the one that was meant.
     fn is_of_the_report(&self) -> bool {
         match self {
@@ -206,10 +204,10 @@ impl<'a> Run<'a> {
     }
 
     fn line(&mut self, line: &'a Line) -> Result<(), Defect> {
-        if let Some(first) = self.lines.insert(&line.id, line.number) {
-            self.lines.insert(&line.id, first);
-            return Err(Defect::Twice(first));
+        if let Some(first) = self.lines.get(line.id.as_str()) {
+            return Err(Defect::Twice(*first));
         }
+        self.lines.insert(&line.id, line.number);
         if let (Some(wanted), Some(merchant)) = (&self.expected.merchant, &line.merchant)
             && wanted != merchant
         {
