@@ -11,7 +11,8 @@ use serde::Serialize;
 
 use crate::domain::ids::{Epoch, InventoryId, Leg, SaleId, Seat, TierId, UserId};
 use crate::domain::inventory::{
-    HeldLine, HoldRecord, Recount, Repair, Restore, SeatsSold, Terms, TierGrid, freed_block_of,
+    HeldLine, HoldRecord, Recount, Repair, Restore, SeatLeg, SeatsSold, Terms, TierGrid,
+    freed_block_of,
 };
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderLine, OrderState, PaymentKey};
@@ -412,6 +413,12 @@ impl SaleSnapshot {
             u64::try_from(tickets.len()).unwrap_or(u64::MAX)
         };
         self.owned.claims.values().map(of_tier).sum()
+    }
+
+    /// The order that claimed a seat-leg.
+    pub(crate) fn owner(&self, at: &SeatLeg) -> Option<OrderNumber> {
+        let mut claims = self.owned.claims.get(&at.tier).into_iter().flatten();
+        claims.find(|claim| (claim.leg, claim.seat) == (at.leg, at.seat)).map(|claim| claim.order)
     }
 
     /// Holds whose order is not, or no longer, what the hold says. A hold without an order is a

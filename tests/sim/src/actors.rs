@@ -29,7 +29,7 @@ use model_stores::{Message, Sent};
 
 use crate::environment::Pool;
 use crate::executor::Executor;
-use crate::fault::Fault;
+use crate::fault::{Fault, LONGEST_FREEZE_MS};
 use crate::oracle::debug_head;
 use crate::plan::{Incident, sale_id};
 use crate::random::{SeededRng, mix};
@@ -123,7 +123,7 @@ pub(crate) async fn happen(executor: Executor, at_ms: i64, place: u64, incident:
 }
 
 /// An operator cancels the sale, again until a walk over its claims finds nothing that anybody who was on their
-/// way could have left.
+/// way could have left. A function that sleeps here may outlast what is allowed it, so they look again after that.
 async fn cancel_sale(executor: Executor, place: u64) {
     let mut rng = SeededRng::from_label(place, executor.environment.lock().plan.seed);
     for turn in 0.. {
@@ -140,6 +140,9 @@ async fn cancel_sale(executor: Executor, place: u64) {
                 Ok::<_, cancel_sale::Refusal>((walked?, progress.refunded, progress.ended))
             })
             .await;
+        let calm_from = executor.environment.lock().plan.calm_from;
+        let quiet_from = calm_from.plus_ms(LONGEST_FREEZE_MS).plus_seconds(IN_FLIGHT_SECONDS);
+        let mut again_ms = rng.between(1_000, 60_000);
         let is_over = match done {
             Some(Ok((found, refunded, ended))) => {
                 let environment = &mut *executor.environment.lock();
@@ -149,7 +152,9 @@ async fn cancel_sale(executor: Executor, place: u64) {
                 if ended > 0 {
                     environment.tally.reach("cancelled sale ended");
                 }
-                let quiet_from = environment.plan.calm_from.plus_seconds(IN_FLIGHT_SECONDS);
+                if !found && began_at >= calm_from {
+                    again_ms = (quiet_from.ms() - began_at.ms()).max(again_ms);
+                }
                 !found && began_at >= quiet_from
             }
             Some(Err(_)) | None => {
@@ -161,7 +166,7 @@ async fn cancel_sale(executor: Executor, place: u64) {
             executor.environment.lock().tally.reach("sale cancelled");
             return;
         }
-        executor.sleep(rng.between(1_000, 60_000)).await;
+        executor.sleep(again_ms).await;
     }
 }
 

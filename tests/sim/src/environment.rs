@@ -5,7 +5,7 @@
 //! and at each the plan decides what goes wrong.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::future::{Future, poll_fn};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,7 +15,7 @@ use engine::domain::archive::Lifecycle;
 use engine::domain::attempt::{Offer, PaymentMethod};
 use engine::domain::captures::Listing;
 use engine::domain::grace::Grace;
-use engine::domain::ids::InventoryId;
+use engine::domain::ids::{InventoryId, TierId};
 use engine::domain::inventory::{LoadReply, PartLimit, SeatLeg};
 use engine::domain::refund::RefundReply;
 use engine::domain::time::{Clock, Timestamp};
@@ -23,7 +23,7 @@ use engine::ports::messages::QueueMessage;
 use engine::ports::{Freshness, Published, StoreError, Stored};
 use model_stores::{Call, Driver, Effect, Reply, Stores};
 
-use crate::fault::Fault;
+use crate::fault::{Fault, LONGEST_FREEZE_MS};
 use crate::oracle::Oracle;
 use crate::plan::{GRACE, LIST_LAG, PAGE_SECONDS, Plan, START, provider_id, sale_id};
 use crate::random::{SeededRng, mix};
@@ -127,6 +127,8 @@ pub(crate) struct Invocation {
     pub lost: Vec<SeatLeg>,
     /// [`Oracle::given_back`] when they were lost.
     pub lost_at: u64,
+    /// [`Oracle::forgotten`] when it read what Redis has of each tier, the last time.
+    pub read_at: BTreeMap<TierId, u64>,
 }
 
 /// A function sandbox.
@@ -462,6 +464,7 @@ impl Environment {
             kept,
             lost,
             lost_at,
+            read_at: BTreeMap::new(),
         });
         (self.invocations.len() - 1, now.plus_ms(skew_ms))
     }
@@ -602,7 +605,7 @@ impl Environment {
                 answered = Some(self.now.plus_ms(out + home));
             }
             Some(Fault::Freeze) => {
-                let ms = if rng.chance(700) { 60_000 } else { 900_000 };
+                let ms = if rng.chance(700) { 60_000 } else { LONGEST_FREEZE_MS };
                 let until = self.now.plus_ms(rng.between(2_000, ms));
                 if self.processes[process].generation == generation {
                     self.processes[process].frozen_until = Some(until);
@@ -791,7 +794,7 @@ impl Environment {
             let replica = self.board.forget(writes, None);
             self.stores.boards.clone_from(&replica.boards);
         }
-        self.oracle.given_back += 1;
+        self.oracle.redis_has_forgotten();
         self.changes += 1;
     }
 
@@ -816,7 +819,7 @@ impl Environment {
         self.record(|| format!("Redis LOSES {inventory}"));
         self.stores.seats.unload(inventory);
         self.redis.lose(inventory);
-        self.oracle.given_back += 1;
+        self.oracle.redis_has_forgotten();
         self.changes += 1;
     }
 
@@ -825,7 +828,7 @@ impl Environment {
         self.strike(Fault::Flush, place);
         self.record(|| "Redis LOSES EVERYTHING".to_owned());
         self.stores.lose_redis();
-        self.oracle.given_back += 1;
+        self.oracle.redis_has_forgotten();
         self.redis = RedisLog::default();
         self.board = RedisLog::default();
         self.changes += 1;

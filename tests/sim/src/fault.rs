@@ -5,6 +5,9 @@ use std::fmt;
 use crate::plan::GRACE;
 use crate::random::SeededRng;
 
+/// The longest that a process sleeps: much longer than any function may run.
+pub(crate) const LONGEST_FREEZE_MS: i64 = 900_000;
+
 /// One kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Fault {

@@ -52,6 +52,8 @@ pub(crate) struct Oracle {
     decided: BTreeMap<PaymentKey, PaymentOutcome>,
     /// Holds that refused requests gave back.
     given_up: BTreeMap<OrderNumber, Vec<HoldRecord>>,
+    /// Seat-legs that were left taken in Redis for an order whose hold a refused request had given back.
+    left_taken: BTreeSet<Place>,
     /// Where each refund stood after the last write.
     refunds: BTreeMap<PaymentKey, RefundState>,
     /// Orders that were pending after the last write, and from when on they should not be.
@@ -70,6 +72,8 @@ pub(crate) struct Oracle {
     parts: BTreeMap<(Epoch, InventoryId), BTreeMap<u32, LoadPart>>,
     /// The number of times that seats were given back in Redis, or forgotten to be taken.
     pub given_back: u64,
+    /// The number of times that Redis forgot something.
+    pub forgotten: u64,
     /// Seat-legs of refunded tickets that Redis was not told of yet.
     untold: BTreeSet<Place>,
     /// What was decided, told and shown in the room.
@@ -120,23 +124,32 @@ fn places(order: &Order) -> Vec<Place> {
     seat_legs.into_iter().map(|at| Place { sale: order.sale.clone(), at }).collect()
 }
 
+impl Oracle {
+    /// Redis has forgotten some of its last writes, or all: seats may be free again.
+    pub(crate) fn redis_has_forgotten(&mut self) {
+        self.given_back += 1;
+        self.forgotten += 1;
+    }
+
+    /// A seat-leg was freed in Redis.
+    fn is_free_again(&mut self, at: SeatLeg) {
+        let place = Place { sale: sale_id(), at };
+        self.untold.remove(&place);
+        self.left_taken.remove(&place);
+    }
+}
+
 impl Environment {
     /// Looks at what a call is about to meet.
     pub(crate) fn before(&self, call: &Call) -> Before {
         let inventory = inventory_of(call).and_then(|id| self.stores.seats.get(id));
         let epoch = || inventory?.loaded.as_ref().map(|(epoch, _)| epoch.clone());
         if let Call::Repair { command } = call {
-            // A Redis that has forgotten may hold again for an order that was sold and then refunded.
-            let orders = &self.stores.orders.orders;
-            let is_refunded =
-                |order: &OrderNumber| orders.get(order).is_some_and(|it| it.refunds.made > 0);
             let is_covered = |(leg, seat): &(Leg, Seat)| {
-                let holds = inventory?.holds.iter();
-                holds
-                    .filter(|(order, _)| !is_refunded(order))
-                    .filter(|(_, record)| covers(&record.lines, *leg, *seat, command))
-                    .map(|(order, _)| (*order, *leg, *seat))
-                    .next()
+                let mut holds = inventory?.holds.iter();
+                let covering =
+                    holds.find(|(_, record)| covers(&record.lines, *leg, *seat, command));
+                covering.map(|(order, _)| (*order, *leg, *seat))
             };
             return Before::Repair(epoch(), command.leaked.iter().find_map(is_covered));
         }
@@ -217,20 +230,26 @@ impl Environment {
         self.count(call, reply);
         self.check_epoch(call, &before, reply);
         match (call, reply, before) {
+            (Call::Grid { tier, .. }, _, _) => {
+                let forgotten = self.oracle.forgotten;
+                self.invocations[invocation].read_at.insert(tier.clone(), forgotten);
+            }
             (
-                Call::Repair { .. },
+                Call::Repair { command },
                 Reply::Repair(RepairReply::Repaired),
                 Before::Repair(_, held),
             ) => {
                 self.oracle.given_back += 1;
-                if let Call::Repair { command } = call {
-                    for (leg, seat) in &command.leaked {
-                        let (tier, leg, seat) = (command.tier.clone(), *leg, *seat);
-                        let at = SeatLeg { tier, leg, seat };
-                        self.oracle.untold.remove(&Place { sale: sale_id(), at });
-                    }
+                for (leg, seat) in &command.leaked {
+                    let (tier, leg, seat) = (command.tier.clone(), *leg, *seat);
+                    self.oracle.is_free_again(SeatLeg { tier, leg, seat });
                 }
-                if let Some((order, leg, seat)) = held {
+                // A Redis that forgets between a sweep's look and its repair has the counters again that the
+                // sweep saw, and holds that came or went in between: docs/correctness.md, I4.
+                let read_at = self.invocations[invocation].read_at.get(&command.tier);
+                if let Some((order, leg, seat)) = held
+                    && read_at.is_none_or(|at| *at == self.oracle.forgotten)
+                {
                     let what =
                         format!("seat {} on leg {leg} is freed, and {order} holds it", seat.0);
                     self.broken("repair", what);
@@ -315,6 +334,18 @@ impl Environment {
             (Call::Mark { .. }, Reply::Mark(MarkReply::NotHeld | MarkReply::Conflict), _) => {
                 self.oracle.given_back += 1;
             }
+            // Only such an order has seats that another could hold. If it ends before the sweeper has written
+            // its hold again, nothing frees them but the sweeper.
+            (Call::Mark { command }, Reply::Mark(MarkReply::Marked), _) => {
+                let given_up = self.oracle.given_up.values().flatten();
+                let given_up: BTreeSet<SeatLeg> = given_up
+                    .flat_map(|record| &record.lines)
+                    .flat_map(HeldLine::seat_legs)
+                    .collect();
+                let left = command.taken.iter().filter(|at| given_up.contains(at)).cloned();
+                let left = left.map(|at| Place { sale: sale_id(), at });
+                self.oracle.left_taken.extend(left);
+            }
             (Call::Release { command }, reply, _) => {
                 self.oracle.given_back += 1;
                 let released = matches!(reply, Reply::Release(ReleaseReply::Released));
@@ -327,7 +358,7 @@ impl Environment {
                         grid.is_some_and(|grid| grid.is_sold(at.leg, at.seat))
                     };
                     for at in lines.iter().flat_map(HeldLine::seat_legs).filter(|at| !is_sold(at)) {
-                        self.oracle.untold.remove(&Place { sale: sale_id(), at });
+                        self.oracle.is_free_again(at);
                     }
                 }
                 // A refused request gives its hold back. Its duplicate, which was answered with the same
@@ -904,7 +935,8 @@ impl Environment {
                         seat: Seat(at.1 as u32),
                     },
                 };
-                !self.stores.orders.claims.contains_key(&owner)
+                let is_claimed = self.stores.orders.claims.contains_key(&owner);
+                !is_claimed && !self.oracle.left_taken.contains(&owner)
             };
             let bit = |bits: &[Vec<u8>], (leg, seat): (usize, usize)| {
                 bits[leg][seat / 8] & (0x80 >> (seat % 8)) != 0

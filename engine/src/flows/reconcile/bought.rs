@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::domain::ids::{Epoch, InventoryId, Seat, TierId, UserId};
-use crate::domain::inventory::{HeldLine, Recount};
+use crate::domain::inventory::{HeldLine, Recount, SeatLeg, TierGrid};
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderLine};
 use crate::domain::tickets::Tickets;
@@ -40,7 +40,8 @@ pub(super) async fn overcounted(
             suspects.extend(of_some.filter(|(order, bought)| *bought > known_of(order)));
         }
         for (order, _) in suspects.into_iter().take(MAX_RECOUNTS) {
-            let recount = count(ports, published, epoch, &inventory, &order.user).await?;
+            let read = count(ports, published, snapshot, epoch, &inventory, &order.user);
+            let recount = read.await?;
             if recount.seen > recount.tickets {
                 found.push(Discrepancy::Overcounted(Box::new(Order::clone(order)), recount));
             }
@@ -49,12 +50,14 @@ pub(super) async fn overcounted(
     Ok(found)
 }
 
-/// What Redis has of a buyer, and what it should have: the tickets of holds, and of live orders without one.
+/// What Redis has of a buyer, and what it should have: the tickets of holds, of live orders without one, and those
+/// that went back and that Redis does not know of yet.
 /// The order of the readings matters: first the counters, then the number, the holds, and the orders. A hold
 /// that was counted is then among the holds, or its order among the orders, unless it was given back.
 async fn count(
     ports: &impl Ports,
     published: &Published,
+    snapshot: &SaleSnapshot,
     epoch: &Epoch,
     at: &InventoryId,
     user: &UserId,
@@ -63,7 +66,7 @@ async fn count(
     let mut grids = BTreeMap::new();
     for tier in sale.tiers_in(at) {
         let grid = ports.seats().grid(at, &tier.tier, sale.leg_count()).await?;
-        grids.insert(tier.tier.clone(), grid.freed);
+        grids.insert(tier.tier.clone(), grid);
     }
     let seen = ports.seats().bought(at, std::slice::from_ref(user)).await?;
     let mut held = ports.seats().holds(at).await?;
@@ -78,21 +81,39 @@ async fn count(
     held.iter().for_each(|(_, record)| add(&record.lines));
     for order in orders_in(ports, at, user).await? {
         add(&order.all_lines());
-        let has_hold = held.iter().any(|(number, _)| *number == order.number);
-        if order.state.is_live() && !has_hold {
+        // Another hold under its number is of a repeated request, which will be refused and gives it back.
+        let all = order.all_lines();
+        let is_held =
+            held.iter().any(|(number, hold)| *number == order.number && hold.lines == all);
+        if order.state.is_live() && !is_held {
             tickets += order.tickets();
         }
+        tickets += untold(&order, &grids, snapshot);
     }
     let legs = sale.whole();
     let line = |(tier, seats): (TierId, BTreeSet<Seat>)| {
         let seats: Vec<Seat> = seats.into_iter().collect();
-        let freed = grids.get(&tier)?.of(seats.iter().copied());
+        let freed = grids.get(&tier)?.freed.of(seats.iter().copied());
         Some((HeldLine { tier, legs, seats }, freed))
     };
     let (lines, freed) = seats.into_iter().filter_map(line).unzip();
     let (inventory, epoch, user) = (at.clone(), epoch.clone(), user.clone());
     let seen = seen.first().copied().unwrap_or_default();
     Ok(Recount { inventory, epoch, user, seen, tickets, lines, freed })
+}
+
+/// Tickets of an order that went back and that Redis has as sold, for nobody else: whoever frees their seats takes
+/// them off, so they count until then.
+fn untold(order: &Order, grids: &BTreeMap<TierId, TierGrid>, snapshot: &SaleSnapshot) -> Tickets {
+    let is_sold_for_it = |at: SeatLeg| {
+        grids.get(&at.tier).is_some_and(|grid| grid.is_sold(at.leg, at.seat))
+            && snapshot.owner(&at).is_none_or(|owner| owner == order.number)
+    };
+    let refunded = order.lines.iter().flat_map(|line| {
+        let refunded = line.tickets.iter().filter(|ticket| !ticket.is_live());
+        refunded.filter_map(|ticket| line.held(std::iter::once(ticket)))
+    });
+    Tickets::of_seats(refunded.filter(|line| line.seat_legs().all(is_sold_for_it)).count())
 }
 
 /// A buyer's orders in an inventory, whatever became of them.
