@@ -54,6 +54,8 @@ pub(crate) struct Oracle {
     given_up: BTreeMap<OrderNumber, Vec<HoldRecord>>,
     /// Seat-legs that were left taken in Redis for an order whose hold a refused request had given back.
     left_taken: BTreeSet<Place>,
+    /// Seat-legs of refunded tickets that were freed under another's hold, with its order.
+    freed_under: BTreeSet<(Place, OrderNumber)>,
     /// Where each refund stood after the last write.
     refunds: BTreeMap<PaymentKey, RefundState>,
     /// Orders that were pending after the last write, and from when on they should not be.
@@ -122,6 +124,14 @@ fn places(order: &Order) -> Vec<Place> {
     let of_line = |line: &HeldLine| -> Vec<SeatLeg> { line.seat_legs().collect() };
     let seat_legs = order.held_lines().iter().flat_map(of_line).collect::<Vec<_>>();
     seat_legs.into_iter().map(|at| Place { sale: order.sale.clone(), at }).collect()
+}
+
+/// The orders whose holds cover a seat-leg.
+fn holders(inventory: &Inventory, at: &SeatLeg) -> impl Iterator<Item = OrderNumber> {
+    let covering = inventory.holds.iter().filter(|(_, record)| {
+        record.lines.iter().flat_map(HeldLine::seat_legs).any(|held| held == *at)
+    });
+    covering.map(|(order, _)| *order)
 }
 
 impl Oracle {
@@ -311,7 +321,12 @@ impl Environment {
             (Call::Unsell { command }, Reply::Unsell(UnsellReply::Unsold), _) => {
                 self.oracle.given_back += 1;
                 for at in command.lines.iter().flat_map(HeldLine::seat_legs) {
+                    // Of a rescued order: it was sold what another held by then, and that one's claim decides.
+                    let inventory = self.stores.seats.of(&command.inventory);
+                    let under: Vec<OrderNumber> = holders(inventory, &at).collect();
                     let place = Place { sale: sale_id(), at };
+                    let under = under.into_iter().map(|order| (place.clone(), order));
+                    self.oracle.freed_under.extend(under);
                     let was_untold = self.oracle.untold.remove(&place);
                     if !was_untold && self.plan.redis_forgets_nothing() {
                         let what = format!("{:?} is freed, and nobody has returned it", place.at);
@@ -925,18 +940,23 @@ impl Environment {
         }
         let covered = self.covered(inventory);
         for (grid, expected) in inventory.tiers.values().zip(covered) {
+            let place = |at: &(usize, usize)| {
+                let (leg, seat) = (Leg(at.0 as u16), Seat(at.1 as u32));
+                let at = SeatLeg { tier: grid.tier.clone(), leg, seat };
+                Place { sale: sale_id(), at }
+            };
             // What is taken besides belongs to an order that Redis has yet to hear of.
             let is_free = |at: &(usize, usize)| {
-                let owner = Place {
-                    sale: sale_id(),
-                    at: SeatLeg {
-                        tier: grid.tier.clone(),
-                        leg: Leg(at.0 as u16),
-                        seat: Seat(at.1 as u32),
-                    },
-                };
-                let is_claimed = self.stores.orders.claims.contains_key(&owner);
-                !is_claimed && !self.oracle.left_taken.contains(&owner)
+                let place = place(at);
+                let is_claimed = self.stores.orders.claims.contains_key(&place);
+                !is_claimed && !self.oracle.left_taken.contains(&place)
+            };
+            let is_freed_under = |at: &(usize, usize)| {
+                let place = place(at);
+                let freed_under = &self.oracle.freed_under;
+                let mut holders = holders(inventory, &place.at).peekable();
+                holders.peek().is_some()
+                    && holders.all(|order| freed_under.contains(&(place.clone(), order)))
             };
             let bit = |bits: &[Vec<u8>], (leg, seat): (usize, usize)| {
                 bits[leg][seat / 8] & (0x80 >> (seat % 8)) != 0
@@ -945,7 +965,7 @@ impl Environment {
                 .flat_map(|leg| (0..expected[leg].len() * 8).map(move |seat| (leg, seat)));
             let wrong = places.into_iter().find(|at| {
                 let (taken, covered) = (bit(&grid.taken, *at), bit(&expected, *at));
-                covered && !taken || taken && !covered && is_free(at)
+                covered && !taken && !is_freed_under(at) || taken && !covered && is_free(at)
             });
             if let Some((leg, seat)) = wrong {
                 let (taken, tier) = (bit(&grid.taken, (leg, seat)), &grid.tier);
