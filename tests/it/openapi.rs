@@ -345,6 +345,8 @@ async fn every_example_can_be_sent_and_every_answer_is_as_described() {
     }
     let board = client.ok(200, "operatorBoard", "", lanterns()).await;
     assert_eq!(board["room"]["notice"], "Doors open at seven.");
+    let takings = client.ok(200, "operatorTakings", "", lanterns()).await;
+    assert_eq!(takings["points"].as_array().unwrap().len(), 15);
     assert_eq!(client.send("showPlainRoom", "", lanterns()).await.status, 200);
     let log = client.send("showRoomLog", "", lanterns()).await;
     assert_eq!(log.status, 200);

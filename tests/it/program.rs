@@ -55,7 +55,7 @@ pub fn program(name: &str) -> PathBuf {
         && changed_at(&program) >= sources_changed_at(&program.with_extension("d"));
     assert!(
         is_current,
-        "{} is missing or older than its sources: cargo build --workspace --all-targets",
+        "{} is missing or older than its sources: cargo build --workspace --bins",
         program.display()
     );
     program

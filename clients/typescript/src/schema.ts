@@ -298,6 +298,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/operator/sales/{sale}/takings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example g35-2026-11-21 */
+                sale: components["schemas"]["SaleId"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Show what a sale sold and took, minute by minute
+         * @description From the log: each fact once, in the minute in which it was settled, some seconds after it happened. An order that was paid counts with all of its tickets; a refund counts when it is made.
+         */
+        get: operations["operatorTakings"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/operator/stuck": {
         parameters: {
             query?: never;
@@ -3499,6 +3522,72 @@ export interface components {
              */
             overdue: number;
         };
+        /** @description What a tier sold in all those minutes. */
+        TakingOfTier: {
+            /**
+             * Format: uint64
+             * @description Tickets that were refunded.
+             */
+            returned: number;
+            /**
+             * Format: uint64
+             * @description Tickets of orders that became paid.
+             */
+            sold: number;
+            /** @description Tier id. */
+            tier: components["schemas"]["TierId"];
+        };
+        /** @description What was sold and taken in a minute. */
+        TakingPoint: {
+            /** @description Its first moment. */
+            at: components["schemas"]["Timestamp"];
+            /**
+             * Format: int64
+             * @description What was kept of it as commission, less what was given up with refunds.
+             */
+            commission_minor: number;
+            /**
+             * Format: int64
+             * @description What is to go back to buyers for refunds.
+             */
+            given_back_minor: number;
+            /**
+             * Format: uint64
+             * @description Orders that became paid.
+             */
+            orders: number;
+            /**
+             * Format: uint64
+             * @description Tickets that were refunded.
+             */
+            returned: number;
+            /**
+             * Format: int64
+             * @description What buyers paid for those orders, in minor units, commission included.
+             */
+            taken_minor: number;
+            /**
+             * Format: uint64
+             * @description Their tickets.
+             */
+            tickets: number;
+            /**
+             * Format: int64
+             * @description Captures in the sale's currency that bought nothing, and go back too.
+             */
+            unowned_minor: number;
+        };
+        /** @description What a sale sold and took in some minutes. */
+        Takings: {
+            /** @description Currency of all amounts. */
+            currency: components["schemas"]["Currency"];
+            /** @description Each minute, the earliest first. The last one may not be over, and of the last seconds some may be missing. */
+            points: components["schemas"]["TakingPoint"][];
+            /** @description Sale id. */
+            sale: components["schemas"]["SaleId"];
+            /** @description Each tier of which tickets were sold or refunded in them. */
+            tiers: components["schemas"]["TakingOfTier"][];
+        };
         /**
          * A ticket was used to get in
          * @description docs/problems/ticket-checked-in.md says when this happens and what to do.
@@ -5650,6 +5739,129 @@ export interface operations {
                 };
                 content: {
                     "application/problem+json": components["schemas"]["UnsupportedMediaTypeProblem"];
+                };
+            };
+            /** @description The request breaks a rule (`/problems/invalid`). */
+            422: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["InvalidProblem"];
+                };
+            };
+            /** @description Something went wrong (`/problems/internal`). */
+            500: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["InternalProblem"];
+                };
+            };
+            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
+            503: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    /** @description After how many seconds to try again. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
+                };
+            };
+        };
+    };
+    operatorTakings: {
+        parameters: {
+            query?: {
+                /** @description Number of minutes. */
+                minutes?: number;
+                /**
+                 * @description A time in the last of them; now if it is absent.
+                 * @example 2026-11-21T12:00:30.000Z
+                 */
+                until?: components["schemas"]["Timestamp"];
+            };
+            header?: never;
+            path: {
+                /** @example g35-2026-11-21 */
+                sale: components["schemas"]["SaleId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The minutes. */
+            200: {
+                headers: {
+                    /** @description How long it keeps. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Takings"];
+                };
+            };
+            /** @description The body cannot be read (`/problems/malformed`). */
+            400: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["MalformedProblem"];
+                };
+            };
+            /** @description The sender is not known (`/problems/not-authenticated`). */
+            401: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
+                };
+            };
+            /** @description Only an operator may do this (`/problems/not-permitted`); The request did not come through the edge (`/problems/not-through-the-edge`). */
+            403: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotPermittedProblem"] | components["schemas"]["NotThroughTheEdgeProblem"];
+                };
+            };
+            /** @description There is no such thing (`/problems/not-found`). */
+            404: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotFoundProblem"];
+                };
+            };
+            /** @description The body is too large (`/problems/too-large`). */
+            413: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["TooLargeProblem"];
                 };
             };
             /** @description The request breaks a rule (`/problems/invalid`). */

@@ -15,7 +15,8 @@ use serde::{Deserialize, Serialize};
 use super::fact::{Fact, FactKind};
 use super::ids::{InvalidId, MerchantId, ProviderId, SaleId};
 use super::money::{Currency, MinorUnits, Money};
-use super::order::Order;
+use super::order::{Capture, Order, PaymentOutcome, PaymentRecord, RefundReason};
+use super::refund::RefundState;
 use super::sale::is_zero;
 
 /// Basis points of the whole: ten thousand are all of it.
@@ -223,6 +224,35 @@ pub fn booked<'a>(orders: impl IntoIterator<Item = &'a Order>) -> Vec<Transfer> 
     summed(orders, |order, number| number <= order.facts.settled)
 }
 
+/// What a capture for which there is no order has moved so far. No order tells of it, so nothing settles it: it is
+/// booked with its own record, and once more with that of its refund ([`of_no_order_now`]).
+#[must_use]
+pub fn of_no_order(payment: &PaymentRecord) -> Vec<Transfer> {
+    if payment.outcome != PaymentOutcome::Refund(RefundReason::UnknownOrder) {
+        return Vec::new();
+    }
+    let Capture { key, amount, .. } = &payment.capture;
+    let provider = || Account::Provider(key.provider.clone());
+    let transfer = |from, to, code| Transfer { from, to, code, amount: *amount };
+    let mut moved = vec![transfer(provider(), Account::Owed, TransferCode::Unowned)];
+    if payment.refund.as_ref().is_some_and(|refund| refund.state == RefundState::Refunded) {
+        moved.push(transfer(Account::Owed, provider(), TransferCode::SentBack));
+    }
+    moved.retain(|transfer| !transfer.is_nothing());
+    moved
+}
+
+/// What the record of a payment moves that is written now: [`of_no_order`], without what was moved before it.
+#[must_use]
+pub fn of_no_order_now(payment: &PaymentRecord) -> Option<Transfer> {
+    let state = payment.refund.as_ref()?.state;
+    let is_new = match state {
+        RefundState::Due | RefundState::Refunded => true,
+        RefundState::Requested | RefundState::Pending | RefundState::Failed => false,
+    };
+    of_no_order(payment).pop().filter(|_| is_new)
+}
+
 fn summed<'a>(
     orders: impl IntoIterator<Item = &'a Order>,
     takes: impl Fn(&Order, u32) -> bool,
@@ -359,6 +389,7 @@ mod tests {
     use crate::domain::number::Mint;
     use crate::domain::order::{OrderState, PaymentKey, RefundReason};
     use crate::domain::order_refund::{RefundCounts, RefundNumber};
+    use crate::domain::refund::Refund;
     use crate::domain::time::Timestamp;
 
     const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
@@ -446,6 +477,41 @@ mod tests {
         assert!(balances.values().all(|balance| balance.left() == 0));
         let due = transfers([&order(350, &[(FactKind::RefundDue, 700)])]);
         assert_eq!(texts(&due), ["provider:stripe > owed unowned 700 CNY"]);
+    }
+
+    #[test]
+    fn what_is_of_no_order_is_booked_with_its_own_record_and_that_of_its_refund() {
+        let key = PaymentKey {
+            provider: ProviderId::new("stripe").unwrap(),
+            payment: PaymentId::new("pi").unwrap(),
+        };
+        let amount =
+            Money { amount_minor: MinorUnits(700), currency: Currency::new("EUR").unwrap() };
+        let capture = Capture { key, order: order(0, &[]).number, amount, attempt: None };
+        let decided =
+            |reason| PaymentRecord::decided(&capture, PaymentOutcome::Refund(reason), NOW);
+        let nobodys = decided(RefundReason::UnknownOrder);
+        let owed = "provider:stripe > owed unowned 700 EUR".to_owned();
+        let back = "owed > provider:stripe sent_back 700 EUR".to_owned();
+        let now = |payment: &PaymentRecord| texts(of_no_order_now(payment).as_slice());
+        assert_eq!(
+            (texts(&of_no_order(&nobodys)), now(&nobodys)),
+            (vec![owed.clone()], vec![owed.clone()])
+        );
+        for state in RefundState::ALL {
+            let refund = nobodys.refund.clone().map(|refund| Refund { state, ..refund });
+            let later = PaymentRecord { refund, ..nobodys.clone() };
+            let expected = match state {
+                RefundState::Due => (vec![owed.clone()], vec![owed.clone()]),
+                RefundState::Refunded => (vec![owed.clone(), back.clone()], vec![back.clone()]),
+                RefundState::Requested | RefundState::Pending | RefundState::Failed => {
+                    (vec![owed.clone()], vec![])
+                }
+            };
+            assert_eq!((texts(&of_no_order(&later)), now(&later)), expected, "{state:?}");
+        }
+        let of_an_order = decided(RefundReason::SecondPayment);
+        assert_eq!((of_no_order(&of_an_order), of_no_order_now(&of_an_order)), (vec![], None));
     }
 
     #[test]

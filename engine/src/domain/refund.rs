@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::fact::{Cause, FactKind};
-use super::order::{Order, OrderEvent, OrderState, PaymentRecord};
+use super::order::{Order, OrderEvent, OrderState, PaymentRecord, RefundReason};
 use super::time::Timestamp;
 
 /// Most characters that are kept of a provider's refusal, and of an operator's reason for a refund.
@@ -170,12 +170,14 @@ impl PaymentRecord {
 
 impl Order {
     /// The order as it is when this payment's money is back, which it tells: refunded, if it waits for the
-    /// refund of this very payment. `None` for a tombstone.
+    /// refund of this very payment. `None` for a tombstone, and for a payment that was of no order when it was
+    /// decided: the order tells nothing of it.
     #[must_use]
     pub fn after_refund(&self, payment: &PaymentRecord, now: Timestamp) -> Option<Self> {
         let is_own = self.payment.as_ref() == Some(&payment.capture.key);
         let waits = self.state == OrderState::RefundDue;
-        if self.is_tombstone() {
+        let was_of_none = payment.outcome.reason() == Some(RefundReason::UnknownOrder);
+        if self.is_tombstone() || was_of_none {
             return None;
         }
         let cause = Cause::capture(&payment.capture, payment.outcome.reason());

@@ -1,5 +1,5 @@
 //! `GET /operator/orders`, `GET /operator/orders/{order}`, `GET /operator/sales/{sale}/board`,
-//! `GET /operator/sales/{sale}/orders.csv`, `GET /operator/actions`, `GET /operator/stuck` and
+//! `GET /operator/sales/{sale}/orders.csv`, `GET /operator/sales/{sale}/takings`, `GET /operator/actions`, `GET /operator/stuck` and
 //! `GET /operator/sales/{sale}/check-ins`: an operator with a token looks at what goes on.
 //! `POST /operator/sales/{sale}/check-ins`: doors say whom they let in.
 //! `POST /operator/orders/{order}/tickets/reissue`: tickets get new codes.
@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 use engine::domain::ids::{AttendeeId, SaleId, SeatName, TierId, UserId};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::Order;
+use engine::domain::takings::Takings;
 use engine::domain::time::Timestamp;
 use engine::flows::check_in::{Scan, check_in};
 use engine::flows::reissue::reissue;
@@ -30,6 +31,7 @@ use shared::http::operators::{
 use shared::http::order_reply::OrderReply;
 use shared::http::respond::{Answer, Reply, refuse, respond};
 use shared::http::routes::{NoRoute, Route};
+use shared::http::takings::{self, TakingsReply};
 use shared::http::ticket::{
     CheckInBoardReply, CheckInsBody, CheckInsReply, DoubleReply, ReissueBody, ReissuedReply,
 };
@@ -63,6 +65,8 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
         watched(app, request, board(app, &sale, now)).await
     } else if let Ok(Route::OperatorExport(sale)) = route {
         watched(app, request, export::orders(app, request, &sale)).await
+    } else if let Ok(Route::OperatorTakings(sale)) = route {
+        watched(app, request, takings(app, request, sale, now)).await
     } else if let Ok(Route::OperatorActions) = route {
         watched(app, request, actions(app, request)).await
     } else if let Ok(Route::OperatorStuck) = route {
@@ -205,6 +209,25 @@ async fn board(app: &App, id: &SaleId, now: Timestamp) -> Result<Answer<BoardRep
     };
     let as_of = reading.as_ref().map_or(now, |reading| reading.as_of);
     Ok(Answer(BoardReply::new(&published, &totals, taken, room, as_of)))
+}
+
+/// Shows what a sale sold and took, minute by minute.
+async fn takings(
+    app: &App,
+    request: &Request,
+    sale: SaleId,
+    now: Timestamp,
+) -> Result<Answer<TakingsReply>, Problem> {
+    let during = takings::period(request, now)?;
+    let published = checks::sale(&app.ports, &sale).await?;
+    let currency = published.sale.file().currency;
+    let mut found = Takings::new(currency);
+    let log = app.ports.orders().orders.0.log();
+    log.of_sale(&sale, during.clone(), |records| {
+        records.iter().for_each(|placed| found.add(&placed.record));
+    })
+    .await?;
+    Ok(Answer(TakingsReply::new(sale, currency, &found, &during)))
 }
 
 /// Lists what operators did, latest first.

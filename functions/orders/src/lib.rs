@@ -85,6 +85,7 @@ async fn answer(app: &App, request: &Request) -> Response<Body> {
             | Route::OperatorOrders
             | Route::OperatorBoard(_)
             | Route::OperatorExport(_)
+            | Route::OperatorTakings(_)
             | Route::OperatorFigures(_)
             | Route::OperatorActions
             | Route::OperatorStuck

@@ -41,13 +41,13 @@ export const [WIDTH, HEIGHT] = [100, 24];
 /** The least height of what is not zero. */
 const LEAST = 1;
 
-/** The bars of a count, the highest as high as the picture. A minute without any has none. */
-export function barsOf(points: readonly Point[], count: Count): readonly Bar[] {
-  const highest = Math.max(1, ...points.map((point) => point[count]));
-  const step = WIDTH / Math.max(1, points.length);
-  return points.flatMap((point, place) => {
-    const height = Math.max(LEAST, (point[count] / highest) * HEIGHT);
-    return point[count] === 0 ? [] : [{ x: place * step, y: HEIGHT - height, width: step * 0.8, height }];
+/** The bars of what each minute has, the highest as high as the picture. A minute that has none, or less, has no bar. */
+export function barsOf(minutes: readonly number[]): readonly Bar[] {
+  const highest = Math.max(1, ...minutes);
+  const step = WIDTH / Math.max(1, minutes.length);
+  return minutes.flatMap((has, place) => {
+    const height = Math.max(LEAST, (has / highest) * HEIGHT);
+    return has <= 0 ? [] : [{ x: place * step, y: HEIGHT - height, width: step * 0.8, height }];
   });
 }
 

@@ -7,7 +7,8 @@ import { useLoaded } from "../shared/hooks.ts";
 import { locale } from "../shared/language.ts";
 import { Loading, Problem } from "../shared/layout.tsx";
 import { operator, reply, type Schemas } from "../shared/api.ts";
-import { barsOf, countsOf, HEIGHT, lastMinute, pollMs, share, total, WIDTH, type Figures } from "./figures.ts";
+import { countsOf, lastMinute, pollMs, share, total, type Figures } from "./figures.ts";
+import { Bars } from "./bars.tsx";
 import { reasonText, t } from "./figures-words.ts";
 
 /** How many minutes can be shown. */
@@ -84,9 +85,7 @@ function Rates({ figures }: { readonly figures: Figures }) {
                 <tr key={count} class={count}>
                   <th scope="row">{t(`rate.${count}`)}</th>
                   <td class="bars">
-                    <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" aria-hidden="true">
-                      {barsOf(points, count).map((bar) => <rect key={bar.x} {...bar} />)}
-                    </svg>
+                    <Bars minutes={points.map((point) => point[count])} />
                   </td>
                   <td class="number">{last === null ? "–" : number(last)}</td><td class="number">{number(total(points, count))}</td>
                 </tr>

@@ -15,6 +15,7 @@ import { Lately } from "./figures.tsx";
 import { Actions } from "./home.tsx";
 import { Age, Stale } from "./parts.tsx";
 import { RoomView } from "./room.tsx";
+import { TakingsOf } from "./takings.tsx";
 import { phaseLook, t } from "./words.ts";
 
 /** Milliseconds between boards. */
@@ -56,6 +57,7 @@ export function Live({ sale }: { readonly sale: string }) {
       {failure !== null && <Problem problem={failure} retry={() => void reload()} />}
       {board !== null && <BoardView board={board} samples={samples.current} room={newer(board.room, commanded)} isTrain={names.isTrain !== false} onRoom={setCommanded} />}
       <CheckIns sale={sale} />
+      <TakingsOf sale={sale} />
       <Lately sale={sale} />
       <Actions sale={sale} />
     </>

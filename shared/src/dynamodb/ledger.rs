@@ -5,6 +5,8 @@
 //! appends under the condition that nobody has its position. So what it adds needs no condition of its own, and
 //! nobody reads a part to write it.
 //!
+//! A capture for which there is no order is counted with its own record, on a part that only such captures write.
+//!
 //! Postings come from anywhere at any time. They have a part of their own, which is written under the balance and the
 //! version that were read, in one transaction with the posting itself.
 
@@ -50,19 +52,30 @@ impl DynamoLedger {
     ) -> Stored<Vec<TransactWriteItem>> {
         let counted = entries(records.iter().flat_map(|record| &record.transfers)).into_iter();
         let counted = counted.map(|((account, currency), balance)| {
-            let part = tables::account_part_key(currency, shard);
-            let key = item([("account", text(&account)), ("part", text(part))]);
-            let Balance { incoming, outgoing } = balance;
-            let with = [
-                ("in", number(incoming)),
-                ("out", number(outgoing)),
-                ("left", number(balance.left())),
-                ("one", number(1)),
-            ];
-            let add = "ADD #in_minor :in, #out_minor :out, #balance_minor :left, #version :one";
-            update(self.table(), key, add, "", with)
+            self.add(&account, &tables::account_part_key(currency, shard), balance)
         });
         counted.collect()
+    }
+
+    /// What counts a transfer that no order tells of, on a part of its own of both accounts. It needs no condition: it
+    /// is written with what makes it once, and neither account has a limit.
+    pub(super) fn count_of_no_order(&self, transfer: &Transfer) -> Stored<Vec<TransactWriteItem>> {
+        let part = tables::of_no_order_part_key(transfer.amount.currency);
+        let counted = entries([transfer]).into_iter();
+        counted.map(|((account, _), balance)| self.add(&account, &part, balance)).collect()
+    }
+
+    /// What adds to a part of an account.
+    fn add(&self, account: &Account, part: &str, more: Balance) -> Stored<TransactWriteItem> {
+        let key = item([("account", text(account)), ("part", text(part))]);
+        let with = [
+            ("in", number(more.incoming)),
+            ("out", number(more.outgoing)),
+            ("left", number(more.left())),
+            ("one", number(1)),
+        ];
+        let add = "ADD #in_minor :in, #out_minor :out, #balance_minor :left, #version :one";
+        update(self.table(), key, add, "", with)
     }
 
     /// What writes the part of an account that postings write, one posting later.

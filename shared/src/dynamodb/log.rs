@@ -5,6 +5,7 @@
 //! seen all before it. Nothing changes a record, and nothing deletes one.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use aws_sdk_dynamodb::types::TransactWriteItem;
 
@@ -18,6 +19,8 @@ use engine::domain::log::{LogPosition, LogRecord, LogShard};
 use engine::domain::time::Timestamp;
 use engine::ports::{StoreError, Stored};
 
+/// All the time that a log can tell of.
+pub const ALL_TIME: Range<Timestamp> = Timestamp::from_ms(0)..Timestamp::from_ms(i64::MAX);
 /// Most records of one read.
 const MAX_READ: usize = 100;
 
@@ -121,21 +124,25 @@ impl DynamoLog {
         items.iter().map(read_record).collect()
     }
 
-    /// The records of a sale from a time on, in order of time, eventually consistent: one that was settled a
-    /// moment ago may be missing. `each` is given at most 100 at once.
+    /// The records of a sale that were settled in some time, in its order, eventually consistent: one that was
+    /// settled a moment ago may be missing. `each` is given at most 100 at once.
     ///
     /// # Errors
     /// As the [ports](engine::ports).
     pub async fn of_sale(
         &self,
         sale: &SaleId,
-        from: Timestamp,
+        during: Range<Timestamp>,
         mut each: impl FnMut(Vec<PlacedRecord>),
     ) -> Stored<()> {
         let query = keyed(
             self.db.client().query().table_name(self.table()).index_name(BY_SALE),
-            "#sale = :sale AND #at_ms >= :from",
-            [("sale", text(sale)), ("from", number(from.ms()))],
+            "#sale = :sale AND #at_ms BETWEEN :from AND :last",
+            [
+                ("sale", text(sale)),
+                ("from", number(during.start.ms())),
+                ("last", number(during.end.ms().saturating_sub(1))),
+            ],
         );
         let keys = self.db.query(query, usize::MAX).await?;
         for some in keys.chunks(MAX_READ) {

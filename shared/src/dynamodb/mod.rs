@@ -32,7 +32,7 @@ pub use cursors::DynamoCursors;
 pub use dynamo::{DEFAULT_CATALOGUE_BYTES, Dynamo, StoreConfig};
 pub use erase_places::ErasedPlaces;
 pub use ledger::DynamoLedger;
-pub use log::{DynamoLog, PlacedRecord};
+pub use log::{ALL_TIME, DynamoLog, PlacedRecord};
 pub use operators::{ACTIONS_DAYS, ActionsPage, DynamoOperators, KeptAction, Overdue};
 pub use orders::{DynamoOrders, Erased, Selection};
 pub use rooms::{DynamoRooms, membership_item};

@@ -368,6 +368,12 @@ pub fn account_part_key(currency: Currency, shard: LogShard) -> String {
     format!("{currency}#{}", shard.get())
 }
 
+/// The sort key of the part of an account that captures write for which there is no order.
+#[must_use]
+pub fn of_no_order_part_key(currency: Currency) -> String {
+    format!("{currency}#orderless")
+}
+
 /// The sort key of the part of an account that postings write.
 #[must_use]
 pub fn posted_part_key(currency: Currency) -> String {

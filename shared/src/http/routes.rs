@@ -196,6 +196,7 @@ routes! {
     OperatorOrders: "GET" "/operator/orders", Operator, Watch, OPERATORS;
     OperatorBoard(SaleId): "GET" "/operator/sales/{sale}/board", Operator, Watch, OPERATORS;
     OperatorExport(SaleId): "GET" "/operator/sales/{sale}/orders.csv", Operator, Watch, OPERATORS;
+    OperatorTakings(SaleId): "GET" "/operator/sales/{sale}/takings", Operator, Watch, OPERATORS;
     OperatorFigures(SaleId): "GET" "/operator/sales/{sale}/figures", Figures, Watch, OPERATORS;
     OperatorActions: "GET" "/operator/actions", Operator, Watch, OPERATORS;
     OperatorStuck: "GET" "/operator/stuck", Operator, Watch, OPERATORS;
@@ -346,6 +347,7 @@ mod tests {
             ("GET", "/operator/sales/g1/figures", Ok(Route::OperatorFigures(sale()))),
             ("GET", "/operator/actions", Ok(Route::OperatorActions)),
             ("GET", "/operator/sales/g1/orders.csv", Ok(Route::OperatorExport(sale()))),
+            ("GET", "/operator/sales/g1/takings", Ok(Route::OperatorTakings(sale()))),
             ("GET", "/operator/stuck", Ok(Route::OperatorStuck)),
             ("GET", "/orders/42/tickets", Ok(Route::ShowTickets(order()))),
             ("GET", "/ticket-keys", Ok(Route::ShowTicketKeys)),

@@ -70,6 +70,12 @@ test("an operator sees what became of a sale's orders, and what was refused", as
   const counted = async (count) => (await operator.browser.findElement({ css: `.rates tr.${count} td:last-child` })).getText();
   await operator.wait(async () => (await counted("held")) === "1" && (await counted("paid")) === "1", "the paid order is not counted");
   assert.equal(await counted("expired"), "0");
+  const taken = async (row) => (await operator.browser.findElement({ css: `.takings tr.${row} td:last-child` })).getText();
+  await operator.wait(async () => {
+    await operator.press(words("takings-again"));
+    return (await taken("orders")) === "1" && (await taken("tickets")) === "1";
+  }, "the paid order is not among the takings");
+  assert.notEqual(await taken("taken_minor"), await taken("given_back_minor"));
   await operator.see(words("reason.not-found"));
   await operator.see("reserve");
   await operator.accessible("figures of the last minutes");
@@ -132,7 +138,7 @@ test("a buyer sees nothing of the operators' pages, and may do nothing on their 
     await buyer.go(path);
     await buyer.accessible(`${path}, as a buyer`);
   }
-  for (const [path, method] of [["/operator/actions", "GET"], ["/operator/orders?order=1", "GET"], ["/operator/stuck", "GET"], ["/operator/sales/x/board", "GET"], ["/operator/sales/x/figures", "GET"], ["/operator/sales/x", "PUT"]]) {
+  for (const [path, method] of [["/operator/actions", "GET"], ["/operator/orders?order=1", "GET"], ["/operator/stuck", "GET"], ["/operator/sales/x/board", "GET"], ["/operator/sales/x/figures", "GET"], ["/operator/sales/x/takings", "GET"], ["/operator/sales/x", "PUT"]]) {
     const { status } = await it.engine.ask(path, { method, as: "mallory", body: method === "PUT" ? {} : undefined });
     assert.ok([401, 403].includes(status), `${method} ${path}: ${status}`);
   }

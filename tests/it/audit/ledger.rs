@@ -79,6 +79,8 @@ pub(super) fn wrong_ledger(snapshot: &Snapshot) -> Corruptions {
         .map(|(name, value): (&str, AttributeValue)| (name.to_owned(), value))
         .into()
     };
+    let is_of_no_order = |part: &&Item| string(part, "part").ends_with("#orderless");
+    let nobodys = parts(snapshot, "owed").find(is_of_no_order).expect("something was of no order");
     let payout = parts(snapshot, "posting:po_1").next().unwrap();
     let of_postings = ["bank", "provider:stripe"].map(|account| {
         let key = format!("{currency}#posted");
@@ -134,6 +136,17 @@ pub(super) fn wrong_ledger(snapshot: &Snapshot) -> Corruptions {
                 format!(
                     "I10 g1: the sale has {} {currency} booked from {from} to {to} as {code}, and its orders tell {booked}",
                     booked + 1
+                ),
+            ],
+        ),
+        (
+            Change::Delete("accounts", nobodys.clone()),
+            vec![
+                format!("I8 {} is missing, and has transfers", name(nobodys)),
+                format!(
+                    "I8 the ledger in {} has {} more than nothing",
+                    string(nobodys, "part").split_once('#').unwrap().0,
+                    -amount(nobodys, "balance_minor")
                 ),
             ],
         ),

@@ -21,6 +21,7 @@ mod refunds;
 mod refusals;
 mod rooms;
 mod started;
+mod takings;
 mod tickets;
 mod tiers_apart;
 mod trains;

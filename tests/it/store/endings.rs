@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use engine::domain::fact::{Cause, FactKind};
+use engine::domain::ledger::{Account, Balance};
 use engine::domain::order::{Order, OrderEvent, OrderState, PaymentOutcome, RefundReason};
 use engine::domain::refund::RefundReply;
 use engine::domain::tickets::Tickets;
@@ -219,4 +220,20 @@ async fn money_after_the_end_rescues_the_order_or_goes_back() {
     let reply = fixture.orders.settle(&refund, &Settlement::RefundOnly(None), LIMIT).await;
     assert_eq!(reply, Ok(SettleReply::Settled));
     assert_eq!(fixture.orders.get(never.number).await, Ok(None));
+    let owed = async || fixture.orders.ledger().balances(&Account::Owed).await.unwrap();
+    let of = |incoming, outgoing| [(never.total.currency, Balance { incoming, outgoing })].into();
+    let amount = i128::from(never.total.amount_minor);
+    assert_eq!(owed().await, of(amount, 0), "nobody's money is owed to who paid it");
+    // However often it is decided, and asked for.
+    let again = fixture.orders.settle(&refund, &Settlement::RefundOnly(None), LIMIT).await;
+    assert_eq!(again, Ok(SettleReply::Known(refund.clone())));
+    let requested = refund.requested(NOW).unwrap();
+    assert_eq!(fixture.orders.record_refund(&requested, None).await, Ok(ChangeReply::Done));
+    assert_eq!(owed().await, of(amount, 0));
+    let back = requested.after_reply(&RefundReply::Refunded, NOW).unwrap();
+    assert_eq!(fixture.orders.record_refund(&back, None).await, Ok(ChangeReply::Done));
+    assert_eq!(fixture.orders.record_refund(&back, None).await, Ok(ChangeReply::Conflict));
+    assert_eq!(owed().await, of(amount, amount));
+    let stripe = Account::Provider(key("pi").provider);
+    assert_eq!(fixture.orders.ledger().balances(&stripe).await.unwrap(), of(amount, amount));
 }

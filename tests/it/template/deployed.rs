@@ -658,6 +658,8 @@ impl Deployed {
         let decided = self.callback("pi_4", &late.number, PRICE).await;
         assert_eq!(decided["reason"], "too_late");
         self.callback("pi_5", "1024", PRICE).await;
+        let entry = format!("/callbacks/{ENTRY_KEY}/stripe");
+        self.callback_to("take-callback", &entry, "pi_63", "1024", PRICE).await;
         for (payment, order) in [("pi_2", &paid), ("pi_4", &late)] {
             self.captured(payment, order.number());
         }
@@ -737,6 +739,8 @@ impl Deployed {
             assert_eq!(found["orders"][0]["order"], made.number.as_str(), "{query}");
         }
         seen(format!("/operator/sales/{SALE}/board")).await;
+        let takings = seen(format!("/operator/sales/{SALE}/takings?minutes=60")).await;
+        assert_ne!(takings["tiers"], json!([]), "what was paid is settled");
         let line = format!("GET /operator/sales/{SALE}/figures");
         send("figures", line, none(), 200).await;
         seen("/operator/stuck".to_owned()).await;

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use engine::domain::ledger::{Account, Balance};
 use engine::domain::money::{Currency, MinorUnits, Money};
-use engine::domain::order::Order;
 
 use crate::Stores;
 
@@ -32,21 +31,16 @@ pub fn accounts_at_rest(stores: &Stores) -> Option<String> {
         return Some(format!("all accounts together have {sums:?}"));
     }
     at_providers.retain(|_, sum| *sum != 0);
-    let expected = money_of_orders(stores);
-    (at_providers != expected).then(|| {
-        format!("providers have {expected:?} of orders, the accounts say {at_providers:?}")
-    })
+    let expected = money_at_providers(stores);
+    (at_providers != expected)
+        .then(|| format!("providers have {expected:?}, the accounts say {at_providers:?}"))
 }
 
-/// What providers have captured for orders, without what they have sent back.
-fn money_of_orders(stores: &Stores) -> BTreeMap<Currency, i128> {
+/// What providers have captured, without what they have sent back.
+fn money_at_providers(stores: &Stores) -> BTreeMap<Currency, i128> {
     let provider = &stores.provider;
-    let is_order = |order: &&Order| !order.is_tombstone();
     let mut sums: BTreeMap<Currency, i128> = BTreeMap::new();
     for capture in provider.captured.values() {
-        if stores.orders.orders.get(&capture.order).filter(is_order).is_none() {
-            continue;
-        }
         let Money { amount_minor, currency } = capture.amount;
         let back = provider.refunded.contains_key(&capture.key);
         let parts = provider.parts.values().filter(|(payment, _)| *payment == capture.key);
@@ -59,11 +53,11 @@ fn money_of_orders(stores: &Stores) -> BTreeMap<Currency, i128> {
 }
 
 /// What is wrong with the accounts at any time: they have something else than the settled facts of the orders
-/// come to.
+/// and the captures of no order come to.
 #[must_use]
 pub fn accounts_as_told(stores: &Stores) -> Option<String> {
     let expected: BTreeMap<(Account, Currency), Balance> = stores.orders.booked();
     let found = &stores.orders.accounts;
     (expected != *found)
-        .then(|| format!("settled facts come to {expected:?}, accounts have {found:?}"))
+        .then(|| format!("what was settled comes to {expected:?}, accounts have {found:?}"))
 }

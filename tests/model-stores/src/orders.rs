@@ -12,7 +12,9 @@ use engine::domain::fact::Fact;
 use engine::domain::guard::{Guard, stands};
 use engine::domain::ids::{Leg, SaleId, Seat, TierId, UserId};
 use engine::domain::inventory::SeatLeg;
-use engine::domain::ledger::{Account, Balance, booked, entries, transfers};
+use engine::domain::ledger::{
+    Account, Balance, Transfer, booked, entries, of_no_order, of_no_order_now, transfers,
+};
 use engine::domain::money::Currency;
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{
@@ -441,6 +443,15 @@ impl OrdersModel {
         let key = (payment.capture.order, payment.capture.key.clone());
         self.payments.insert(key, payment.clone());
         self.refund_due(payment);
+        self.book(of_no_order_now(payment).as_slice());
+    }
+
+    /// Counts transfers on their accounts.
+    fn book(&mut self, transfers: &[Transfer]) {
+        for (key, entry) in entries(transfers) {
+            let balance = self.accounts.entry(key).or_default();
+            *balance = balance.with(entry);
+        }
     }
 
     /// Puts a payment into the index of what is due, where its refund now has it.
@@ -497,6 +508,7 @@ impl OrdersModel {
             stored.refund = Some(refund.clone());
         }
         self.refund_due(payment);
+        self.book(of_no_order_now(payment).as_slice());
         Ok(ChangeReply::Done)
     }
 
@@ -662,10 +674,7 @@ impl OrdersModel {
             self.due_again(&Order { facts: order.facts.all_settled(), ..order.clone() });
             let told = order.facts.unsettled().map(|(_, fact)| fact.clone());
             self.log.entry(order.number).or_default().extend(told);
-            for (key, entry) in entries(&transfers([order])) {
-                let balance = self.accounts.entry(key).or_default();
-                *balance = balance.with(entry);
-            }
+            self.book(&transfers([order]));
             for (key, change) in changes([order]) {
                 let total = self.counters.entry(key).or_default();
                 total.tickets = total.tickets.saturating_add_signed(change.tickets);
@@ -676,10 +685,12 @@ impl OrdersModel {
         settled
     }
 
-    /// What the accounts should have, by the settled facts of all orders.
+    /// What the accounts should have, by the settled facts of all orders and the captures of none.
     #[must_use]
     pub fn booked(&self) -> BTreeMap<(Account, Currency), Balance> {
-        entries(&booked(self.orders.values()))
+        let mut moved = booked(self.orders.values());
+        moved.extend(self.payments.values().flat_map(of_no_order));
+        entries(&moved)
     }
 
     /// What the log says of an order.

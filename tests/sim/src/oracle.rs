@@ -52,6 +52,8 @@ pub(crate) struct Oracle {
     decided: BTreeMap<PaymentKey, PaymentOutcome>,
     /// Holds that refused requests gave back.
     given_up: BTreeMap<OrderNumber, Vec<HoldRecord>>,
+    /// Orders whose hold was written again after Redis had forgotten it.
+    restored: BTreeSet<OrderNumber>,
     /// Seat-legs that were left taken in Redis for an order whose hold a refused request had given back.
     left_taken: BTreeSet<Place>,
     /// Seat-legs of refunded tickets that were freed under another's hold, with its order.
@@ -155,8 +157,15 @@ impl Environment {
         let inventory = inventory_of(call).and_then(|id| self.stores.seats.get(id));
         let epoch = || inventory?.loaded.as_ref().map(|(epoch, _)| epoch.clone());
         if let Call::Repair { command } = call {
+            // One sweep may write a hold again while another looks, and its order may end before that one reads the
+            // claims: the hold is about to go.
+            let orders = &self.stores.orders.orders;
+            let is_live =
+                |order: &OrderNumber| orders.get(order).is_none_or(|it| it.state.is_live());
+            let is_left_over =
+                |order: &OrderNumber| self.oracle.restored.contains(order) && !is_live(order);
             let is_covered = |(leg, seat): &(Leg, Seat)| {
-                let mut holds = inventory?.holds.iter();
+                let mut holds = inventory?.holds.iter().filter(|(order, _)| !is_left_over(order));
                 let covering =
                     holds.find(|(_, record)| covers(&record.lines, *leg, *seat, command));
                 covering.map(|(order, _)| (*order, *leg, *seat))
@@ -297,10 +306,13 @@ impl Environment {
             (
                 Call::Restore { command },
                 Reply::Restore(RestoreReply::Restored),
-                Before::Restore(_, Some(in_the_way)),
+                Before::Restore(_, in_the_way),
             ) => {
-                let what = format!("{} is restored, but {in_the_way}", command.order);
-                self.broken("restore", what);
+                self.oracle.restored.insert(command.order);
+                if let Some(in_the_way) = in_the_way {
+                    let what = format!("{} is restored, but {in_the_way}", command.order);
+                    self.broken("restore", what);
+                }
             }
             (
                 Call::Hold { command },

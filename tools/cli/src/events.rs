@@ -14,7 +14,7 @@ use engine::domain::sale::Sale;
 use engine::domain::time::Timestamp;
 use engine::ports::{Catalogue as _, Freshness, Ports as _};
 use serde_json::{Value, json};
-use shared::dynamodb::{DynamoLog, PlacedRecord};
+use shared::dynamodb::{ALL_TIME, DynamoLog, PlacedRecord};
 use tokio::time::sleep;
 
 use super::engine::{EngineArgs, Reached};
@@ -150,7 +150,7 @@ async fn movements(
     let log: DynamoLog = reached.app.ports.orders().orders.0.log();
     let mut found = Vec::new();
     let is_it = |line: &HeldLine| line.tier == *tier && line.seats.contains(&seat);
-    log.of_sale(sale.id(), Timestamp::from_ms(0), |records| {
+    log.of_sale(sale.id(), ALL_TIME, |records| {
         for mut told in records.into_iter().flat_map(|placed| placed.record.told) {
             // A refund of other tickets of the order moves them alone.
             let mut facts = std::mem::take(&mut told.facts);

@@ -1,6 +1,7 @@
 //! `onsale money`: what the ledger says, what is booked in it by hand, and whether providers say the same.
 
 mod reconcile;
+mod takings;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,12 +17,13 @@ use engine::domain::time::Timestamp;
 use engine::flows::post::{Posted, Refusal, post};
 use engine::ports::{Catalogue as _, Freshness, Ports as _};
 use serde_json::{Value, json};
+use shared::dynamodb::ALL_TIME;
 use shared::runtime::connections::pause;
 
 use super::engine::{EngineArgs, Reached};
 use super::{DECLINED, Failure, out};
 
-/// Print what the ledger says: the money of a sale, or what an account has. Book what providers pay out and keep, and
+/// Print what the ledger says: the money of a sale, what it took in each minute, or what an account has. Book what providers pay out and keep, and
 /// what merchants are paid. Hold a provider's own report against what the engine knows.
 #[derive(Debug, Args)]
 pub struct MoneyCommand {
@@ -32,6 +34,7 @@ pub struct MoneyCommand {
 #[derive(Debug, Subcommand)]
 enum Action {
     Sale(OfSale),
+    Takings(takings::OfMinutes),
     Account(OfAccount),
     Post(Post),
     Reconcile(reconcile::Reconcile),
@@ -124,6 +127,7 @@ impl MoneyCommand {
     pub async fn run(self, data_dir: &Path, json: bool) -> Result<ExitCode, Failure> {
         match self.action {
             Action::Sale(sale) => sale.run(data_dir, json).await,
+            Action::Takings(sale) => sale.run(data_dir, json).await,
             Action::Account(account) => account.run(data_dir, json).await,
             Action::Post(post) => post.run(data_dir, json).await,
             Action::Reconcile(report) => report.run(data_dir, json).await,
@@ -141,7 +145,7 @@ impl OfSale {
         }
         let log = reached.app.ports.orders().orders.0.log();
         let mut transfers: Vec<Transfer> = Vec::new();
-        log.of_sale(&sale, Timestamp::from_ms(0), |records| {
+        log.of_sale(&sale, ALL_TIME, |records| {
             transfers.extend(records.into_iter().flat_map(|placed| placed.record.transfers));
         })
         .await?;

@@ -129,6 +129,7 @@ pub(super) fn operation(route: RouteName) -> Operation {
         RouteName::OperatorOrders => operators::orders(),
         RouteName::OperatorBoard => operators::board(),
         RouteName::OperatorExport => operators::export(),
+        RouteName::OperatorTakings => operators::takings(),
         RouteName::OperatorFigures => operators::figures(),
         RouteName::OperatorActions => operators::actions(),
         RouteName::OperatorStuck => operators::stuck(),

@@ -2,6 +2,7 @@
 
 use engine::domain::ids::{AttendeeId, SaleId, SeatName, TierId, UserId};
 use engine::domain::number::OrderNumber;
+use engine::domain::time::Timestamp;
 use serde_json::{Value, json};
 use shared::figures::MAX_MINUTES;
 use shared::http::figures::{DEFAULT_MINUTES, FiguresReply};
@@ -9,6 +10,7 @@ use shared::http::operators::{
     ActionsReply, BoardReply, FoundOrdersReply, OperatorOrderReply, StuckReply,
 };
 use shared::http::respond::CSV;
+use shared::http::takings::{self, TakingsReply};
 
 use super::operations::{
     JSON, NOT_KEPT, Operation, Parameter, Success, cancel_order, publish_sale, refund_order,
@@ -164,6 +166,34 @@ pub(super) fn figures() -> Operation {
     }
 }
 
+pub(super) fn takings() -> Operation {
+    Operation {
+        id: "operatorTakings",
+        tag: TAG,
+        summary: "Show what a sale sold and took, minute by minute",
+        description: "From the log: each fact once, in the minute in which it was settled, some seconds after it \
+                      happened. An order that was paid counts with all of its tickets; a refund counts when it is made.",
+        parameters: vec![
+            parameter(
+                "minutes",
+                "Number of minutes.",
+                |_| json!({ "type": "integer", "minimum": 1, "maximum": takings::MAX_MINUTES, "default": takings::DEFAULT_MINUTES }),
+                None,
+            ),
+            parameter(
+                "until",
+                "A time in the last of them; now if it is absent.",
+                Schemas::read::<Timestamp>,
+                Some("2026-11-21T12:00:30.000Z"),
+            ),
+        ],
+        body: None,
+        success: reply("The minutes.", Schemas::written::<TakingsReply>, || {
+            vec![("train", "A train with two tiers", sample_takings())]
+        }),
+    }
+}
+
 pub(super) fn actions() -> Operation {
     Operation {
         id: "operatorActions",
@@ -222,6 +252,20 @@ fn sale_board() -> Value {
             { "tier": "second", "name": "Second class", "seats": 10, "available": 8, "sold": 2, "revenue_minor": 117_000 },
             { "tier": "standing", "name": "No seat", "seats": 40, "available": 40, "sold": 0, "revenue_minor": 0 }
         ]
+    })
+}
+
+fn sample_takings() -> Value {
+    let point = |at: &str, orders: u64, returned: u64, taken: u64, back: u64| {
+        json!({ "at": at, "orders": orders, "tickets": orders, "returned": returned, "taken_minor": taken,
+            "commission_minor": 0, "given_back_minor": back, "unowned_minor": 0 })
+    };
+    json!({
+        "sale": examples::SALE, "currency": "CNY",
+        "points": [
+            point("2026-11-21T11:59:00.000Z", 2, 0, 117_000, 0), point("2026-11-21T12:00:00.000Z", 0, 1, 0, 58_500)
+        ],
+        "tiers": [{ "tier": "second", "sold": 2, "returned": 1 }]
     })
 }
 

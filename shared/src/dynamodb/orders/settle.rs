@@ -5,11 +5,12 @@ use aws_sdk_dynamodb::types::TransactWriteItem;
 use super::attempts::{attempts_seen, due_of};
 use super::claims::Naming;
 use super::facts::{APPEND, appended};
-use super::{Committed, DynamoOrders, Part, failed_item, must};
+use super::{Committed, DynamoOrders, Part, Plan, failed_item, must};
 use crate::dynamodb::expressions::{Value, put_new, update};
 use crate::dynamodb::items::{
     Item, number, order_key, payment_item, payment_key, read_payment, refund_attributes, text,
 };
+use engine::domain::ledger::of_no_order_now;
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Order, OrderState, PaymentKey, PaymentRecord};
 use engine::domain::refund::{Refund, RefundState};
@@ -46,6 +47,7 @@ impl DynamoOrders {
             Settlement::RefundOnly(None) => {}
         }
         let leading = plan.len().min(2);
+        plan.extend(self.counted_of_no_order(payment)?);
         let Committed::Cancelled(reasons) = self.commit(leading, plan).await? else {
             return Ok(SettleReply::Settled);
         };
@@ -68,10 +70,18 @@ impl DynamoOrders {
             plan.push((Part::Order, self.refunded(order, payment)?));
         }
         let leading = plan.len();
+        plan.extend(self.counted_of_no_order(payment)?);
         Ok(match self.commit(leading, plan).await? {
             Committed::Done => ChangeReply::Done,
             Committed::Cancelled(_) => ChangeReply::Conflict,
         })
+    }
+
+    /// What the record of a payment moves by itself.
+    fn counted_of_no_order<'a>(&self, payment: &PaymentRecord) -> Stored<Plan<'a>> {
+        let Some(transfer) = of_no_order_now(payment) else { return Ok(Vec::new()) };
+        let items = self.ledger().count_of_no_order(&transfer)?;
+        Ok(items.into_iter().map(|item| (Part::Account, item)).collect())
     }
 
     /// Writes into an order what became of its payment.

@@ -174,6 +174,7 @@ fn answer(request: &Request, route: &Route) -> Result<(), Problem> {
         | Route::OperatorOrders
         | Route::OperatorBoard(_)
         | Route::OperatorExport(_)
+        | Route::OperatorTakings(_)
         | Route::OperatorActions
         | Route::OperatorStuck => Ok(operator(request, Scope::Watch).map(drop)?),
         Route::OperatorFigures(_) => {
@@ -379,6 +380,7 @@ fn check_route(request: &Request, route: &Route) {
         Route::OperatorOrder(order) => ("GET", format!("/operator/orders/{order}")),
         Route::OperatorOrders => ("GET", "/operator/orders".to_owned()),
         Route::OperatorBoard(sale) => ("GET", format!("/operator/sales/{sale}/board")),
+        Route::OperatorTakings(sale) => ("GET", format!("/operator/sales/{sale}/takings")),
         Route::OperatorExport(sale) => ("GET", format!("/operator/sales/{sale}/orders.csv")),
         Route::OperatorFigures(sale) => ("GET", format!("/operator/sales/{sale}/figures")),
         Route::OperatorActions => ("GET", "/operator/actions".to_owned()),

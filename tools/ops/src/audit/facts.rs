@@ -36,7 +36,8 @@ pub struct Facts {
     pub log_positions: BTreeMap<u8, BTreeSet<u64>>,
     /// The parts of the accounts.
     pub accounts: Vec<AccountFact>,
-    /// What the transfers of the whole log and the postings come to, by account, currency and part.
+    /// What the transfers of the whole log, the postings and the captures of no order come to, by account, currency and
+    /// part.
     pub booked: BTreeMap<PartKey, EntryFact>,
     /// Number of records that were read.
     pub records: u64,
@@ -56,11 +57,13 @@ impl Facts {
     }
 }
 
-/// A part of an account: the account's name, the currency, and the shard of the log that writes it, or `posted` for
-/// the one that postings write.
+/// A part of an account: the account's name, the currency, and the shard of the log that writes it, `posted` for
+/// the one that postings write, or `orderless` for that of captures for which there is no order.
 pub type PartKey = (String, String, String);
 /// The part of an account that postings write.
 pub const POSTED: &str = "posted";
+/// The part of an account that captures write for which there is no order.
+pub const ORDERLESS: &str = "orderless";
 /// The accounts that money moved between, what for, and the currency.
 pub type TransferKey = (String, String, String, String);
 

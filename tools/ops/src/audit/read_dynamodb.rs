@@ -17,6 +17,7 @@ use engine::domain::inventory::SeatLeg;
 use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::PaymentKey;
+use engine::domain::refund::RefundState;
 use engine::domain::sale::{Sale, SaleFile};
 use engine::domain::time::Timestamp;
 use serde::Deserialize;
@@ -27,8 +28,8 @@ use super::AuditError;
 use super::decode;
 use super::facts::{
     AccountFact, CallFact, CallKey, CheckInFact, ClaimFact, CounterFact, DoubleFact, EntryFact,
-    Facts, LineFact, OrderFact, POSTED, PaymentFact, RefundFact, SaleFacts, TicketFact, ToldFact,
-    Unreadable,
+    Facts, LineFact, ORDERLESS, OrderFact, POSTED, PaymentFact, RefundFact, SaleFacts, TicketFact,
+    ToldFact, Unreadable,
 };
 
 pub(super) type Item = HashMap<String, AttributeValue>;
@@ -375,6 +376,19 @@ impl Reading<'_> {
             None => None,
         };
         let key = PaymentKey { provider: parsed(provider, "sk")?, payment: parsed(payment, "sk")? };
+        if item
+            .get("reason")
+            .and_then(|value| value.as_s().ok())
+            .is_some_and(|it| it == "unknown_order")
+        {
+            let Money { amount_minor, currency } = money(item)?;
+            let (amount, currency) = (i128::from(amount_minor), currency.to_string());
+            let provider = format!("provider:{}", key.provider);
+            self.book(&provider, "owed", amount, &currency, ORDERLESS);
+            if refund == Some(RefundState::Refunded) {
+                self.book("owed", &provider, amount, &currency, ORDERLESS);
+            }
+        }
         self.facts.payments.push(PaymentFact {
             key,
             order,
