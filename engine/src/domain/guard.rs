@@ -134,10 +134,16 @@ pub enum Guard {
     CheckInOnce,
     /// The issue of a live ticket goes up from the one that was seen (DynamoDB).
     IssueSeen,
+    /// A posting is made once, however often it is asked for: its key is one posting's for ever (DynamoDB).
+    PostingOnce,
+    /// A posting goes from the balances and versions that were read of both of its accounts (DynamoDB).
+    AccountSeen,
+    /// A merchant is settled no more than it has, and no more comes back than was settled.
+    SettledWithin,
 }
 
 impl Guard {
-    /// Every guard but [`Self::OF_ROOMS`] and [`Self::OF_TICKETS`], for the test that removes each.
+    /// Every guard but [`Self::OF_ROOMS`], [`Self::OF_TICKETS`] and [`Self::OF_POSTINGS`], for the test that removes each.
     pub const ALL: [Self; 47] = [
         Self::ClaimCondition,
         Self::StateCondition,
@@ -205,6 +211,15 @@ impl Guard {
 
     /// The guards of issued tickets, which `tests/sim/tests/tickets.rs` takes away.
     pub const OF_TICKETS: [Self; 3] = [Self::CheckedInStays, Self::CheckInOnce, Self::IssueSeen];
+
+    /// The guards of postings, which `tests/sim/tests/postings.rs` takes away.
+    pub const OF_POSTINGS: [Self; 3] = [Self::PostingOnce, Self::AccountSeen, Self::SettledWithin];
+
+    /// Every guard there is.
+    fn every() -> impl Iterator<Item = Self> {
+        let others = Self::OF_ROOMS.into_iter().chain(Self::OF_TICKETS).chain(Self::OF_POSTINGS);
+        Self::ALL.into_iter().chain(others)
+    }
 }
 
 impl std::fmt::Display for Guard {
@@ -216,8 +231,7 @@ impl std::fmt::Display for Guard {
 impl std::str::FromStr for Guard {
     type Err = String;
     fn from_str(name: &str) -> Result<Self, String> {
-        let mut all = Self::ALL.into_iter().chain(Self::OF_ROOMS).chain(Self::OF_TICKETS);
-        let named = all.find(|guard| guard.to_string() == name);
+        let named = Self::every().find(|guard| guard.to_string() == name);
         named.ok_or_else(|| format!("there is no guard {name}"))
     }
 }
@@ -241,10 +255,10 @@ mod removable {
 
     thread_local! {
         /// A bit for each guard that is away.
-        static AWAY: Cell<u64> = const { Cell::new(0) };
+        static AWAY: Cell<u128> = const { Cell::new(0) };
     }
 
-    fn bit(guard: Guard) -> u64 {
+    fn bit(guard: Guard) -> u128 {
         1 << guard as u32
     }
 
@@ -259,7 +273,7 @@ mod removable {
     /// after a panic. Only debug builds have this function.
     pub fn without<T>(guard: Guard, act: impl FnOnce() -> T) -> T {
         /// Puts back what was there before.
-        struct Restore(u64);
+        struct Restore(u128);
         impl Drop for Restore {
             fn drop(&mut self) {
                 AWAY.with(|away| away.set(self.0));
@@ -281,11 +295,10 @@ mod tests {
 
     #[test]
     fn every_guard_is_listed_once_and_has_its_name() {
-        let all = Guard::ALL.into_iter().chain(Guard::OF_ROOMS).chain(Guard::OF_TICKETS);
-        let all: Vec<Guard> = all.collect();
+        let all: Vec<Guard> = Guard::every().collect();
         let distinct: BTreeSet<Guard> = all.iter().copied().collect();
         assert!(distinct.iter().eq(&all), "the lists are in the order of the enum");
-        assert_eq!(all.len(), Guard::IssueSeen as usize + 1, "one is not listed");
+        assert_eq!(all.len(), Guard::SettledWithin as usize + 1, "one is not listed");
         for guard in all {
             assert_eq!(guard.to_string().parse(), Ok(guard));
         }

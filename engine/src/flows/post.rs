@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::domain::guard::{Guard, stands};
 use crate::domain::ledger::{Transfer, TransferCode};
 use crate::domain::posting::{PAUSES_MS, Posting};
 use crate::ports::{Accounts, PostReply, StoreError};
@@ -61,7 +62,9 @@ pub async fn post<A: Accounts>(
         } else {
             None
         };
-        if let Some(refusal) = refusal {
+        if let Some(refusal) = refusal
+            && stands(Guard::SettledWithin)
+        {
             // Perhaps because this very posting has taken it.
             let made = accounts.posting(&posting.key).await?;
             return made.map_or(Err(refusal), |made| found(&made, posting));

@@ -112,8 +112,9 @@ export async function openChromium({ width = 1280, height = 900, dark = false, l
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--mute-audio",
     // Containers run as root, and without the kernel's namespaces there is no sandbox. Only our own pages are opened.
     "--no-sandbox",
-    // WebGL without a graphics card.
-    "--use-angle=swiftshader", "--enable-unsafe-swiftshader",
+    // WebGL without a graphics card. Pages themselves are put together without it: through it each frame of theirs
+    // takes several times as long.
+    "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--disable-gpu-compositing",
     "--hide-scrollbars", `--force-device-scale-factor=${scale}`, `--window-size=${width},${height}`, `--accept-lang=${languages}`,
   );
   // A browser goes to this machine without a proxy, unless it is told not to.

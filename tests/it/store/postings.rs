@@ -1,23 +1,31 @@
 //! Postings: once by their key, and under the versions of both accounts, however many write at once.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use chaos::proxy::http::{Act, HttpProxy, Request};
+use engine::domain::guard::{Guard, without};
 use engine::domain::ids::PostingKey;
-use engine::domain::ledger::{Account, Balance};
+use engine::domain::ledger::{Account, Balance, Transfer};
 use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::posting::{PAUSES_MS, Posting, PostingKind};
 use engine::flows::post::{Posted, Refusal, post};
 use engine::ports::{Accounts as _, PostReply, SeenAccount};
 use futures_util::future::join_all;
+use model_stores::{AccountsModel, seed_of_commit};
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
 use shared::dynamodb::DynamoLedger;
 
 use super::{Fixture, NOW};
 
 const WRITERS: u32 = 64;
 const EACH: u32 = 5;
+/// Sequences in which the model and DynamoDB are asked the same.
+const SEQUENCES: u64 = 12;
+const STEPS: u32 = 40;
 
 fn euros(amount: i64) -> Money {
     Money { amount_minor: MinorUnits(amount), currency: currency() }
@@ -159,6 +167,68 @@ impl engine::ports::Accounts for Busy<'_> {
         let first = payout(&format!("other-{other}"), 1);
         assert_eq!(self.ledger.post(&first, seen).await, Ok(PostReply::Made));
         self.ledger.post(posting, seen).await
+    }
+}
+
+/// Posts at random from what was read now or earlier, and tells the first answer in which the model, perhaps without
+/// a guard, and DynamoDB differ.
+async fn compare(seed: u64, removed: Option<Guard>) -> Result<(), String> {
+    let fixture = Fixture::new().await;
+    let ledger = fixture.orders.ledger();
+    let mut model = AccountsModel::default();
+    let mut random = StdRng::seed_from_u64(seed);
+    let kinds = [PostingKind::ProviderFee, PostingKind::Payout, PostingKind::PayoutBack];
+    let mut seen: BTreeMap<Account, SeenAccount> = BTreeMap::new();
+    for step in 0..STEPS {
+        let kind = kinds[random.random_range(0..kinds.len())];
+        let key = format!("key-{}", random.random_range(0..8));
+        let amount = euros(random.random_range(1..4));
+        let posting = posting(&key, kind, "provider:stripe", amount);
+        let Transfer { from, to, .. } = &posting.transfer;
+        for account in [from, to] {
+            if random.random_bool(0.3) && seen.contains_key(account) {
+                continue;
+            }
+            let read = ledger.account(account, currency()).await.unwrap();
+            let expected = model.account(account, currency());
+            if read != expected {
+                return Err(format!("step {step}: {account} has {read:?}, the model {expected:?}"));
+            }
+            seen.insert(account.clone(), read);
+        }
+        let as_seen = [seen[from], seen[to]];
+        let reply = ledger.post(&posting, as_seen).await.unwrap();
+        let expected = match removed {
+            Some(guard) => without(guard, || model.post(&posting, as_seen)),
+            None => model.post(&posting, as_seen),
+        };
+        if reply != expected {
+            return Err(format!("step {step}: {posting:?}: {reply:?}, the model {expected:?}"));
+        }
+        let made = ledger.posting(&posting.key).await.unwrap();
+        if made != model.posting(&posting.key) {
+            return Err(format!("step {step}: {made:?} is the posting of {key}"));
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_model_of_accounts_answers_as_dynamodb() {
+    let base = seed_of_commit();
+    for seed in base..base + SEQUENCES {
+        compare(seed, None).await.unwrap_or_else(|what| panic!("seed {seed}: {what}"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_of_accounts_without_a_condition_is_found_out() {
+    for guard in [Guard::PostingOnce, Guard::AccountSeen] {
+        let mut found = None;
+        for seed in 0..SEQUENCES {
+            found = found.or(compare(seed, Some(guard)).await.err());
+        }
+        println!("without {guard}: {}", found.expect("the model differs from DynamoDB"));
     }
 }
 

@@ -3,11 +3,12 @@
 //!
 //! The simulator and the model checker run the production flows against these. They answer to the real
 //! thing: `engine::domain::inventory` by the property test of the scripts, [`OrdersModel`] and
-//! [`CatalogueModel`] by that of the store (`tests/it/store_model/`), [`RoomsModel`] by the test that both
+//! [`CatalogueModel`] by that of the store (`tests/it/store_model/`), [`AccountsModel`] by `tests/it/store/postings.rs`, [`RoomsModel`] by the test that both
 //! pass (`tests/it/store/rooms.rs`).
 
 #![allow(clippy::too_many_lines, reason = "one arm a method is read at a glance")]
 
+mod accounts;
 mod board;
 mod call;
 mod catalogue;
@@ -23,6 +24,7 @@ mod seed;
 mod stores;
 mod tickets;
 
+pub use accounts::AccountsModel;
 pub use board::BoardModel;
 pub use call::{Call, Caller, Driver, Effect, Reply};
 pub use catalogue::{CatalogueModel, Listed};
