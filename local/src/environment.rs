@@ -63,6 +63,8 @@ pub fn variables(config: &Config) -> Variables {
         ("ONSALE_CALLBACK_SOURCES", sources.join(",")),
         ("ONSALE_EDGE_SECRETS", config.edge.text()),
         ("ONSALE_TICKET_KEYS", config.tickets.text()),
+        ("ONSALE_WEBHOOK_KEYS", config.webhooks.keys.text()),
+        ("ONSALE_WEBHOOK_ADDRESSES", config.webhooks.addresses.as_str().to_owned()),
         ("ONSALE_REDIS_URL", redis),
         ("ONSALE_REDIS_CLUSTER", is_cluster.to_string()),
         ("ONSALE_TABLE_PREFIX", prefix(&config.dynamodb.tables)),
@@ -158,11 +160,12 @@ mod tests {
     use engine::domain::grace::Grace;
     use engine::domain::ids::ProviderId;
     use shared::beacon::Chains;
+    use shared::events::{Addresses, WebhookKeys};
     use shared::http::origin::Origin;
     use shared::runtime::callbacks::CallbackEntry;
     use shared::runtime::config::{
         AttendeeConfig, BeaconConfig, ChallengeConfig, DynamoDbConfig, OperatorsConfig,
-        ProvidersConfig, RedisConfig, SalesConfig, SiteverifyApi, SqsConfig,
+        ProvidersConfig, RedisConfig, SalesConfig, SiteverifyApi, SqsConfig, WebhooksConfig,
     };
     use shared::runtime::edge::EdgeSecrets;
     use shared::sqs::QueueUrls;
@@ -203,6 +206,10 @@ mod tests {
             },
             edge: EdgeSecrets::new(vec!["e".repeat(32), "f".repeat(32)]).unwrap(),
             tickets: TicketSecrets::new(vec!["t".repeat(32), "u".repeat(32)]).unwrap(),
+            webhooks: WebhooksConfig {
+                keys: WebhookKeys::new(vec!["v".repeat(32), "w".repeat(32)]).unwrap(),
+                addresses: Addresses::Any,
+            },
             providers: ProvidersConfig {
                 apis: vec![ProviderApi {
                     provider: stripe(),

@@ -5,7 +5,7 @@
 pub use {
     cancel, close_payments, decide_payment, draw, expire_orders, figures, load_sale, operator,
     orders, pay_callback, read_captures, reconcile, refund, refund_order, reserve, sales,
-    start_payment, sync_db, take_callback, token_gate, waiting_room,
+    send_events, start_payment, sync_db, take_callback, token_gate, waiting_room,
 };
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
@@ -43,6 +43,7 @@ pub fn answer(app: &App, function: Function, request: Request) -> BoxFuture<'_, 
         | Function::ClosePayments
         | Function::Refund
         | Function::ReadCaptures
+        | Function::SendEvents
         | Function::Reconcile => ready(refuse(NoRoute)).boxed(),
     }
 }

@@ -20,6 +20,7 @@ use engine::flows::reconcile::Report;
 use engine::ports::{Ports as _, StoreError};
 use shared::beacon::{Chain, Chains};
 use shared::dynamodb::{Tables, create_tables};
+use shared::events::{Addresses, WebhookKeys};
 use shared::http::origin::Origin;
 use shared::redis::Topology;
 use shared::runtime::app::App;
@@ -27,7 +28,7 @@ use shared::runtime::callbacks::CallbackEntry;
 use shared::runtime::config::{
     AdmissionConfig, AttendeeConfig, BeaconConfig, ChallengeConfig, Config,
     DEFAULT_TOLERANCE_SECONDS, DynamoDbConfig, MetricsConfig, OperatorsConfig, PaymentConfig,
-    ProviderApi, ProvidersConfig, RedisConfig, SalesConfig, Secret, SqsConfig,
+    ProviderApi, ProvidersConfig, RedisConfig, SalesConfig, Secret, SqsConfig, WebhooksConfig,
 };
 use shared::runtime::edge::EdgeSecrets;
 use shared::runtime::functions::{Function, Trigger};
@@ -487,6 +488,15 @@ pub fn ticket_secrets(secrets: &Secrets) -> TicketSecrets {
     TicketSecrets::new(vec![secret]).unwrap_or_default()
 }
 
+/// What the secrets of its webhooks are made from, as those of tickets.
+#[must_use]
+pub fn webhook_keys(secrets: &Secrets) -> WebhookKeys {
+    let key = hmac::Key::new(hmac::HMAC_SHA256, secrets.admission.as_bytes());
+    let tag = hmac::sign(&key, b"keys of webhooks");
+    let secret: String = tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    WebhookKeys::new(vec![secret]).unwrap_or_default()
+}
+
 /// The secrets without which its functions refuse buyers: none, unless they must come through the edge.
 fn edge_secrets(edge_only: bool, secrets: &Secrets) -> EdgeSecrets {
     let secret = edge_only.then(|| edge_secret(secrets));
@@ -653,6 +663,7 @@ pub fn config(
         },
         edge: EdgeSecrets::default(),
         tickets: ticket_secrets(secrets),
+        webhooks: WebhooksConfig { keys: webhook_keys(secrets), addresses: Addresses::Any },
         providers: ProvidersConfig {
             apis: vec![ProviderApi {
                 provider,

@@ -4,6 +4,7 @@
 //! - [`redis`] is the inventory and the gate in Redis.
 //! - [`dynamodb`] keeps orders and the catalogue; [`sqs`] sends and takes messages;
 //!   [`providers`] asks the payment providers, [`beacon`] the randomness beacon.
+//! - [`events`] are facts as others are told of them, by webhooks.
 //! - [`challenges`] are what buyers answer first; [`figures`] are what the metrics say of the last minutes.
 //! - [`http`] checks requests and writes replies; [`tickets`] are the codes that doors check.
 //! - [`runtime`] is the configuration, the application, metrics and connections.
@@ -11,6 +12,7 @@
 pub mod beacon;
 pub mod challenges;
 pub mod dynamodb;
+pub mod events;
 pub mod figures;
 pub mod http;
 pub mod providers;

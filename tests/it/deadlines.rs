@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use local::handlers::read_captures::MAX_RUN;
 use local::handlers::reconcile::{ARCHIVING_ENDS, PARTS_END};
+use local::handlers::{read_captures, send_events};
 use shared::dynamodb::{StoreConfig, Tables};
 use shared::http::respond::{MAX_ANSWER, MAX_PUBLISH};
 use shared::redis::Bounds;
@@ -57,7 +57,12 @@ fn stopped_while_waiting(template: &str) -> Vec<String> {
             Trigger::Http if function == Function::Sales => (MAX_PUBLISH, true),
             Trigger::Http => (MAX_ANSWER, true),
             Trigger::Queue(_) => (MAX_BATCH, false),
-            Trigger::Schedule { .. } if function == Function::ReadCaptures => (MAX_RUN, false),
+            Trigger::Schedule { .. } if function == Function::ReadCaptures => {
+                (read_captures::MAX_RUN, false)
+            }
+            Trigger::Schedule { .. } if function == Function::SendEvents => {
+                (send_events::MAX_RUN, false)
+            }
             Trigger::Schedule { .. } => (ARCHIVING_ENDS, false),
         };
         let is_too_long_for_gateway = is_behind_gateway && seconds > GATEWAY_SECONDS;
@@ -75,7 +80,7 @@ fn a_function_answers_before_it_is_stopped() {
     assert_eq!(deadlines(&template).len(), Function::ALL.len(), "{:?}", deadlines(&template));
     assert_eq!(stopped_while_waiting(&template), [""; 0]);
     // A deadline that is too short is found, and one that API Gateway does not wait for.
-    let planted = "Globals:\n  Function:\n    Timeout: 9\nResources:\n  CancelFunction:\n    Properties:\n      Timeout: 30\n  ReserveFunction:\n    Type: x\n  RefundFunction:\n    Properties:\n      Timeout: 28\n  ReconcileFunction:\n    Properties:\n      Timeout: 291\n  ReadCapturesFunction:\n    Properties:\n      Timeout: 81\n  OrdersFunction:\n    Properties:\n      Timeout: 10\n";
+    let planted = "Globals:\n  Function:\n    Timeout: 9\nResources:\n  CancelFunction:\n    Properties:\n      Timeout: 30\n  ReserveFunction:\n    Type: x\n  RefundFunction:\n    Properties:\n      Timeout: 28\n  ReconcileFunction:\n    Properties:\n      Timeout: 291\n  ReadCapturesFunction:\n    Properties:\n      Timeout: 81\n  SendEventsFunction:\n    Properties:\n      Timeout: 81\n  OrdersFunction:\n    Properties:\n      Timeout: 10\n";
     assert_eq!(
         stopped_while_waiting(planted),
         [
@@ -83,7 +88,8 @@ fn a_function_answers_before_it_is_stopped() {
             "ReserveFunction",
             "RefundFunction",
             "ReconcileFunction",
-            "ReadCapturesFunction"
+            "ReadCapturesFunction",
+            "SendEventsFunction"
         ]
     );
     let has_time = PARTS_END.is_sorted() && PARTS_END[2] < ARCHIVING_ENDS;

@@ -59,3 +59,4 @@ mod ticket_commands;
 mod up;
 mod verify_draw;
 mod vocabulary;
+mod webhooks;

@@ -140,10 +140,15 @@ pub enum Guard {
     AccountSeen,
     /// A merchant is settled no more than it has, and no more comes back than was settled.
     SettledWithin,
+    /// A fact of an order of which others wait is not told before them.
+    OrderWaits,
+    /// A subscription is moved only by the teller that has taken it last (DynamoDB).
+    TellerLease,
 }
 
 impl Guard {
-    /// Every guard but [`Self::OF_ROOMS`], [`Self::OF_TICKETS`] and [`Self::OF_POSTINGS`], for the test that removes each.
+    /// Every guard but [`Self::OF_ROOMS`], [`Self::OF_TICKETS`], [`Self::OF_POSTINGS`] and
+    /// [`Self::OF_TELLING`], for the test that removes each.
     pub const ALL: [Self; 47] = [
         Self::ClaimCondition,
         Self::StateCondition,
@@ -215,10 +220,13 @@ impl Guard {
     /// The guards of postings, which `tests/sim/tests/postings.rs` takes away.
     pub const OF_POSTINGS: [Self; 3] = [Self::PostingOnce, Self::AccountSeen, Self::SettledWithin];
 
+    /// The guards of telling, which `tests/sim/tests/telling.rs` takes away.
+    pub const OF_TELLING: [Self; 2] = [Self::OrderWaits, Self::TellerLease];
+
     /// Every guard there is.
     fn every() -> impl Iterator<Item = Self> {
-        let others = Self::OF_ROOMS.into_iter().chain(Self::OF_TICKETS).chain(Self::OF_POSTINGS);
-        Self::ALL.into_iter().chain(others)
+        let of_orders = Self::ALL.into_iter().chain(Self::OF_ROOMS).chain(Self::OF_TICKETS);
+        of_orders.chain(Self::OF_POSTINGS).chain(Self::OF_TELLING)
     }
 }
 
@@ -298,7 +306,7 @@ mod tests {
         let all: Vec<Guard> = Guard::every().collect();
         let distinct: BTreeSet<Guard> = all.iter().copied().collect();
         assert!(distinct.iter().eq(&all), "the lists are in the order of the enum");
-        assert_eq!(all.len(), Guard::SettledWithin as usize + 1, "one is not listed");
+        assert_eq!(all.len(), Guard::TellerLease as usize + 1, "one is not listed");
         for guard in all {
             assert_eq!(guard.to_string().parse(), Ok(guard));
         }

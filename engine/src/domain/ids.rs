@@ -218,6 +218,10 @@ text_id!(
     schemars::json_schema!({ "type": "string", "pattern": "^[!\"$-~]{1,128}$" })
 );
 text_id!(
+    /// A subscriber of facts: a webhook.
+    SubscriberId, 32, "subscriber", "1 to 32 of a-z, 0-9 and - (not first or last)", |text| is_slug(text, SubscriberId::MAX_BYTES), slug_schema(SubscriberId::MAX_BYTES)
+);
+text_id!(
     /// A place in a provider's list, as the provider names the entry before it.
     PageMark, 128, "page mark", "1 to 128 printable ASCII bytes",
     |text| !text.is_empty() && text.len() <= PageMark::MAX_BYTES && text.bytes().all(|byte| byte.is_ascii_graphic()),

@@ -72,8 +72,22 @@ impl Told {
     /// What is told of an order when the rest of its facts is settled.
     #[must_use]
     pub fn of(order: &Order) -> Self {
-        let facts: Vec<(NonZeroU32, Fact)> =
-            order.facts.unsettled().map(|(number, fact)| (number, fact.clone())).collect();
+        Self::with(
+            order,
+            order.facts.unsettled().map(|(number, fact)| (number, fact.clone())).collect(),
+        )
+    }
+
+    /// What the log tells of some settled facts of an order: what it told when they were settled.
+    #[must_use]
+    pub fn again(order: &Order, from: NonZeroU32, to: NonZeroU32) -> Self {
+        let numbers = (1..=u32::MAX).filter_map(NonZeroU32::new);
+        let numbered = numbers.zip(order.facts.settled());
+        let facts = numbered.filter(|(number, _)| (from..=to).contains(number));
+        Self::with(order, facts.map(|(number, fact)| (number, fact.clone())).collect())
+    }
+
+    fn with(order: &Order, facts: Vec<(NonZeroU32, Fact)>) -> Self {
         let refunds = facts.iter().filter_map(|(_, fact)| fact.refund());
         Self {
             order: order.number,
@@ -105,6 +119,15 @@ pub struct LogRecord {
     pub told: Vec<Told>,
     /// What those facts move, booked with them.
     pub transfers: Vec<Transfer>,
+}
+
+/// A record and its place in the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlacedRecord {
+    /// Its place.
+    pub place: LogPosition,
+    /// The record.
+    pub record: LogRecord,
 }
 
 /// The records that settling the rest of these orders' facts makes: one for each sale.

@@ -33,6 +33,7 @@ mod row_range;
 pub mod rules;
 pub mod sale;
 pub mod sections;
+pub mod subscriber;
 pub mod takings;
 pub mod ticket;
 pub mod tickets;

@@ -11,12 +11,14 @@ mod accounts;
 mod catalogue;
 mod cursors;
 mod gate;
+mod log;
 mod orders;
 mod provider;
 mod queue;
 mod room_board;
 mod rooms;
 mod seats;
+mod subscribers;
 
 use crate::domain::attempt::Offer;
 use crate::domain::captures::Listing;
@@ -29,6 +31,7 @@ pub use catalogue::{
 };
 pub use cursors::{CursorReply, Cursors};
 pub use gate::Gate;
+pub use log::Log;
 pub use orders::{
     BlockClaims, ChangeReply, Claim, CreateReply, DUE_SHARDS, Due, FOLLOW_UP_SECONDS,
     MAX_TRANSACTION_ITEMS, Orders, Page, SEATS_PER_BLOCK, SettleReply, Settlement, block_of,
@@ -39,6 +42,7 @@ pub use queue::{LONGEST_DELAY_SECONDS, Queue, delay_seconds};
 pub use room_board::{Asked, Board, BoardPorts, Came, Shown};
 pub use rooms::{AppendReply, Beacon, MembershipPage, RoomPorts, Rooms};
 pub use seats::{InventoryCounts, MAX_REQUEST_ARGUMENTS, PLAIN_LOAD_ARGUMENTS, Seats};
+pub use subscribers::{MAX_WAITING_CHANGES, Receiver, Subscriptions, TakeReply, Waiting};
 
 /// Why a store did not answer. The texts are for the log, never for a reply.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]

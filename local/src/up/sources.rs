@@ -13,11 +13,13 @@ use shared::runtime::functions::{Consumer, Function, QueueName};
 
 use crate::concurrency::Concurrency;
 use crate::event_sources::{Failure, Mapping, Source, poll, schedule};
-use crate::handlers::{consume, read_captures};
+use crate::handlers::{consume, read_captures, send_events};
 use crate::queues::Queues;
 
 /// Time between two readings of captures: payment windows are seconds here, and reads cost nothing.
 const READ_EVERY: Duration = Duration::from_secs(1);
+/// Time between two looks at what webhooks were not told.
+const TELL_EVERY: Duration = Duration::from_secs(1);
 /// Timeout of reconcile.
 pub(super) const RECONCILE_TIMEOUT: Duration = Function::Reconcile.row().timeout;
 
@@ -43,7 +45,7 @@ pub(super) fn start_sources(
     });
     let mut sources: Vec<Source> = consumers.collect();
     let period = Duration::from_secs(u64::from(reconcile_seconds.max(1)));
-    let (app, of_reader) = (Arc::clone(app), Arc::clone(app));
+    let [app, of_reader, of_teller] = [(); 3].map(|()| Arc::clone(app));
     let reconciled = move || {
         let app = Arc::clone(&app);
         async move { report(Ok(reconcile(app).await)) }
@@ -57,6 +59,13 @@ pub(super) fn start_sources(
     let name = Function::ReadCaptures.as_str();
     let timeout = Function::ReadCaptures.row().timeout;
     sources.push(schedule(name, READ_EVERY, timeout, captures_read));
+    let told = move || {
+        let app = Arc::clone(&of_teller);
+        async move { tell(&app).await }
+    };
+    let name = Function::SendEvents.as_str();
+    let timeout = Function::SendEvents.row().timeout;
+    sources.push(schedule(name, TELL_EVERY, timeout, told));
     sources
 }
 
@@ -95,6 +104,15 @@ async fn read(app: &App) {
         Ok(reading) if reading.decided > 0 => tracing::info!(?reading, "captures read"),
         Ok(_) => {}
         Err(error) => tracing::warn!(%error, "captures were not read; the next run tries again"),
+    }
+}
+
+/// Tells webhooks once what there is, and logs that it failed.
+async fn tell(app: &App) {
+    match send_events::tell(app).await {
+        Ok(telling) if telling.failed > 0 => tracing::info!(?telling, "webhooks were told"),
+        Ok(_) => {}
+        Err(error) => tracing::warn!(%error, "webhooks were not told; the next run tries again"),
     }
 }
 

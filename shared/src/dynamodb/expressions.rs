@@ -48,12 +48,12 @@ pub(super) fn put_new(table: &str, item: Item) -> Stored<TransactWriteItem> {
     put_under(table, item, "attribute_not_exists(#sk)")
 }
 
-/// Puts an item under a condition on the one that is there.
+/// Puts an item under a condition on the one that is there; an empty condition always holds.
 pub(super) fn put_under(table: &str, item: Item, condition: &str) -> Stored<TransactWriteItem> {
     let put = Put::builder()
         .table_name(table)
         .set_item(Some(item))
-        .condition_expression(condition)
+        .set_condition_expression((!condition.is_empty()).then(|| condition.to_owned()))
         .set_expression_attribute_names(names(&[condition]))
         .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
     Ok(TransactWriteItem::builder().put(put.build().map_err(built)?).build())

@@ -15,23 +15,14 @@ use super::items::{Fields, Item, item, number, text};
 use super::tables::{BY_SALE, Tables};
 use super::told::{read_told, read_transfers, told_value, transfers_value};
 use engine::domain::ids::SaleId;
-use engine::domain::log::{LogPosition, LogRecord, LogShard};
+use engine::domain::log::{LogPosition, LogRecord, LogShard, PlacedRecord};
 use engine::domain::time::Timestamp;
-use engine::ports::{StoreError, Stored};
+use engine::ports::{Log, StoreError, Stored};
 
 /// All the time that a log can tell of.
 pub const ALL_TIME: Range<Timestamp> = Timestamp::from_ms(0)..Timestamp::from_ms(i64::MAX);
 /// Most records of one read.
 const MAX_READ: usize = 100;
-
-/// A record and its place in the log.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlacedRecord {
-    /// Its place.
-    pub place: LogPosition,
-    /// The record.
-    pub record: LogRecord,
-}
 
 /// The log, in DynamoDB.
 #[derive(Debug, Clone)]
@@ -51,50 +42,6 @@ impl DynamoLog {
         log
     }
 
-    /// The last position of a shard, strongly consistent; 0 if it has none.
-    ///
-    /// # Errors
-    /// As the [ports](engine::ports).
-    pub async fn last(&self, shard: LogShard) -> Stored<u64> {
-        let query = keyed(
-            self.db.client().query().table_name(self.table()),
-            "#shard = :shard",
-            [("shard", number(shard.get()))],
-        );
-        let query = query.consistent_read(true).scan_index_forward(false);
-        let query = query.projection_expression("#position");
-        let query = query.expression_attribute_names("#position", "position");
-        let last = self.db.query(query, 1).await?;
-        match last.first() {
-            Some(item) => Fields::from_item(item).number("position"),
-            None => Ok(0),
-        }
-    }
-
-    /// The last position of a shard whose record is older than a time; 0 if none is. Records are in the order of their
-    /// times but for the differences of the clocks that wrote them.
-    ///
-    /// # Errors
-    /// As the [ports](engine::ports).
-    pub async fn before(&self, shard: LogShard, time: Timestamp) -> Stored<u64> {
-        // All up to `low` are older, all behind `high` are not.
-        let (mut low, mut high) = (0, self.last(shard).await?);
-        while low < high {
-            let middle = low + (high - low).div_ceil(2);
-            let key = item([("shard", number(shard.get())), ("position", number(middle))]);
-            let record = self.db.get(self.table(), key).await?;
-            let record = record.ok_or_else(|| {
-                StoreError::Contract(format!("log {} has no position {middle}", shard.get()))
-            })?;
-            if Fields::from_item(&record).time("at_ms")? < time {
-                low = middle;
-            } else {
-                high = middle - 1;
-            }
-        }
-        Ok(low)
-    }
-
     /// What puts records behind the last one of a shard, each under the condition that its position is free.
     pub(super) async fn append(
         &self,
@@ -107,21 +54,6 @@ impl DynamoLog {
             put_under(self.table(), record_item(place, record), "attribute_not_exists(#position)")
         });
         puts.collect()
-    }
-
-    /// The records of a shard behind a position, first ones first, strongly consistent; at most 100. None: there
-    /// are no more yet.
-    ///
-    /// # Errors
-    /// As the [ports](engine::ports).
-    pub async fn after(&self, place: LogPosition) -> Stored<Vec<PlacedRecord>> {
-        let query = keyed(
-            self.db.client().query().table_name(self.table()),
-            "#shard = :shard AND #position > :position",
-            [("shard", number(place.shard.get())), ("position", number(place.number))],
-        );
-        let items = self.db.query(query.consistent_read(true), MAX_READ).await?;
-        items.iter().map(read_record).collect()
     }
 
     /// The records of a sale that were settled in some time, in its order, eventually consistent: one that was
@@ -159,6 +91,53 @@ impl DynamoLog {
             each(by_time.into_values().collect());
         }
         Ok(())
+    }
+}
+
+impl Log for DynamoLog {
+    async fn last(&self, shard: LogShard) -> Stored<u64> {
+        let query = keyed(
+            self.db.client().query().table_name(self.table()),
+            "#shard = :shard",
+            [("shard", number(shard.get()))],
+        );
+        let query = query.consistent_read(true).scan_index_forward(false);
+        let query = query.projection_expression("#position");
+        let query = query.expression_attribute_names("#position", "position");
+        let last = self.db.query(query, 1).await?;
+        match last.first() {
+            Some(item) => Fields::from_item(item).number("position"),
+            None => Ok(0),
+        }
+    }
+
+    async fn before(&self, shard: LogShard, time: Timestamp) -> Stored<u64> {
+        // All up to `low` are older, all behind `high` are not.
+        let (mut low, mut high) = (0, self.last(shard).await?);
+        while low < high {
+            let middle = low + (high - low).div_ceil(2);
+            let key = item([("shard", number(shard.get())), ("position", number(middle))]);
+            let record = self.db.get(self.table(), key).await?;
+            let record = record.ok_or_else(|| {
+                StoreError::Contract(format!("log {} has no position {middle}", shard.get()))
+            })?;
+            if Fields::from_item(&record).time("at_ms")? < time {
+                low = middle;
+            } else {
+                high = middle - 1;
+            }
+        }
+        Ok(low)
+    }
+
+    async fn after(&self, place: LogPosition) -> Stored<Vec<PlacedRecord>> {
+        let query = keyed(
+            self.db.client().query().table_name(self.table()),
+            "#shard = :shard AND #position > :position",
+            [("shard", number(place.shard.get())), ("position", number(place.number))],
+        );
+        let items = self.db.query(query.consistent_read(true), MAX_READ).await?;
+        items.iter().map(read_record).collect()
     }
 }
 

@@ -9,7 +9,9 @@ use aws_sdk_dynamodb::types::{
 };
 
 use engine::domain::attendee::AttendeeHash;
-use engine::domain::ids::{GroupId, Leg, PostingKey, ProviderId, SaleId, TierId, UserId};
+use engine::domain::ids::{
+    GroupId, Leg, PostingKey, ProviderId, SaleId, SubscriberId, TierId, UserId,
+};
 use engine::domain::log::LogShard;
 use engine::domain::money::Currency;
 use engine::domain::number::OrderNumber;
@@ -355,6 +357,33 @@ pub fn minute_key(minute: i64) -> String {
 pub fn provider_key(provider: &ProviderId) -> String {
     format!("#provider#{provider}")
 }
+
+/// The partition of what is kept of a subscriber: how far it was told; no sale id has a `#`.
+#[must_use]
+pub fn subscriber_key(subscriber: &SubscriberId) -> String {
+    format!("#subscriber#{subscriber}")
+}
+
+/// The sort key of how far a subscriber was told of a shard of the log.
+#[must_use]
+pub fn subscriber_shard_key(shard: LogShard) -> String {
+    format!("shard#{}", shard.get())
+}
+
+/// What the sort keys of the orders of a shard begin with of which facts wait for a subscriber.
+#[must_use]
+pub fn waiting_prefix(shard: LogShard) -> String {
+    format!("waiting#{}#", shard.get())
+}
+
+/// The sort key of an order of which facts wait for a subscriber.
+#[must_use]
+pub fn waiting_order_key(shard: LogShard, order: OrderNumber) -> String {
+    format!("{}{:019}", waiting_prefix(shard), order.get())
+}
+
+/// The partition that lists the webhooks; no sale id has a `#`.
+pub const WEBHOOKS: &str = "#webhooks";
 
 /// The sort key of the turns of an operation of a provider's.
 #[must_use]

@@ -20,8 +20,9 @@ use crate::challenges::keys::ChallengeKeys;
 use crate::challenges::siteverify::Siteverify;
 use crate::dynamodb::{
     Dynamo, DynamoCalls, DynamoCatalogue, DynamoCursors, DynamoOperators, DynamoOrders,
-    DynamoRooms, DynamoRules, StoreConfig,
+    DynamoRooms, DynamoRules, DynamoSubscriptions, DynamoWebhooks, StoreConfig,
 };
+use crate::events::{WEBHOOK_KEYS, WebhookConnections};
 use crate::figures::FigureSource;
 use crate::http::attendees::AttendeeKeys;
 use crate::http::origin::Origin;
@@ -32,7 +33,7 @@ use crate::redis::counters::Counters;
 use crate::redis::{Bounds, Connection, Meter, RedisBoard, RedisChallenges, RedisGate, RedisSeats};
 use crate::runtime::callbacks::CallbackEntry;
 use crate::runtime::config::{
-    AdmissionConfig, AttendeeConfig, CA_FILE, ChallengeConfig, Config, Defect,
+    AdmissionConfig, AttendeeConfig, CA_FILE, ChallengeConfig, Config, Defect, WebhooksConfig,
 };
 use crate::runtime::connections::{Https, Trust};
 use crate::runtime::edge::EdgeSecrets;
@@ -98,6 +99,8 @@ pub enum Need {
     CallbackKey,
     /// The keys of tickets.
     TicketKeys,
+    /// The keys that the secrets of webhooks are made from.
+    WebhookKeys,
 }
 
 /// Why the engine could not be built.
@@ -132,6 +135,7 @@ pub struct LivePorts {
     store: Arc<Lazy<Store>>,
     queue: Lazy<Counted<SqsQueue>>,
     provider: Providers,
+    webhook_connections: Lazy<WebhookConnections>,
     beacon: DrandBeacon,
     grace: Grace,
     listings: Vec<Listing>,
@@ -149,6 +153,8 @@ struct Store {
     calls: DynamoCalls,
     rules: DynamoRules,
     operators: DynamoOperators,
+    webhooks: DynamoWebhooks,
+    subscriptions: DynamoSubscriptions,
 }
 
 /// The turns of calls to providers, in the store, which is built when the first one is taken.
@@ -192,6 +198,8 @@ impl LivePorts {
                 calls: DynamoCalls::new(dynamo.clone()),
                 rules: DynamoRules::new(dynamo.clone()),
                 operators: DynamoOperators::new(dynamo.clone()),
+                webhooks: DynamoWebhooks::new(dynamo.clone()),
+                subscriptions: DynamoSubscriptions::new(dynamo.clone()),
                 dynamo,
             }
         }));
@@ -208,6 +216,7 @@ impl LivePorts {
         let provider = Providers::limited(&config.payments, &config.providers, &https, &limits)?
             .with_merchants(merchants, tolerance_seconds, &https, &limits)?;
         let beacon = DrandBeacon::new(&config.beacon, https.clone());
+        let addresses = config.webhooks.addresses;
         Ok(Self {
             seats: RedisSeats::new(redis.clone()),
             gate: Counted(RedisGate::new(redis.clone())),
@@ -221,6 +230,9 @@ impl LivePorts {
             offers: provider.offers(),
             started_elsewhere: !config.providers.only_started_here,
             provider,
+            webhook_connections: LazyLock::new(Box::new(move || {
+                WebhookConnections::new(addresses, &trust)
+            })),
             beacon,
             grace: config.providers.grace,
         })
@@ -236,6 +248,24 @@ impl LivePorts {
     #[must_use]
     pub fn operators(&self) -> &DynamoOperators {
         &self.store.operators
+    }
+
+    /// The webhooks.
+    #[must_use]
+    pub fn webhooks(&self) -> &DynamoWebhooks {
+        &self.store.webhooks
+    }
+
+    /// How far each webhook was told.
+    #[must_use]
+    pub fn subscriptions(&self) -> &DynamoSubscriptions {
+        &self.store.subscriptions
+    }
+
+    /// Connections to webhooks.
+    #[must_use]
+    pub fn webhook_connections(&self) -> &WebhookConnections {
+        &self.webhook_connections
     }
 
     /// How many messages each dead-letter queue has, by its own count.
@@ -264,7 +294,8 @@ impl LivePorts {
             | Need::ChallengeKeys
             | Need::PaymentSecrets
             | Need::CallbackKey
-            | Need::TicketKeys => Ok(()),
+            | Need::TicketKeys
+            | Need::WebhookKeys => Ok(()),
         }
     }
 }
@@ -371,6 +402,8 @@ pub struct App {
     pub callbacks: CallbackEntry,
     /// Signs the codes of tickets, and checks them.
     pub tickets: TicketKeys,
+    /// How webhooks are told.
+    pub webhooks: WebhooksConfig,
     /// The secrets of the edge.
     pub edge: EdgeSecrets,
     /// The origins that buyers may come back to from a provider's page.
@@ -459,6 +492,7 @@ impl App {
             attendees: attendee_keys(&config.attendees),
             callbacks: config.callbacks.clone(),
             tickets: TicketKeys::new(config.dynamodb.deployment(), &config.tickets),
+            webhooks: config.webhooks.clone(),
             edge: config.edge.clone(),
             return_origins: config.providers.return_origins.clone(),
             metrics: Metrics::new(&config.metrics),
@@ -470,8 +504,8 @@ impl App {
 
     /// A function that signs or checks admissions does not start without a key, rather than turn
     /// every buyer away; nor does one that asks for challenges without theirs; one that takes names not
-    /// without the key that hashes them, one that signs or checks tickets not without theirs, one that takes
-    /// callbacks not without a secret, and the entry not without its key.
+    /// without the key that hashes them, one that signs or checks tickets not without theirs, one that tells webhooks
+    /// not without what signs, one that takes callbacks not without a secret, and the entry not without its key.
     ///
     /// # Errors
     /// Returns the variable that is missing.
@@ -492,6 +526,9 @@ impl App {
         }
         if lacks(Need::TicketKeys, self.tickets.is_empty()) {
             return missing(TICKET_KEYS);
+        }
+        if lacks(Need::WebhookKeys, self.webhooks.keys.is_empty()) {
+            return missing(WEBHOOK_KEYS);
         }
         if lacks(Need::CallbackKey, self.callbacks.keys.is_empty()) {
             return missing("ONSALE_CALLBACK_KEYS");
@@ -523,7 +560,7 @@ pub fn new_epoch(now: Timestamp) -> Result<Epoch, StoreError> {
         .map_err(|error: InvalidId| StoreError::Contract(error.to_string()))
 }
 
-/// A name for a run of the reader of captures that no other run has: the time, and random digits.
+/// A name for a run of a reader of captures, or of the log, that no other run has: the time, and random digits.
 ///
 /// # Errors
 /// As [`new_epoch`].

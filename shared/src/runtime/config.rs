@@ -10,6 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::beacon::{Chain, Chains};
 use crate::dynamodb::{DEFAULT_CATALOGUE_BYTES, Tables};
+use crate::events::{Addresses, WEBHOOK_KEYS, WebhookKeys};
 use crate::http::origin::Origin;
 use crate::redis::Topology;
 use crate::runtime::callbacks::{CallbackEntry, is_key};
@@ -84,10 +85,21 @@ pub struct Config {
     pub operators: OperatorsConfig,
     /// The secrets that the keys of tickets are made from.
     pub tickets: TicketSecrets,
+    /// How webhooks are told; without keys in functions that tell none.
+    pub webhooks: WebhooksConfig,
     /// The metrics that are written.
     pub metrics: MetricsConfig,
     /// The file of the certificate authorities that are trusted in place of the public ones.
     pub ca_file: Option<String>,
+}
+
+/// How webhooks are told.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WebhooksConfig {
+    /// The keys that their secrets are made from.
+    pub keys: WebhookKeys,
+    /// Where they may lead.
+    pub addresses: Addresses,
 }
 
 /// Who operators are, beside those whom IAM knows.
@@ -382,9 +394,23 @@ impl Config {
             beacon: BeaconConfig::read(&variables)?,
             operators: OperatorsConfig::read(&variables)?,
             tickets: TicketSecrets::read(variables.optional(TICKET_KEYS).as_deref())?,
+            webhooks: WebhooksConfig::read(&variables)?,
             metrics: MetricsConfig::read(&variables)?,
             ca_file: variables.optional(CA_FILE),
         })
+    }
+}
+
+impl WebhooksConfig {
+    fn read<F: Fn(&str) -> Option<String>>(variables: &Variables<F>) -> Result<Self, Defect> {
+        let keys = WebhookKeys::read(variables.optional(WEBHOOK_KEYS).as_deref())?;
+        let variable = "ONSALE_WEBHOOK_ADDRESSES";
+        let addresses = match variables.optional(variable).as_deref() {
+            None | Some("public") => Addresses::Public,
+            Some("any") => Addresses::Any,
+            Some(_) => return Err(Defect { variable, rule: "must be public or any" }),
+        };
+        Ok(Self { keys, addresses })
     }
 }
 
@@ -709,6 +735,7 @@ mod tests {
         assert_eq!(config.metrics, MetricsConfig::Off);
         assert!(config.edge.is_empty());
         assert_eq!(config.operators.issuer, None);
+        assert_eq!(config.webhooks, WebhooksConfig::default());
         assert_eq!(config.beacon.urls, DEFAULT_BEACON_URLS);
         assert_eq!(config.beacon.chains, Chains::default());
     }

@@ -256,6 +256,8 @@ functions! {
     Draw: "draw", queue(QueueName::Draw, 1, 0, 2), [Queues], 1024 MiB, 120 s;
     ReadCaptures: "read-captures",
         Trigger::Schedule { every_seconds: 60 }, [Orders, Queues], 256 MiB, 90 s;
+    SendEvents: "send-events",
+        Trigger::Schedule { every_seconds: 60 }, [Orders, Sales, WebhookKeys], 256 MiB, 90 s;
     Reconcile: "reconcile",
         Trigger::Schedule { every_seconds: 60 }, [Redis, Sales], 1024 MiB, 300 s;
 }
@@ -297,6 +299,7 @@ impl Function {
             | Self::Refund
             | Self::Draw
             | Self::ReadCaptures
+            | Self::SendEvents
             | Self::Reconcile => self.row().trigger.alarms(),
         }
     }

@@ -42,15 +42,10 @@ impl TicketSecrets {
     /// # Errors
     /// The rule that it breaks.
     pub(crate) fn read(text: Option<&str>) -> Result<Self, Defect> {
-        let rule = "must be one or two secrets of 32 to 128 letters, digits, - and _, listed by commas or in JSON";
-        let defect = || Defect { variable: TICKET_KEYS, rule };
         let Some(text) = text else { return Ok(Self::default()) };
-        let secrets: Vec<String> = if text.starts_with('[') {
-            serde_json::from_str(text).map_err(|_unreadable| defect())?
-        } else {
-            text.split(',').map(str::to_owned).collect()
-        };
-        Self::new(secrets).filter(|secrets| !secrets.0.is_empty()).ok_or_else(defect)
+        let secrets = callbacks::listed_secrets(text, MAX_TICKET_KEYS);
+        let rule = callbacks::LISTED_SECRETS;
+        secrets.map(Self).ok_or(Defect { variable: TICKET_KEYS, rule })
     }
 
     /// The text of the variable; empty without secrets.

@@ -8,7 +8,9 @@ use super::metric_use::{MetricUse, metric};
 use super::template::text;
 
 /// What an alarm must ask, by its section of the runbook: comparison and threshold.
-const BOUNDS: [(&str, &str, f64); 13] = [
+const BOUNDS: [(&str, &str, f64); 15] = [
+    ("events-given-up", "GreaterThanThreshold", 0.0),
+    ("events-behind", "GreaterThanThreshold", 900.0),
     ("queue-backlog", "GreaterThanThreshold", 1000.0),
     ("dead-letters", "GreaterThanThreshold", 0.0),
     ("transaction-failures", "GreaterThanThreshold", 0.1),

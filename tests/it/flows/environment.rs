@@ -27,6 +27,7 @@ use shared::runtime::callbacks::CallbackEntry;
 use shared::runtime::config::{
     AdmissionConfig, AttendeeConfig, ChallengeConfig, Config, DynamoDbConfig, MetricsConfig,
     OperatorsConfig, PaymentConfig, ProvidersConfig, RedisConfig, SalesConfig, SqsConfig,
+    WebhooksConfig,
 };
 use shared::runtime::edge::EdgeSecrets;
 use shared::tickets::TicketSecrets;
@@ -105,6 +106,7 @@ impl Fixture {
             callbacks: CallbackEntry::default(),
             edge: EdgeSecrets::default(),
             tickets: TicketSecrets::default(),
+            webhooks: WebhooksConfig::default(),
             providers: ProvidersConfig { grace, ..backends::providers(&provider) },
             beacon: up::beacon_config(&beacon.url()),
             operators: OperatorsConfig::default(),

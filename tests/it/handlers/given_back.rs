@@ -15,7 +15,7 @@ use engine::domain::order_refund::{
 use engine::domain::time::Timestamp;
 use engine::flows::give_back::{Refusal, give_back};
 use engine::flows::refund::{PartOutcome, refund_part};
-use engine::ports::{Orders as _, Ports as _};
+use engine::ports::{Log as _, Orders as _, Ports as _};
 use local::handlers::{refund, sync_db};
 use serde_json::{Value, json};
 

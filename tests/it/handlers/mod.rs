@@ -44,7 +44,7 @@ use shared::runtime::app::App;
 use shared::runtime::callbacks::CallbackEntry;
 use shared::runtime::config::{
     AdmissionConfig, AttendeeConfig, ChallengeConfig, Config, DynamoDbConfig, MetricsConfig,
-    OperatorsConfig, PaymentConfig, RedisConfig, SalesConfig, Secret, SqsConfig,
+    OperatorsConfig, PaymentConfig, RedisConfig, SalesConfig, Secret, SqsConfig, WebhooksConfig,
 };
 use shared::runtime::edge::EdgeSecrets;
 use shared::runtime::functions::Function;
@@ -264,6 +264,7 @@ impl Fixture {
             },
             edge: EdgeSecrets::default(),
             tickets: ticket_secrets(),
+            webhooks: WebhooksConfig::default(),
             providers: backends::providers(&provider),
             beacon: up::beacon_config(&beacon.url()),
             operators: OperatorsConfig { issuer: Some(OPERATOR_ISSUER.to_owned()) },

@@ -43,6 +43,8 @@ async fn sam_local_gives_a_function_all_but_the_secrets_of_others() {
         "ONSALE_PROVIDER_KEYS",
         "ONSALE_SITEVERIFY_SECRETS",
         "ONSALE_TICKET_KEYS",
+        "ONSALE_WEBHOOK_ADDRESSES",
+        "ONSALE_WEBHOOK_KEYS",
     ];
     let [
         admission,
@@ -55,6 +57,8 @@ async fn sam_local_gives_a_function_all_but_the_secrets_of_others() {
         provider,
         siteverify,
         tickets,
+        addresses,
+        webhooks,
     ] = secrets;
     let missing_of_each = missing(&template, &variables);
     assert_eq!(missing_of_each.len(), FUNCTIONS.len());
@@ -70,6 +74,7 @@ async fn sam_local_gives_a_function_all_but_the_secrets_of_others() {
                 &[edge]
             }
             "StartPaymentFunction" => &[edge, provider],
+            "SendEventsFunction" => &[addresses, webhooks],
             "PayCallbackFunction" => &[payment],
             "TakeCallbackFunction" => &[key, sources, payment],
             "ClosePaymentsFunction" | "ReadCapturesFunction" | "RefundFunction" => &[provider],

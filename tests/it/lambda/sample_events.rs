@@ -117,7 +117,7 @@ pub fn samples() -> Vec<Sample> {
     use Function::{
         Cancel, ClosePayments, DecidePayment, Draw, ExpireOrders, Figures, LoadSale, Operator,
         Orders, PayCallback, ReadCaptures, Reconcile, Refund, RefundOrder, Reserve, Sales,
-        StartPayment, SyncDb, TakeCallback, TokenGate, WaitingRoom,
+        SendEvents, StartPayment, SyncDb, TakeCallback, TokenGate, WaitingRoom,
     };
     let put = |sender| Request::json(sender, "PUT", "/sales/sample", &sale());
     let put_room = Request::json(Sender::Operator, "PUT", "/sales/sample-room", &sale_with_room());
@@ -286,6 +286,7 @@ pub fn samples() -> Vec<Sample> {
         (Draw, "draw", "no failure", batch("draw", &[json!({ "sale": SALE }).to_string()])),
         (Refund, "refund", "1 failure", batch("refund", &[refund.to_string()])),
         (ReadCaptures, "read-captures", "report", schedule()),
+        (SendEvents, "send-events", "report", schedule()),
         (Reconcile, "reconcile", "report", schedule()),
     ];
     let sample = |(function, name, answer, event)| Sample { function, name, answer, event };

@@ -12,6 +12,7 @@ mod reading;
 mod room_board;
 mod rooms;
 mod statistics;
+mod subscriptions;
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -8,7 +8,7 @@ use engine::domain::log::LogShard;
 use engine::domain::money::MinorUnits;
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Order, OrderEvent, TierTotals};
-use engine::ports::{ChangeReply, Orders};
+use engine::ports::{ChangeReply, Log as _, Orders};
 use shared::dynamodb::tables;
 
 use super::{Fixture, NOW, after, line, sale, seats, tier};

@@ -2,12 +2,18 @@
 //! under its own name, and Redis as the cache's user.
 
 use std::collections::BTreeMap;
+use std::future::ready;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
 use aws_lambda_events::eventbridge::EventBridgeEvent;
 use aws_sdk_dynamodb::types::AttributeValue;
+use axum::Router;
+use axum::body::Bytes;
+use axum::http::StatusCode;
+use axum::routing::post;
 use engine::domain::choice::{Choice, Together};
 use engine::domain::ids::{GroupId, InventoryId, Legs, SaleId, TierId, UserId};
 use engine::domain::inventory::Line;
@@ -22,6 +28,7 @@ use engine::domain::room::draw::{Commitment, ROUNDS_AHEAD};
 use engine::domain::room::join::{BUCKETS, Index, Membership, bucket_of};
 use engine::domain::room::log::Record;
 use engine::domain::room::serving::{Room, Settings};
+use engine::domain::subscriber::Wishes;
 use engine::domain::time::Timestamp;
 use engine::flows;
 use engine::flows::expire::Expiry;
@@ -36,8 +43,8 @@ use local::endpoints::Endpoints;
 use local::handlers::consume;
 use local::handlers::{
     cancel, decide_payment, draw, expire_orders, figures, load_sale, operator, orders,
-    pay_callback, read_captures, reconcile, refund, reserve, sales, sync_db, take_callback,
-    token_gate, waiting_room,
+    pay_callback, read_captures, reconcile, refund, reserve, sales, send_events, sync_db,
+    take_callback, token_gate, waiting_room,
 };
 use local::handlers::{close_payments, refund_order, start_payment};
 use local::queues::Queues;
@@ -45,12 +52,14 @@ use local::servers::{FakeBeacon, PaymentProvider, Stack};
 use redis::aio::MultiplexedConnection;
 use serde_json::{Value, json};
 use shared::beacon::DrandBeacon;
-use shared::dynamodb::{Dynamo, DynamoRooms};
+use shared::dynamodb::{Dynamo, DynamoRooms, DynamoSubscriptions, DynamoWebhooks};
+use shared::events::Webhook;
 use shared::figures::FigureSource;
 use shared::figures::cloudwatch::CloudWatch;
 use shared::runtime::app::{App, new_epoch};
 use shared::runtime::config::Config;
 use shared::runtime::functions::{Function, QueueName};
+use tokio::net::TcpListener;
 use tokio::time::sleep;
 
 use super::recorder::Recorder;
@@ -141,6 +150,8 @@ impl Deployed {
                 ("ONSALE_ATTENDEE_KEYS", format!("k:{}", "B".repeat(64))),
                 ("ONSALE_CHALLENGE_KEYS", format!("k:{}", "C".repeat(64))),
                 ("ONSALE_TICKET_KEYS", format!("[\"{}\"]", "t".repeat(64))),
+                ("ONSALE_WEBHOOK_KEYS", format!("[\"{}\"]", "w".repeat(64))),
+                ("ONSALE_WEBHOOK_ADDRESSES", "any".to_owned()),
                 ("ONSALE_PAYMENT_SECRETS", format!("stripe:{PAYMENT_SECRET}")),
                 ("ONSALE_CALLBACK_KEYS", ENTRY_KEY.to_owned()),
                 ("ONSALE_PROVIDER_KEYS", format!("stripe:{API_KEY}")),
@@ -379,6 +390,7 @@ impl Deployed {
         self.ends().await;
         self.losses().await;
         self.reads().await;
+        self.webhook().await;
         self.repairs().await;
         self.draws().await;
         self.sample_events().await;
@@ -1010,6 +1022,45 @@ impl Deployed {
         let put = put.item("next_us", AttributeValue::N(next_us.to_string()));
         put.table_name(&self.dynamo.config().tables.sales).send().await.unwrap();
         all_done(&refund::handle(self.app("refund"), batch).await);
+    }
+
+    /// A webhook is told; of what it does not take some orders wait, and are told later.
+    async fn webhook(&self) {
+        let is_picky = Arc::new(AtomicBool::new(true));
+        let picky = Arc::clone(&is_picky);
+        let hear = move |body: Bytes| {
+            let body: Value = serde_json::from_slice(&body).unwrap();
+            // Of the facts of one order in two none is taken.
+            let order = body["data"]["order"].as_str().unwrap_or_default();
+            let number: u64 = order.parse().unwrap_or_default();
+            let is_taken = (number >> 12).is_multiple_of(2) || !picky.load(Ordering::Relaxed);
+            ready(if is_taken { StatusCode::OK } else { StatusCode::CONFLICT })
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        let routes = Router::new().route("/", post(hear));
+        let serving = tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
+        let app = self.app("send-events");
+        let webhook = Webhook {
+            id: "erp".parse().unwrap(),
+            url: url.parse().unwrap(),
+            wishes: Wishes::default(),
+            secret: app.webhooks.keys.next(None).unwrap(),
+            former: None,
+            since: Timestamp::from_ms(0),
+        };
+        // An operator's commands, which are no function.
+        DynamoWebhooks::new(self.dynamo.clone()).put(&webhook).await.unwrap();
+        let told = send_events::tell(app).await.unwrap();
+        assert!(told.told > 0 && told.waiting > 0, "{told:?}");
+        is_picky.store(false, Ordering::Relaxed);
+        let (now, operator) = (Timestamp::now(), "operator".parse().unwrap());
+        let subscriptions = DynamoSubscriptions::new(self.dynamo.clone());
+        let held = subscriptions.retry(&webhook.id, &operator, now).await;
+        assert_eq!(held, Ok(Vec::new()));
+        let told = send_events::tell(app).await.unwrap();
+        assert!(told.told > 0 && told.waiting == 0, "{told:?}");
+        serving.abort();
     }
 
     async fn reconcile_at(&self, now: Timestamp) {

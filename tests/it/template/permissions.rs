@@ -19,7 +19,7 @@ use shared::runtime::connections::Trust;
 use shared::runtime::functions::Function;
 
 use super::deployed::{Deployed, FUNCTIONS, user};
-use super::recorder::Right;
+use super::recorder::{Right, SUBSCRIBERS};
 use super::stack::{Edit, Stack, Variant, name_in, translate};
 
 /// What the mapping of a queue to its function needs; Lambda calls it, the function never does.
@@ -109,9 +109,10 @@ fn of_lambda(stack: &Stack, function: &str) -> BTreeSet<Right> {
     rights
 }
 
-/// A right to write what operators did, as that to the whole table if a function has it.
+/// A right to what operators did or what webhooks were told, as that to the whole table if a function has it.
 fn of_whole_table(right: Right, granted: &BTreeSet<Right>) -> Right {
-    let table = right.on.strip_suffix(ACTIONS).map(|table| table.trim_end().to_owned());
+    let mut table = [ACTIONS, SUBSCRIBERS].iter().filter_map(|keys| right.on.strip_suffix(keys));
+    let table = table.next().map(|table| table.trim_end().to_owned());
     let whole = table.map(|on| Right { on, ..right.clone() });
     whole.filter(|whole| granted.contains(whole)).unwrap_or(right)
 }
@@ -124,7 +125,7 @@ fn differences(stack: &Stack, seen: &BTreeSet<Right>) -> (Vec<Right>, Vec<Right>
         let mut needed: BTreeSet<Right> =
             seen.iter().filter(|right| right.function == function).cloned().collect();
         needed.extend(of_lambda(stack, function));
-        // Who may write every item of a table may write what operators did.
+        // Who may write every item of a table may write those.
         let needed: BTreeSet<Right> =
             needed.into_iter().map(|right| of_whole_table(right, &granted)).collect();
         lacking.extend(needed.difference(&granted).cloned());
@@ -134,7 +135,8 @@ fn differences(stack: &Stack, seen: &BTreeSet<Right>) -> (Vec<Right>, Vec<Right>
 }
 
 /// Changes of a role: what lacks then (true), or is idle (false).
-const MISTAKES: [(bool, Edit); 13] = [
+const MISTAKES: [(bool, Edit); 14] = [
+    (true, edit("  SendEventsRole:", "[\"#subscriber#*\"]", "[\"#webhooks\"]")),
     (true, edit("  CancelRole:", "[\"#actions\"]", "[\"#sales\"]")),
     (true, edit("  OperatorRole:", "!GetAtt CloseDeadLetterQueue.Arn", "!GetAtt CloseQueue.Arn")),
     (true, edit("  ReserveRole:", "dynamodb:PutItem, ", "")),
@@ -304,6 +306,7 @@ fn unmet(stack: &Stack, called: Function) -> Vec<String> {
         Need::PaymentSecrets => has("ONSALE_PAYMENT_SECRETS"),
         Need::CallbackKey => has("ONSALE_CALLBACK_KEYS"),
         Need::TicketKeys => has("ONSALE_TICKET_KEYS"),
+        Need::WebhookKeys => has("ONSALE_WEBHOOK_KEYS"),
     };
     let unmet = needs.iter().filter(|need| !is_met(need));
     let mut unmet: Vec<String> = unmet.map(|need| format!("{need:?}")).collect();

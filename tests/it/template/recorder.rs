@@ -14,6 +14,9 @@ use shared::dynamodb::tables::ACTIONS;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
+/// What the keys begin with of how far webhooks were told.
+pub const SUBSCRIBERS: &str = "#subscriber#*";
+
 /// A right that a call needs: who, which action, and on what (`table orders`, `table orders index
 /// due`, `table rooms secret#*`, `queue expiry`; `*` if the action knows no resources).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -138,12 +141,14 @@ async fn forward(
 fn of_dynamodb(operation: &str, content: &Value) -> Vec<(String, String)> {
     let table = |of: &Value| {
         let name = of["TableName"].as_str().unwrap_or("?");
-        // The rights to the rooms are by what a key begins with; so is that to write what operators did.
+        // The rights to the rooms are by what a key begins with; so are those to write what operators did and what
+        // webhooks were told.
         let key = of["Item"]["pk"]["S"].as_str().or_else(|| of["Key"]["pk"]["S"].as_str());
         // What is written of tickets is allowed by what its keys end with.
         let ends = |with: &&&str| key.is_some_and(|key| key.ends_with(**with));
         let leads = match key {
             Some(ACTIONS) => format!(" {ACTIONS}"),
+            Some(key) if key.starts_with("#subscriber#") => format!(" {SUBSCRIBERS}"),
             Some(_) | None if name.ends_with("rooms") => leading(of),
             Some(_) | None => {
                 let of_tickets = ["#revoked", "#check-ins"];

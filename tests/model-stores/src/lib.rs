@@ -3,7 +3,8 @@
 //!
 //! The simulator and the model checker run the production flows against these. They answer to the real
 //! thing: `engine::domain::inventory` by the property test of the scripts, [`OrdersModel`] and
-//! [`CatalogueModel`] by that of the store (`tests/it/store_model/`), [`AccountsModel`] by `tests/it/store/postings.rs`, [`RoomsModel`] by the test that both
+//! [`CatalogueModel`] by that of the store (`tests/it/store_model/`), [`AccountsModel`] by `tests/it/store/postings.rs`,
+//! [`SubscriptionsModel`] by `tests/it/store/subscriptions.rs`, [`RoomsModel`] by the test that both
 //! pass (`tests/it/store/rooms.rs`).
 
 #![allow(clippy::too_many_lines, reason = "one arm a method is read at a glance")]
@@ -22,6 +23,7 @@ mod rooms;
 mod seats;
 mod seed;
 mod stores;
+mod subscriptions;
 mod tickets;
 
 pub use accounts::AccountsModel;
@@ -38,3 +40,4 @@ pub use rooms::{BeaconModel, Counter, RoomsModel};
 pub use seats::SeatsModel;
 pub use seed::{seed_in, seed_of_commit};
 pub use stores::Stores;
+pub use subscriptions::SubscriptionsModel;

@@ -9,12 +9,12 @@ use clap::{Args, Subcommand};
 use engine::domain::fact::{Fact, Moved};
 use engine::domain::ids::{SaleId, Seat, SeatName, TierId};
 use engine::domain::inventory::HeldLine;
-use engine::domain::log::{LogPosition, LogShard, Told};
+use engine::domain::log::{LogPosition, LogShard, PlacedRecord, Told};
 use engine::domain::sale::Sale;
 use engine::domain::time::Timestamp;
-use engine::ports::{Catalogue as _, Freshness, Ports as _};
+use engine::ports::{Catalogue as _, Freshness, Log as _, Ports as _};
 use serde_json::{Value, json};
-use shared::dynamodb::{ALL_TIME, DynamoLog, PlacedRecord};
+use shared::dynamodb::{ALL_TIME, DynamoLog};
 use tokio::time::sleep;
 
 use super::engine::{EngineArgs, Reached};

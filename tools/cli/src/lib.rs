@@ -27,6 +27,7 @@ pub mod ticket;
 pub mod token;
 pub mod up;
 pub mod verify_draw;
+mod webhooks;
 
 use std::ffi::OsString;
 use std::fmt::Display;
@@ -102,6 +103,7 @@ enum Command {
     Orders(orders::OrdersCommand),
     Events(events::EventsCommand),
     Money(money::MoneyCommand),
+    Webhooks(webhooks::WebhooksCommand),
     Gate(gate::GateCommand),
     Room(room::RoomCommand),
     VerifyDraw(verify_draw::VerifyDrawCommand),
@@ -137,6 +139,7 @@ impl Command {
             | Self::Orders(_)
             | Self::Events(_)
             | Self::Money(_)
+            | Self::Webhooks(_)
             | Self::Gate(_)
             | Self::Room(_)
             | Self::VerifyDraw(_)
@@ -182,6 +185,7 @@ impl Cli {
             Command::Orders(command) => on_heap(|| command.run(&data_dir, json)).await,
             Command::Events(command) => on_heap(|| command.run(&data_dir, json)).await,
             Command::Money(command) => on_heap(|| command.run(&data_dir, json)).await,
+            Command::Webhooks(command) => on_heap(|| command.run(&data_dir, json)).await,
             Command::Gate(command) => on_heap(|| command.run(&data_dir, json)).await,
             Command::Room(command) => on_heap(|| command.run(&data_dir, json)).await,
             Command::VerifyDraw(command) => command.run(json),

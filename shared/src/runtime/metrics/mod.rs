@@ -30,6 +30,7 @@ use engine::domain::ids::SaleId;
 use engine::flows::captures::Reading;
 use engine::flows::reconcile::Run;
 use engine::flows::room::request::Requested;
+use engine::flows::tell::Telling;
 
 pub use crate::runtime::functions::Function;
 pub use counted::Counted;
@@ -91,6 +92,11 @@ metrics! {
     CapturesFound, Stage, "Captures that no callback had reported, found in what providers list.";
     CapturesKept, Stage, "Captures put into the callback queue, because a store did not answer the callback.";
     CapturesUnreadable, Stage, "Listed captures that could not be read or decided, each time that they are read; 0 where there are none.";
+    EventsTold, Stage, "Facts that webhooks took, each time that one did.";
+    EventsNotTaken, Stage, "Facts that a webhook did not take, each time that it was tried.";
+    EventsWaiting, Stage, "Orders of which facts wait for a webhook to take them.";
+    EventsGivenUp, Stage, "Orders of which facts were given up after three days, and shards of the log of which a webhook took nothing for so long; 0 where there are none.";
+    EventsBehind, Stage, "Age of the oldest settled fact that a webhook was not told and that does not wait; 0 where there is none.";
     Transactions, Stage, "Transactions asked of DynamoDB.";
     TransactionFailures, Stage, "Transactions that, after all attempts, were neither carried out nor refused by a condition.";
     ClaimConflicts, Stage, "Orders not made because another order owns a seat that Redis took for free.";
@@ -175,7 +181,7 @@ impl Metric {
     const fn unit(self) -> Unit {
         if matches!(self, Self::Latency) {
             Unit::Second(NegativeScale::Milli)
-        } else if matches!(self, Self::TurnAge) {
+        } else if matches!(self, Self::TurnAge | Self::EventsBehind) {
             Unit::Second(NegativeScale::One)
         } else {
             Unit::Count
@@ -297,6 +303,15 @@ pub fn draw_without_secret() {
 pub fn captures_read(reading: &Reading) {
     count(None, Metric::CapturesFound, reading.decided.into());
     count(None, Metric::CapturesUnreadable, reading.unreadable.into());
+}
+
+/// Counts what telling webhooks came to.
+pub fn webhooks_told(did: &Telling) {
+    count(None, Metric::EventsTold, did.told);
+    count(None, Metric::EventsNotTaken, did.failed);
+    count(None, Metric::EventsWaiting, did.waiting);
+    count(None, Metric::EventsGivenUp, did.given_up);
+    count(None, Metric::EventsBehind, did.behind_seconds.max(0).unsigned_abs());
 }
 
 /// Counts sales that Redis had lost and that were loaded again.

@@ -84,7 +84,7 @@ fn resolved(stack: &Stack, variable: &str, value: &str) -> String {
                 "ONSALE_ADMISSION_KEYS" | "ONSALE_ATTENDEE_KEYS" | "ONSALE_CHALLENGE_KEYS" => {
                     format!("mine:{}", "A".repeat(64))
                 }
-                "ONSALE_TICKET_KEYS" => format!("[\"{}\"]", "t".repeat(64)),
+                "ONSALE_TICKET_KEYS" | "ONSALE_WEBHOOK_KEYS" => format!("[\"{}\"]", "t".repeat(64)),
                 "ONSALE_SITEVERIFY_SECRETS" => "turnstile:secret".to_owned(),
                 _ => "stripe:secret".to_owned(),
             },
@@ -176,6 +176,10 @@ fn environment(stack: &Stack) -> Vec<String> {
                             "has no ticket key",
                         ),
                         (
+                            has("ONSALE_WEBHOOK_KEYS", !config.webhooks.keys.is_empty()),
+                            "has no webhook key",
+                        ),
+                        (
                             has("ONSALE_PAYMENT_SECRETS", !config.payments.secrets.is_empty()),
                             "has no payment secret",
                         ),
@@ -226,6 +230,10 @@ fn secrets(stack: &Stack) -> Vec<String> {
                 (
                     holds("ONSALE_TICKET_KEYS") == ["orders", "operator"].contains(&binary),
                     "has ticket keys for nothing, or none, or in plaintext",
+                ),
+                (
+                    holds("ONSALE_WEBHOOK_KEYS") == (binary == "send-events"),
+                    "has webhook keys for nothing, or none, or in plaintext",
                 ),
                 (
                     holds("ONSALE_SITEVERIFY_SECRETS")

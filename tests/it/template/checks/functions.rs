@@ -60,7 +60,7 @@ pub(super) const CHECKS: &[Check] = &[
         ],
     },
     Check {
-        rule: "sweeper and reader come every minute, once, by roles that may call them alone",
+        rule: "sweeper, reader and teller come every minute, once, by roles that may call them alone",
         faults: schedule,
         with: &[],
         mistakes: &[
@@ -128,8 +128,9 @@ fn schedule(stack: &Stack) -> Vec<String> {
         .filter_map(|(_, schedule)| stack.behind(&schedule["Target"]["Arn"]))
         .map(|(function, _)| function)
         .collect();
-    let both = calls == ["ReadCapturesFunction", "ReconcileFunction"].into();
-    let mut faults = unless("schedules", [(both && schedules.len() == 2, "call others")]);
+    let known = ["ReadCapturesFunction", "ReconcileFunction", "SendEventsFunction"];
+    let all = calls == known.into();
+    let mut faults = unless("schedules", [(all && schedules.len() == known.len(), "call others")]);
     faults.extend(
         schedules.into_iter().flat_map(|(name, schedule)| of_schedule(stack, name, schedule)),
     );
@@ -157,7 +158,7 @@ fn of_schedule(stack: &Stack, name: &str, schedule: &serde_json::Value) -> Vec<S
             (number(&target["RetryPolicy"]["MaximumRetryAttempts"]) == Some(0), "is sent again"),
             (once, "waits its turn and runs late"),
             (
-                !["ReconcileRole", "ReadCapturesRole"].contains(&role_name)
+                !["ReconcileRole", "ReadCapturesRole", "SendEventsRole"].contains(&role_name)
                     && policies.len() == 1
                     && may,
                 "its role may do more",

@@ -10,7 +10,7 @@ use lambda_http::{Body, Request, Response};
 use local::data_dir::Secrets;
 use local::handlers::{pay_callback, reserve, sales, token_gate};
 use local::payment;
-use local::up::{Engine, Options, ticket_secrets};
+use local::up::{Engine, Options, ticket_secrets, webhook_keys};
 use serde_json::{Value, json};
 use shared::runtime::functions::QueueName;
 
@@ -190,6 +190,7 @@ impl Environment {
                 format!("local:{}", base64(format!("challenges:{}", secrets.admission).as_bytes())),
             ),
             ("ONSALE_TICKET_KEYS", ticket_secrets(secrets).text()),
+            ("ONSALE_WEBHOOK_KEYS", webhook_keys(secrets).text()),
             ("ONSALE_CALLBACK_KEYS", payment::entry_key(secrets)),
             ("ONSALE_PAYMENT_SECRETS", format!("{}:{}", payment::PROVIDER, secrets.stripe)),
             ("ONSALE_PROVIDER_KEYS", format!("{}:{}", payment::PROVIDER, fake_payments::API_KEY)),
@@ -273,7 +274,7 @@ impl Environment {
                     "order": made.number, "amount_minor": made.amount.amount_minor,
                     "currency": made.amount.currency, "reason": "wrong_amount" }))
             }
-            "reconcile" | "read-captures" => json!({
+            "reconcile" | "read-captures" | "send-events" => json!({
                 "version": "0", "id": "00000000-0000-4000-8000-000000000002",
                 "detail-type": "Scheduled Event", "source": "aws.events", "account": "000000000000",
                 "time": "2026-01-01T00:00:00Z", "region": "us-east-1", "resources": [], "detail": {}

@@ -15,7 +15,7 @@ use shared::runtime::callbacks::CallbackEntry;
 use shared::runtime::config::{
     AdmissionConfig, AttendeeConfig, BeaconConfig, ChallengeConfig, Config,
     DEFAULT_TOLERANCE_SECONDS, DynamoDbConfig, MetricsConfig, OperatorsConfig, PaymentConfig,
-    ProvidersConfig, RedisConfig, SalesConfig, Secret, SqsConfig,
+    ProvidersConfig, RedisConfig, SalesConfig, Secret, SqsConfig, WebhooksConfig,
 };
 use shared::runtime::edge::EdgeSecrets;
 use shared::tickets::TicketSecrets;
@@ -105,6 +105,7 @@ impl Environment {
             callbacks: CallbackEntry::default(),
             edge: EdgeSecrets::default(),
             tickets: TicketSecrets::default(),
+            webhooks: WebhooksConfig::default(),
             providers: ProvidersConfig { grace: Grace::NONE, ..ProvidersConfig::default() },
             beacon: BeaconConfig::default(),
             operators: OperatorsConfig::default(),

@@ -34,6 +34,10 @@ pub struct Facts {
     pub elsewhere: HashSet<OrderNumber>,
     /// The positions of each shard of the log that have a record.
     pub log_positions: BTreeMap<u8, BTreeSet<u64>>,
+    /// How far each webhook was told of a shard of the log.
+    pub told_to: BTreeMap<(String, u8), u64>,
+    /// The facts of orders that wait to be told.
+    pub waiting: Vec<WaitingFact>,
     /// The parts of the accounts.
     pub accounts: Vec<AccountFact>,
     /// What the transfers of the whole log, the postings and the captures of no order come to, by account, currency and
@@ -66,6 +70,19 @@ pub const POSTED: &str = "posted";
 pub const ORDERLESS: &str = "orderless";
 /// The accounts that money moved between, what for, and the currency.
 pub type TransferKey = (String, String, String, String);
+
+/// Facts of an order that wait for a webhook to take them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaitingFact {
+    /// The webhook.
+    pub webhook: String,
+    /// The shard of the log that has them.
+    pub shard: u8,
+    /// The order.
+    pub order: OrderNumber,
+    /// The numbers of the first and the last one.
+    pub facts: (u32, u32),
+}
 
 /// What came into a part of an account, and what went out, in minor units.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -29,7 +29,7 @@ use super::decode;
 use super::facts::{
     AccountFact, CallFact, CallKey, CheckInFact, ClaimFact, CounterFact, DoubleFact, EntryFact,
     Facts, LineFact, ORDERLESS, OrderFact, POSTED, PaymentFact, RefundFact, SaleFacts, TicketFact,
-    ToldFact, Unreadable,
+    ToldFact, Unreadable, WaitingFact,
 };
 
 pub(super) type Item = HashMap<String, AttributeValue>;
@@ -201,6 +201,15 @@ impl Reading<'_> {
         if sale == "#actions" {
             return action_item(item);
         }
+        if sale == "#webhooks" {
+            let numbers = ["secret_generation", "since_ms"];
+            let texts = ["url", "kinds", "sales", "secret_key"];
+            numbers.iter().try_for_each(|name| number::<i64>(item, name).map(drop))?;
+            return texts.iter().try_for_each(|name| text(item, name).map(drop));
+        }
+        if let Some(webhook) = sale.strip_prefix("#subscriber#") {
+            return self.subscriber_item(item, webhook, sk);
+        }
         let id: SaleId = parsed(sale, "pk")?;
         if sk == "sale" || sk.starts_with("file#") || !self.is_audited(&id) {
             return Ok(());
@@ -213,6 +222,33 @@ impl Reading<'_> {
         let sum: &mut CounterFact = self.sale(&id)?.counters.entry(tier).or_default();
         sum.tickets += tickets;
         sum.revenue_minor += revenue_minor;
+        Ok(())
+    }
+
+    /// How far a webhook was told of a shard of the log, or what of an order waits for it.
+    fn subscriber_item(&mut self, item: &Item, webhook: &str, sk: &str) -> Read<()> {
+        if let Some(shard) = sk.strip_prefix("shard#") {
+            let _until: i64 = number(item, "reader_until_ms")?;
+            // One that was only taken has told nothing yet.
+            if item.contains_key("position") {
+                let shard: u8 = parsed(shard, "sk")?;
+                let position = number(item, "position")?;
+                self.facts.told_to.insert((webhook.to_owned(), shard), position);
+            }
+            return Ok(());
+        }
+        let waiting = sk.strip_prefix("waiting#").and_then(|rest| rest.split_once('#'));
+        let (shard, order) = waiting.ok_or("is nothing that belongs there")?;
+        let shard: u8 = parsed(shard, "sk")?;
+        let number_of: OrderNumber = parsed(order.trim_start_matches('0'), "sk")?;
+        if number::<u64>(item, "order")? != number_of.get() || order.len() != 19 {
+            return Err("is not under its order".to_owned());
+        }
+        let facts = (number(item, "from_fact")?, number(item, "to_fact")?);
+        let _tries: (i64, u32) =
+            (number(item, "failing_since_ms")?, number(item, "failing_tries")?);
+        let webhook = webhook.to_owned();
+        self.facts.waiting.push(WaitingFact { webhook, shard, order: number_of, facts });
         Ok(())
     }
 

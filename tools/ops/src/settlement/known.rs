@@ -11,7 +11,7 @@ use engine::domain::order::{Order, PaymentRecord};
 use engine::domain::order_refund::RefundNumber;
 use engine::domain::refund::RefundState;
 use engine::domain::time::Timestamp;
-use engine::ports::Stored;
+use engine::ports::{Log as _, Stored};
 use shared::dynamodb::DynamoLog;
 
 /// How near to either end of its period a report may leave out what was told here: the provider may have had it

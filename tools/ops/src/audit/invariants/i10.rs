@@ -7,7 +7,7 @@ use engine::domain::time::Timestamp;
 
 use engine::domain::fact::FactKind;
 
-use super::super::facts::{Facts, OrderFact, SaleFacts, TransferKey};
+use super::super::facts::{Facts, OrderFact, SaleFacts, TransferKey, WaitingFact};
 use super::super::violation::{Rule, Subject};
 use super::Finding;
 
@@ -59,7 +59,35 @@ pub fn log_says_what_orders_say(facts: &Facts, now: Timestamp, bound_seconds: u3
             finding.add_stray(Subject::Record { record }, "is missing");
         }
     }
+    check_webhooks(facts, &mut finding);
     finding
+}
+
+/// Shards of the log: an order's is the counter in its number, modulo these.
+const SHARDS: u64 = 4;
+
+/// What webhooks were told is in the log, and what waits for them was settled.
+fn check_webhooks(facts: &Facts, finding: &mut Finding) {
+    for ((webhook, shard), position) in &facts.told_to {
+        let last = facts.log_positions.get(shard).and_then(|positions| positions.last());
+        if last.copied().unwrap_or(0) < *position {
+            let record = format!("webhook {webhook}, shard {shard} of the log,");
+            let what = format!("was told to position {position}, behind the last one");
+            finding.add_stray(Subject::Record { record }, what);
+        }
+    }
+    for WaitingFact { webhook, shard, order, facts: (from, to) } in &facts.waiting {
+        if facts.elsewhere.contains(order) {
+            continue;
+        }
+        let settled = facts.order(*order).map_or(0, |(_, order)| order.settled);
+        let is_right_shard = (order.get() >> 10) % SHARDS == u64::from(*shard);
+        if *from == 0 || from > to || *to > settled || !is_right_shard {
+            let record = format!("webhook {webhook}, shard {shard} of the log, order {order},");
+            let what = format!("waits with facts {from} to {to} of {settled} that are settled");
+            finding.add_stray(Subject::Record { record }, what);
+        }
+    }
 }
 
 /// The transfers of a sale are what the settled facts of its orders come to.
@@ -146,6 +174,42 @@ fn is_late(order: &OrderFact, now: Timestamp, bound_seconds: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::fixture::{assert_each, order_number, order_of, sale_of};
+    use super::*;
+
+    #[test]
+    fn i10_finds_a_webhook_that_was_told_what_is_not_there() {
+        let told = |facts: &mut Facts, position| {
+            facts.told_to.insert(("erp".to_owned(), 0), position);
+        };
+        let waits = |facts: &mut Facts, order, from, to| {
+            let (webhook, order) = ("erp".to_owned(), order_number(order));
+            let shard = u8::try_from((order.get() >> 10) % SHARDS).unwrap();
+            facts.waiting.push(WaitingFact { webhook, shard, order, facts: (from, to) });
+        };
+        let mut clean = super::super::fixture::clean_facts();
+        told(&mut clean, 3);
+        waits(&mut clean, 1, 2, 4);
+        assert_eq!(super::super::fixture::violations(&clean), [""; 0]);
+        for (break_it, what) in [
+            (
+                Box::new(|facts: &mut Facts| told(facts, 4)) as Box<dyn Fn(&mut Facts)>,
+                "I10 webhook erp, shard 0 of the log, was told to position 4, behind the last one",
+            ),
+            (
+                Box::new(|facts: &mut Facts| waits(facts, 1, 2, 5)),
+                "waits with facts 2 to 5 of 4 that are settled",
+            ),
+            (
+                Box::new(|facts: &mut Facts| waits(facts, 99, 1, 1)),
+                "waits with facts 1 to 1 of 0 that are settled",
+            ),
+        ] {
+            let mut facts = super::super::fixture::clean_facts();
+            break_it(&mut facts);
+            let found = super::super::fixture::violations(&facts);
+            assert!(found.len() == 1 && found[0].contains(what), "{what}: {found:?}");
+        }
+    }
 
     #[test]
     fn i10_finds_a_log_that_says_something_else() {

@@ -1,0 +1,134 @@
+//! The schedule: tell webhooks of the facts that the log has.
+
+use std::time::Duration;
+
+use aws_lambda_events::event::eventbridge::EventBridgeEvent;
+use engine::domain::log::LogShard;
+use engine::domain::subscriber::Subscription;
+use engine::domain::time::Timestamp;
+use engine::flows::tell::{Teller, Telling};
+use engine::ports::{Ports as _, Stored};
+use futures_util::future::join_all;
+use lambda_runtime::Error;
+use serde_json::Value;
+use shared::events::{Documents, Webhook, WebhookSender};
+use shared::runtime::app::{App, new_reader};
+use shared::runtime::functions::Function;
+use shared::runtime::metrics;
+use tokio::sync::Mutex;
+use tokio::time::{Instant, sleep, timeout};
+
+/// Time between two looks at the log while there was something to tell: what is settled comes in bursts.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Looks in a row that find nothing, after which the next minute's run is left to find the next fact.
+const IDLE_LOOKS: u32 = 10;
+/// Seconds from the beginning after which no record is begun: the next minute's run is at hand.
+const LAST_RECORD_SECONDS: i64 = 45;
+/// The longest that a run takes. One that takes longer is cut off, as if the process had died there.
+pub const MAX_RUN: Duration = Duration::from_secs(80);
+
+/// Runs once at the time of the system clock. The event says nothing but that a minute is over.
+///
+/// # Errors
+/// Fails if the last look did; the next minute goes on where it stopped.
+pub async fn handle(app: &App, _event: EventBridgeEvent<Value>) -> Result<Telling, Error> {
+    let run = async {
+        match timeout(MAX_RUN, tell_for_a_minute(app)).await {
+            Ok(telling) => telling,
+            Err(late) => Err(Error::from(late)),
+        }
+    };
+    app.metrics.of(Function::SendEvents, Box::pin(run)).await
+}
+
+/// Tells each webhook once what there is, as the schedule does several times.
+///
+/// # Errors
+/// Fails if a store does for any of them; the next one goes on where it stopped.
+pub async fn tell(app: &App) -> Result<Telling, Error> {
+    let stop_at = Timestamp::now().plus_seconds(LAST_RECORD_SECONDS);
+    let run = async {
+        let told = tell_all(app, stop_at).await;
+        told.inspect(metrics::webhooks_told)
+    };
+    Ok(app.metrics.of(Function::SendEvents, Box::pin(run)).await?)
+}
+
+/// Looks again and again while there is something to tell.
+async fn tell_for_a_minute(app: &App) -> Result<Telling, Error> {
+    let (begun, now) = (Instant::now(), Timestamp::now());
+    let stop_at = now.plus_seconds(LAST_RECORD_SECONDS);
+    let mut all = Telling::default();
+    let mut idle = 0;
+    loop {
+        let told = tell_all(app, stop_at).await;
+        idle = if told.as_ref().is_ok_and(|did| did.told > 0) { 0 } else { idle + 1 };
+        let is_last =
+            begun.elapsed() + PAUSE > Duration::from_secs(LAST_RECORD_SECONDS.unsigned_abs());
+        match told {
+            Ok(did) => {
+                all = Telling { told: all.told + did.told, failed: all.failed + did.failed, ..did };
+                let is_quiet = all.told == 0 || idle >= IDLE_LOOKS;
+                if is_last || is_quiet {
+                    // What waits is what the last look has seen.
+                    metrics::webhooks_told(&all);
+                    tracing::info!(telling = ?all, "webhooks were told");
+                    return Ok(all);
+                }
+            }
+            Err(error) if is_last => return Err(error.into()),
+            Err(error) => tracing::warn!(%error, "webhooks are told again in a moment"),
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+/// Tells every webhook of every shard of the log, side by side: none waits for another that is slow.
+async fn tell_all(app: &App, stop_at: Timestamp) -> Stored<Telling> {
+    let webhooks = app.ports.webhooks().all().await?;
+    let documents = Mutex::new(Documents::default());
+    let each =
+        webhooks.iter().flat_map(|webhook| LogShard::all().map(move |shard| (webhook, shard)));
+    let each = each.map(|(webhook, shard)| tell_one(app, webhook, shard, &documents, stop_at));
+    let mut did = Telling::default();
+    let mut failed = None;
+    for told in join_all(each).await {
+        match told {
+            Ok(of_one) => did = did.and(of_one),
+            Err(error) => failed = Some(error),
+        }
+    }
+    failed.map_or(Ok(did), Err)
+}
+
+async fn tell_one(
+    app: &App,
+    webhook: &Webhook,
+    shard: LogShard,
+    documents: &Mutex<Documents>,
+    stop_at: Timestamp,
+) -> Stored<Telling> {
+    let receiver = WebhookSender {
+        webhook,
+        keys: &app.webhooks.keys,
+        connections: app.ports.webhook_connections(),
+        catalogue: app.ports.catalogue(),
+        documents,
+    };
+    let reader = new_reader(Timestamp::now())?;
+    let teller = Teller {
+        orders: app.ports.orders(),
+        log: &app.ports.orders().orders.0.log(),
+        subscriptions: app.ports.subscriptions(),
+        receiver: &receiver,
+        wishes: &webhook.wishes,
+        since: webhook.since,
+        reader: &reader,
+    };
+    let of = Subscription { subscriber: webhook.id.clone(), shard };
+    let told = teller.tell(&of, Timestamp::now, stop_at).await;
+    if let Err(error) = &told {
+        tracing::warn!(webhook = %webhook.id, shard = shard.get(), %error, "it was not told");
+    }
+    told
+}

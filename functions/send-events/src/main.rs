@@ -1,0 +1,17 @@
+//! Lambda function `send-events`: EventBridge, every minute. Idempotent: what is told again has the same name, and a
+//! position moves only behind what was told, or waits.
+
+use aws_lambda_events::event::eventbridge::EventBridgeEvent;
+use lambda_runtime::{Error, LambdaEvent, run, service_fn, tracing};
+use shared::runtime::app::App;
+use shared::runtime::functions::Function;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Error> {
+    tracing::init_default_subscriber();
+    let app = &App::start(Function::SendEvents).await?;
+    run(service_fn(move |event: LambdaEvent<EventBridgeEvent>| async move {
+        send_events::handle(app, event.payload).await
+    }))
+    .await
+}

@@ -1,0 +1,148 @@
+//! The secrets that webhooks are signed with. None is kept: each is made from a key of the deployment.
+
+use aws_lc_rs::hmac::{self, HMAC_SHA256};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::runtime::callbacks;
+use crate::runtime::config::{Defect, Secret};
+use engine::domain::ids::SubscriberId;
+use engine::domain::time::Timestamp;
+
+/// Names the keys.
+pub const WEBHOOK_KEYS: &str = "ONSALE_WEBHOOK_KEYS";
+/// Most keys: one, and the one that replaces it.
+pub const MAX_WEBHOOK_KEYS: usize = 2;
+
+/// Names one secret of a webhook: the key that it is made from, and which of those it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SecretName {
+    /// The id of the key.
+    pub key: String,
+    /// The number of the secret, which goes up with each that replaces another.
+    pub generation: u32,
+}
+
+/// The keys that secrets are made from: the first makes new ones.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WebhookKeys(Vec<Secret>);
+
+/// The id of a key, from which nobody finds the key.
+fn id_of(Secret(key): &Secret) -> String {
+    let tag = hmac::sign(&hmac::Key::new(HMAC_SHA256, key), b"id of a key of webhooks");
+    tag.as_ref().iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl WebhookKeys {
+    /// These keys, each of 32 to 128 letters, digits, `-` and `_`, two at most, the one that makes new secrets first;
+    /// `None` for others.
+    #[must_use]
+    pub fn new(keys: Vec<String>) -> Option<Self> {
+        callbacks::secrets(keys, MAX_WEBHOOK_KEYS).map(Self)
+    }
+
+    /// Reads the text of the variable: a list in JSON, or with a comma between two.
+    ///
+    /// # Errors
+    /// The rule that it breaks.
+    pub(crate) fn read(text: Option<&str>) -> Result<Self, Defect> {
+        let Some(text) = text else { return Ok(Self::default()) };
+        let keys = callbacks::listed_secrets(text, MAX_WEBHOOK_KEYS);
+        let rule = callbacks::LISTED_SECRETS;
+        keys.map(Self).ok_or(Defect { variable: WEBHOOK_KEYS, rule })
+    }
+
+    /// The text of the variable; empty without keys.
+    #[must_use]
+    pub fn text(&self) -> String {
+        callbacks::texts(&self.0).join(",")
+    }
+
+    /// True if there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The name of a new secret that follows some other; `None` without keys.
+    #[must_use]
+    pub fn next(&self, before: Option<&SecretName>) -> Option<SecretName> {
+        let key = id_of(self.0.first()?);
+        let generation = before.map_or(1, |before| before.generation.saturating_add(1));
+        Some(SecretName { key, generation })
+    }
+
+    /// The bytes of a secret; `None` if its key is gone.
+    fn secret(&self, webhook: &SubscriberId, name: &SecretName) -> Option<hmac::Tag> {
+        let Secret(key) = self.0.iter().find(|key| id_of(key) == name.key)?;
+        let key = hmac::Key::new(HMAC_SHA256, key);
+        let text = format!("onsale webhook {webhook} {}", name.generation);
+        Some(hmac::sign(&key, text.as_bytes()))
+    }
+
+    /// A secret as the other side takes it, such as `whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw`.
+    #[must_use]
+    pub fn shown(&self, webhook: &SubscriberId, name: &SecretName) -> Option<String> {
+        let secret = self.secret(webhook, name)?;
+        Some(format!("whsec_{}", STANDARD.encode(secret.as_ref())))
+    }
+
+    /// The signatures of a message, one for each secret: what the header `webhook-signature` says. `None` if the keys
+    /// of all are gone.
+    #[must_use]
+    pub fn sign(
+        &self,
+        webhook: &SubscriberId,
+        names: &[&SecretName],
+        id: &str,
+        at: Timestamp,
+        body: &str,
+    ) -> Option<String> {
+        let signed = format!("{id}.{}.{body}", at.ms() / 1000);
+        let secrets = names.iter().filter_map(|name| self.secret(webhook, name));
+        let signatures = secrets.map(|secret| {
+            let key = hmac::Key::new(HMAC_SHA256, secret.as_ref());
+            format!("v1,{}", STANDARD.encode(hmac::sign(&key, signed.as_bytes())))
+        });
+        let signatures: Vec<String> = signatures.collect();
+        (!signatures.is_empty()).then(|| signatures.join(" "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRST: &str = "the-first-key-of-this-deployment";
+    const SECOND: &str = "a-second-key-of-this-deployment-";
+
+    fn keys(all: &[&str]) -> WebhookKeys {
+        WebhookKeys::new(all.iter().map(|key| (*key).to_owned()).collect()).unwrap()
+    }
+
+    #[test]
+    fn secrets_are_of_a_key_a_webhook_and_a_generation() {
+        let (both, old) = (keys(&[SECOND, FIRST]), keys(&[FIRST]));
+        let [erp, crm] = ["erp", "crm"].map(|id| SubscriberId::new(id).unwrap());
+        let first = old.next(None).unwrap();
+        let second = both.next(Some(&first)).unwrap();
+        assert_eq!(second.generation, 2);
+        assert_ne!(second.key, first.key);
+        let shown = |keys: &WebhookKeys, of, name| keys.shown(of, name);
+        assert_eq!(shown(&both, &erp, &first), shown(&old, &erp, &first));
+        assert_ne!(shown(&both, &erp, &first), shown(&both, &crm, &first));
+        assert_ne!(shown(&both, &erp, &first), shown(&both, &erp, &second));
+        assert_eq!(shown(&old, &erp, &second), None, "its key is gone");
+        assert!(!format!("{both:?}").contains(FIRST), "nothing prints a key");
+        assert_eq!(WebhookKeys::read(Some(&both.text())), Ok(both.clone()));
+        assert!(
+            WebhookKeys::read(Some("short")).is_err()
+                && WebhookKeys::read(None).unwrap().is_empty()
+        );
+        let sign = |names: &[&SecretName]| {
+            old.sign(&erp, names, "7-1", Timestamp::from_ms(1_800_000_000_000), "{}")
+        };
+        assert_eq!(sign(&[&second]), None);
+        assert_eq!(sign(&[&first, &second]), sign(&[&first]));
+    }
+}

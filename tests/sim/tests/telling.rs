@@ -1,0 +1,450 @@
+//! Telling by the flow itself, on models: two tellers of one subscription that die, freeze past their lease and get no
+//! answers, and a subscriber that takes nothing for a while, refuses single orders, or takes what it does not say it took.
+//! Whatever happens, each fact is heard or waits, and those of an order are first heard in their order. Without each of
+//! the guards one of these breaks.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails where it stands")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
+use std::num::NonZeroU32;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Context, Poll, Waker};
+
+use engine::domain::attempt::Attempts;
+use engine::domain::fact::{Cause, FactKind, Facts};
+use engine::domain::guard::Guard;
+#[cfg(debug_assertions)]
+use engine::domain::guard::without;
+use engine::domain::ids::{
+    Legs, ReaderId, RequestFingerprint, SaleId, Seat, SeatName, SubscriberId, TierId, UserId,
+};
+use engine::domain::ledger::MerchantTerms;
+use engine::domain::log::{LogPosition, LogShard, PlacedRecord, records};
+use engine::domain::money::{Currency, MinorUnits, Money};
+use engine::domain::number::{Mint, OrderNumber};
+use engine::domain::order::{Order, OrderLine, OrderState, Ticket};
+use engine::domain::order_refund::RefundCounts;
+use engine::domain::subscriber::{
+    Event, GIVE_UP_SECONDS, Progress, Subscription, WaitingOrder, Wishes,
+};
+use engine::domain::ticket::Issue;
+use engine::domain::time::Timestamp;
+use engine::flows::tell::{Teller, Telling};
+use engine::ports::{
+    ChangeReply, Log, Receiver, StoreError, Stored, Subscriptions, TakeReply, Waiting,
+};
+use model_stores::{Call, Caller, Driver, Reply, Stores, SubscriptionsModel};
+use sim::base_seed;
+
+const START: Timestamp = Timestamp::from_ms(1_800_000_000_000);
+const RUNS: u64 = 1_500;
+/// Runs in which the absence of a guard must be found: of one of them it takes some hundred.
+const CONTROL_RUNS: u64 = 10_000;
+const STEPS: u32 = 400;
+/// Steps in which nothing goes wrong any more.
+const CALM_STEPS: u32 = 400;
+const ORDERS: usize = 7;
+const FACTS: [FactKind; 4] =
+    [FactKind::Made, FactKind::Paid, FactKind::RefundMade, FactKind::Refunded];
+
+/// A stream of numbers of a seed: splitmix64.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % end
+    }
+}
+
+/// What the subscriber does at a time.
+#[derive(Debug, Clone, Default)]
+struct Mood {
+    /// It takes nothing.
+    is_down: bool,
+    /// It takes nothing of these orders.
+    refuses: BTreeSet<OrderNumber>,
+    /// It says that it has not taken what it has.
+    is_unheard: bool,
+}
+
+struct World {
+    now: Timestamp,
+    stores: Stores,
+    log: Vec<PlacedRecord>,
+    subscriptions: SubscriptionsModel,
+    mood: Mood,
+    /// The facts that were heard of each order, in the order in which each was first heard.
+    heard: BTreeMap<OrderNumber, Vec<NonZeroU32>>,
+    broken: Option<String>,
+    /// The next call of a store fails: with `true` it happens all the same.
+    fault: Option<bool>,
+}
+
+#[derive(Clone)]
+struct Client(Arc<Mutex<World>>);
+
+fn locked(world: &Mutex<World>) -> MutexGuard<'_, World> {
+    world.lock().unwrap()
+}
+
+/// Lets others come between, once.
+struct Between(bool);
+
+impl Future for Between {
+    type Output = ();
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        let was_there = std::mem::replace(&mut self.0, true);
+        if was_there { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+impl Client {
+    async fn act<T>(&self, act: impl FnOnce(&mut World) -> T) -> Stored<T> {
+        Between(false).await;
+        let mut world = locked(&self.0);
+        match world.fault.take() {
+            None => Ok(act(&mut world)),
+            Some(false) => Err(StoreError::Unavailable("not now".to_owned())),
+            Some(true) => {
+                act(&mut world);
+                Err(StoreError::Unknown("the answer is lost".to_owned()))
+            }
+        }
+    }
+}
+
+impl Driver for Client {
+    async fn call(&self, call: Call) -> Stored<Reply> {
+        self.act(|world| world.stores.apply(world.now, &call)).await?
+    }
+}
+
+impl Log for Client {
+    async fn last(&self, _: LogShard) -> Stored<u64> {
+        self.act(|world| world.log.last().map_or(0, |placed| placed.place.number)).await
+    }
+
+    async fn before(&self, _: LogShard, _: Timestamp) -> Stored<u64> {
+        Ok(0)
+    }
+
+    async fn after(&self, place: LogPosition) -> Stored<Vec<PlacedRecord>> {
+        let behind = |placed: &&PlacedRecord| placed.place.number > place.number;
+        self.act(|world| world.log.iter().filter(behind).take(3).cloned().collect()).await
+    }
+}
+
+impl Subscriptions for Client {
+    async fn take(
+        &self,
+        of: &Subscription,
+        reader: &ReaderId,
+        now: Timestamp,
+        until: Timestamp,
+    ) -> Stored<TakeReply> {
+        self.act(|world| world.subscriptions.take(of, reader, now, until)).await
+    }
+
+    async fn keep(
+        &self,
+        of: &Subscription,
+        reader: &ReaderId,
+        progress: &Progress,
+        waiting: &[Waiting],
+        until: Timestamp,
+    ) -> Stored<ChangeReply> {
+        self.act(|world| world.subscriptions.keep(of, reader, progress, waiting, until)).await
+    }
+
+    async fn waiting(&self, of: &Subscription) -> Stored<Vec<WaitingOrder>> {
+        self.act(|world| world.subscriptions.waiting(of)).await
+    }
+}
+
+impl Receiver for Client {
+    fn at_once(&self) -> usize {
+        3
+    }
+
+    async fn tell(&self, events: &[Event]) -> Vec<bool> {
+        Between(false).await;
+        let mut world = locked(&self.0);
+        events.iter().map(|event| world.hear(event)).collect()
+    }
+}
+
+impl World {
+    fn hear(&mut self, event: &Event) -> bool {
+        let Mood { is_down, refuses, is_unheard } = &self.mood;
+        if *is_down || refuses.contains(&event.order()) {
+            return false;
+        }
+        let is_unheard = *is_unheard;
+        let heard = self.heard.entry(event.order()).or_default();
+        if !heard.contains(&event.number) {
+            if event.number.get() as usize != heard.len() + 1 {
+                let what =
+                    format!("fact {} of {} is heard after {heard:?}", event.number, event.order());
+                self.broken.get_or_insert(what);
+            }
+            heard.push(event.number);
+        }
+        !is_unheard
+    }
+
+    fn new() -> Self {
+        Self {
+            now: START,
+            stores: Stores::default(),
+            log: Vec::new(),
+            subscriptions: SubscriptionsModel::default(),
+            mood: Mood::default(),
+            heard: BTreeMap::new(),
+            broken: None,
+            fault: None,
+        }
+    }
+
+    /// At the end everything of an order was heard, unless it was given up.
+    fn has_heard_all(&self, of: &Subscription, order: &Order) -> Result<(), String> {
+        let heard = self.heard.get(&order.number).map_or(0, Vec::len);
+        let is_given_up = |waiting: &WaitingOrder| {
+            waiting.order == order.number && waiting.failing.next.is_none()
+        };
+        let all = order.facts.settled().len();
+        if heard == all || self.subscriptions.waiting(of).iter().any(is_given_up) {
+            return Ok(());
+        }
+        Err(format!("{heard} of {all} facts of {} are heard at the end", order.number))
+    }
+
+    /// What the position has passed was heard, or waits.
+    fn check(&self, of: &Subscription) -> Result<(), String> {
+        if let Some(what) = &self.broken {
+            return Err(what.clone());
+        }
+        let position = self.subscriptions.progress.get(of).map_or(0, |progress| progress.position);
+        let waiting = self.subscriptions.waiting(of);
+        for placed in self.log.iter().filter(|placed| placed.place.number <= position) {
+            for event in Event::of_record(&placed.record) {
+                let is_heard = self
+                    .heard
+                    .get(&event.order())
+                    .is_some_and(|heard| heard.contains(&event.number));
+                let waits = waiting.iter().any(|waiting| {
+                    waiting.order == event.order()
+                        && (waiting.from..=waiting.to).contains(&event.number)
+                });
+                if !is_heard && !waits {
+                    let id = event.id();
+                    return Err(format!("{id} was passed, and was neither heard nor waits"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn order(index: usize) -> Order {
+    let user = UserId::new((7 + 1024 * index).to_string()).unwrap();
+    let ticket = Ticket {
+        seat: Seat(0),
+        name: SeatName::new("a0").unwrap(),
+        attendee: None,
+        refund: None,
+        issue: Issue::FIRST,
+        checked_in: None,
+    };
+    Order {
+        number: Mint::new(u32::try_from(index).unwrap()).mint(START, &user),
+        sale: SaleId::new("s").unwrap(),
+        user,
+        state: OrderState::Pending,
+        lines: vec![OrderLine {
+            tier: TierId::new("a").unwrap(),
+            legs: Legs::ONE,
+            price_minor: MinorUnits(500),
+            terms: None,
+            tickets: vec![ticket],
+        }],
+        total: Money { amount_minor: MinorUnits(500), currency: Currency::new("EUR").unwrap() },
+        fingerprint: RequestFingerprint::new("0123456789abcdef").unwrap(),
+        created_at: START,
+        pay_by: START.plus_seconds(60),
+        changed_at: START,
+        payment: None,
+        attempts: Attempts::default(),
+        facts: Facts::made(START),
+        refunds: RefundCounts::default(),
+        merchant: MerchantTerms::house(),
+    }
+}
+
+type Flow = Pin<Box<dyn Future<Output = Stored<Telling>>>>;
+
+fn teller(world: &Arc<Mutex<World>>, of: &Subscription, number: u64, stops_after: i64) -> Flow {
+    let (client, of) = (Client(Arc::clone(world)), of.clone());
+    Box::pin(async move {
+        let reader = ReaderId::new(format!("r{number}")).unwrap();
+        let orders = Caller(client.clone());
+        let teller = Teller {
+            orders: &orders,
+            log: &client,
+            subscriptions: &client,
+            receiver: &client,
+            wishes: &Wishes::default(),
+            since: START,
+            reader: &reader,
+        };
+        let clock = || locked(&client.0).now;
+        let stop_at = clock().plus_seconds(stops_after);
+        teller.tell(&of, clock, stop_at).await
+    })
+}
+
+/// Something happens: facts are settled, time passes, the subscriber is in another mood, a store does not answer, a
+/// teller dies.
+fn disturb(
+    rng: &mut Numbers,
+    world: &Mutex<World>,
+    orders: &mut [Order],
+    tellers: &mut [Option<Flow>; 2],
+) {
+    match rng.below(24) {
+        0..4 => settle(rng, world, orders),
+        4 => locked(world).now = locked_now(world).plus_seconds(rng.below(90).cast_signed()),
+        5 => {
+            let refused = orders[usize::try_from(rng.below(7)).unwrap()].number;
+            let mood = match rng.below(5) {
+                0 => Mood { is_down: true, ..Mood::default() },
+                1 => Mood { refuses: [refused].into(), ..Mood::default() },
+                2 => Mood { is_unheard: true, ..Mood::default() },
+                _ => Mood::default(),
+            };
+            locked(world).mood = mood;
+        }
+        6 => locked(world).fault = Some(rng.below(2) == 0),
+        7 => tellers[usize::try_from(rng.below(2)).unwrap()] = None,
+        _ => {}
+    }
+}
+
+/// One run: facts are settled, two tellers tell, and things go wrong; then nothing does any more.
+fn run(seed: u64, reached: &mut BTreeMap<&'static str, u64>) -> Result<(), String> {
+    let mut rng = Numbers(seed);
+    let shard = LogShard::all().next().unwrap();
+    let of = Subscription { subscriber: SubscriberId::new("erp").unwrap(), shard };
+    let world = Arc::new(Mutex::new(World::new()));
+    let mut orders: Vec<Order> = (0..ORDERS).map(order).collect();
+    let mut tellers: [Option<Flow>; 2] = [None, None];
+    let mut begun = 0;
+    let mut context = Context::from_waker(Waker::noop());
+    for step in 0..STEPS + CALM_STEPS {
+        let is_calm = step >= STEPS;
+        if is_calm {
+            let mut world = locked(&world);
+            (world.mood, world.fault, tellers[1]) = (Mood::default(), None, None);
+            if tellers[0].is_none() {
+                // Between two runs, long enough for every lease and every pause.
+                world.now = world.now.plus_seconds(20_000);
+            }
+        } else {
+            disturb(&mut rng, &world, &mut orders, &mut tellers);
+        }
+        let turn = if is_calm { 0 } else { usize::try_from(rng.below(2)).unwrap() };
+        let mut flow = tellers[turn].take().unwrap_or_else(|| {
+            begun += 1;
+            let stops_after =
+                if is_calm { 10 * GIVE_UP_SECONDS } else { 5 + rng.below(50).cast_signed() };
+            teller(&world, &of, begun, stops_after)
+        });
+        let polled = flow.as_mut().poll(&mut context);
+        locked(&world).check(&of).map_err(|what| format!("step {step}: {what}"))?;
+        match polled {
+            Poll::Pending => tellers[turn] = Some(flow),
+            Poll::Ready(Ok(did)) => {
+                for (name, count) in [
+                    ("told", did.told),
+                    ("not taken", did.failed),
+                    ("stopped", did.stopped),
+                    ("unfinished", did.unfinished),
+                    ("given up", did.given_up),
+                    ("waiting", did.waiting),
+                ] {
+                    *reached.entry(name).or_default() += count;
+                }
+            }
+            Poll::Ready(Err(_)) => *reached.entry("a run failed").or_default() += 1,
+        }
+    }
+    let world = locked(&world);
+    orders.iter().try_for_each(|order| world.has_heard_all(&of, order))
+}
+
+fn locked_now(world: &Mutex<World>) -> Timestamp {
+    locked(world).now
+}
+
+/// One or two orders have something new, which is settled.
+fn settle(rng: &mut Numbers, world: &Mutex<World>, orders: &mut [Order]) {
+    let mut world = locked(world);
+    let mut settled = BTreeSet::new();
+    for _ in 0..=rng.below(5) {
+        settled.insert(usize::try_from(rng.below(7)).unwrap());
+    }
+    let mut changed = Vec::new();
+    for index in settled {
+        let order = &mut orders[index];
+        let all = order.facts.all.len();
+        if order.facts.are_settled() {
+            let Some(kind) = FACTS.get(all) else { continue };
+            order.facts = order.facts.with(*kind, world.now, Cause::BUYER);
+        }
+        changed.push(index);
+    }
+    let of_log = records(changed.iter().map(|index| &orders[*index]), world.now);
+    for record in of_log {
+        let number = world.log.len() as u64 + 1;
+        let shard = LogShard::all().next().unwrap();
+        world.log.push(PlacedRecord { place: LogPosition { shard, number }, record });
+    }
+    for index in changed {
+        let order = &mut orders[index];
+        order.facts.settled = u32::try_from(order.facts.all.len()).unwrap();
+        world.stores.orders.orders.insert(order.number, order.clone());
+    }
+}
+
+#[test]
+fn each_fact_is_heard_or_waits_and_those_of_an_order_in_their_order() {
+    let base = base_seed();
+    let mut reached = BTreeMap::new();
+    for seed in base..base + RUNS {
+        if let Err(what) = run(seed, &mut reached) {
+            panic!("ONSALE_SIM_BASE={seed}: {what}");
+        }
+    }
+    println!("{RUNS} runs from ONSALE_SIM_BASE={base}: {reached:?}");
+    for name in ["told", "not taken", "stopped", "unfinished", "waiting", "a run failed"] {
+        assert!(reached.get(name).is_some_and(|count| *count > 0), "{name} never came");
+    }
+}
+
+#[cfg(debug_assertions)]
+#[test]
+fn the_absence_of_every_guard_of_telling_is_found() {
+    let base = base_seed();
+    for guard in Guard::OF_TELLING {
+        let found = (base..base + CONTROL_RUNS).find_map(|seed| {
+            let broken = without(guard, || run(seed, &mut BTreeMap::new()));
+            broken.err().map(|what| (seed - base + 1, what))
+        });
+        let (after, what) = found.unwrap_or_else(|| panic!("without {guard}: nothing was found"));
+        println!("{guard:<18} found after {after:>6} seeds: {what}");
+    }
+}
