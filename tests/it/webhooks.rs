@@ -291,7 +291,7 @@ async fn every_fact_is_heard_in_the_order_of_its_order_whatever_the_server_does(
 
     // Two secrets sign while one is replaced; with the old one alone nothing new is believed in the end.
     let (rotated, code) = read(dir, &["webhooks", "rotate", "erp"]);
-    assert_eq!((&rotated["number"], code), (&json!(2), 0));
+    assert!(rotated["number"].as_u64() > made["number"].as_u64() && code == 0, "{rotated}");
     assert_ne!(rotated["secret"], made["secret"]);
     for secret in [&made["secret"], &rotated["secret"]] {
         server.knows(secret);
@@ -394,7 +394,7 @@ async fn a_webhook_leads_to_no_private_network() {
             id: SubscriberId::new("erp").unwrap(),
             url: url.parse().unwrap(),
             wishes: Wishes { kinds: [FactKind::Paid].into(), ..Wishes::default() },
-            secret: keys.next(None).unwrap(),
+            secret: keys.next(None, Timestamp::now()).unwrap(),
             former: None,
             since: Timestamp::now(),
         };

@@ -15,7 +15,10 @@ use engine::domain::log::LogShard;
 use engine::domain::number::OrderNumber;
 use engine::domain::subscriber::{Failing, Progress, Subscription, WaitingOrder};
 use engine::domain::time::Timestamp;
-use engine::ports::{ChangeReply, Stored, Subscriptions, TakeReply, Waiting};
+use engine::ports::{ChangeReply, MAX_WAITING_CHANGES, Stored, Subscriptions, TakeReply, Waiting};
+
+/// Seconds for which an operator's command has a shard to itself: thousands of orders may wait in it.
+const CHANGE_SECONDS: i64 = 120;
 
 /// How far subscribers were told, in DynamoDB.
 #[derive(Debug, Clone)]
@@ -174,7 +177,7 @@ impl DynamoSubscriptions {
         let mut held = Vec::new();
         for shard in LogShard::all() {
             let of = Subscription { subscriber: subscriber.clone(), shard };
-            let until = now.plus_seconds(10);
+            let until = now.plus_seconds(CHANGE_SECONDS);
             match self.take(&of, reader, now, until).await? {
                 TakeReply::Held => held.push(shard),
                 // It begins where it would have begun.
@@ -183,10 +186,15 @@ impl DynamoSubscriptions {
                     let waiting = self.waiting(&of).await?;
                     let (progress, waiting) = change(shard, progress, &waiting);
                     let waiting: Vec<Waiting> = waiting.into_iter().map(Waiting::Keep).collect();
-                    for some in waiting.chunks(engine::ports::MAX_WAITING_CHANGES) {
-                        self.keep(&of, reader, &progress, some, until).await?;
+                    let mut is_held = false;
+                    for some in waiting.chunks(MAX_WAITING_CHANGES) {
+                        let kept = self.keep(&of, reader, &progress, some, until).await?;
+                        is_held |= kept == ChangeReply::Conflict;
                     }
-                    self.keep(&of, reader, &progress, &[], now).await?;
+                    let kept = self.keep(&of, reader, &progress, &[], now).await?;
+                    if is_held || kept == ChangeReply::Conflict {
+                        held.push(shard);
+                    }
                 }
             }
         }

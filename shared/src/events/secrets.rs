@@ -19,7 +19,7 @@ pub const MAX_WEBHOOK_KEYS: usize = 2;
 pub struct SecretName {
     /// The id of the key.
     pub key: String,
-    /// The number of the secret, which goes up with each that replaces another.
+    /// The number of the secret, which goes up with each that follows another.
     pub generation: u32,
 }
 
@@ -64,12 +64,14 @@ impl WebhookKeys {
         self.0.is_empty()
     }
 
-    /// The name of a new secret that follows some other; `None` without keys.
+    /// The name of a new secret that follows some other; `None` without keys. Its number is the time in seconds, or the
+    /// next one: so a webhook that was removed and is made anew has another secret than before.
     #[must_use]
-    pub fn next(&self, before: Option<&SecretName>) -> Option<SecretName> {
+    pub fn next(&self, before: Option<&SecretName>, now: Timestamp) -> Option<SecretName> {
         let key = id_of(self.0.first()?);
-        let generation = before.map_or(1, |before| before.generation.saturating_add(1));
-        Some(SecretName { key, generation })
+        let seconds = u32::try_from(now.ms() / 1000).unwrap_or(u32::MAX);
+        let next = before.map_or(0, |before| before.generation.saturating_add(1));
+        Some(SecretName { key, generation: seconds.max(next) })
     }
 
     /// The bytes of a secret; `None` if its key is gone.
@@ -124,9 +126,11 @@ mod tests {
     fn secrets_are_of_a_key_a_webhook_and_a_generation() {
         let (both, old) = (keys(&[SECOND, FIRST]), keys(&[FIRST]));
         let [erp, crm] = ["erp", "crm"].map(|id| SubscriberId::new(id).unwrap());
-        let first = old.next(None).unwrap();
-        let second = both.next(Some(&first)).unwrap();
-        assert_eq!(second.generation, 2);
+        let now = Timestamp::from_ms(1_800_000_000_000);
+        let first = old.next(None, now).unwrap();
+        let second = both.next(Some(&first), now).unwrap();
+        assert_eq!(second.generation, first.generation + 1);
+        assert_ne!(old.next(None, now.plus_seconds(1)).unwrap(), first, "it was made anew");
         assert_ne!(second.key, first.key);
         let shown = |keys: &WebhookKeys, of, name| keys.shown(of, name);
         assert_eq!(shown(&both, &erp, &first), shown(&old, &erp, &first));

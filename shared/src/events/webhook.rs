@@ -11,7 +11,7 @@ use engine::domain::subscriber::Wishes;
 use engine::domain::time::Timestamp;
 
 /// Most webhooks of a deployment.
-pub const MAX_WEBHOOKS: usize = 100;
+pub const MAX_WEBHOOKS: usize = 20;
 /// Longest address, in bytes.
 const MAX_URL_BYTES: usize = 1024;
 

@@ -18,14 +18,20 @@ use tokio::time::timeout;
 use super::addresses::{Addresses, Resolver};
 use super::document::Documents;
 use super::secrets::WebhookKeys;
-use super::webhook::Webhook;
+use super::webhook::{MAX_WEBHOOKS, Webhook};
 use crate::runtime::connections::Trust;
+use engine::domain::log::LOG_SHARDS;
 use engine::domain::subscriber::Event;
 use engine::domain::time::Timestamp;
 use engine::ports::{Catalogue, Receiver};
 
 /// Most events that one shard of the log tells a webhook at once.
-pub const MAX_EVENTS_AT_ONCE: usize = 16;
+pub const MAX_EVENTS_AT_ONCE: usize = 8;
+/// Files and connections that a function may have open at once.
+/// Source: <https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>
+const MAX_OPEN: usize = 1024;
+// Every webhook is told of every shard at the same time, and none waits for another.
+const _: () = assert!(MAX_WEBHOOKS * MAX_EVENTS_AT_ONCE * LOG_SHARDS as usize <= MAX_OPEN * 3 / 4);
 /// Time that a webhook has for an answer, with the connection.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Most bytes of an answer that are read, so that its connection can be used again. They are not looked at.

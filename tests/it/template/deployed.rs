@@ -1045,7 +1045,7 @@ impl Deployed {
             id: "erp".parse().unwrap(),
             url: url.parse().unwrap(),
             wishes: Wishes::default(),
-            secret: app.webhooks.keys.next(None).unwrap(),
+            secret: app.webhooks.keys.next(None, Timestamp::now()).unwrap(),
             former: None,
             since: Timestamp::from_ms(0),
         };

@@ -214,8 +214,9 @@ impl Set {
         let webhook = match &known {
             Some(webhook) => Webhook { url, wishes, ..webhook.clone() },
             None => {
-                let secret = keys.next(None).ok_or("ONSALE_WEBHOOK_KEYS must be set")?;
-                Webhook { id, url, wishes, secret, former: None, since: Timestamp::now() }
+                let since = Timestamp::now();
+                let secret = keys.next(None, since).ok_or("ONSALE_WEBHOOK_KEYS must be set")?;
+                Webhook { id, url, wishes, secret, former: None, since }
             }
         };
         webhooks.put(&webhook).await?;
@@ -233,9 +234,10 @@ impl Rotate {
         let Self { id, former_hours, engine } = self;
         let reached = engine.reach(data_dir).await?;
         let webhook = one(&reached, &id).await?;
-        let next = reached.app.webhooks.keys.next(Some(&webhook.secret));
+        let now = Timestamp::now();
+        let next = reached.app.webhooks.keys.next(Some(&webhook.secret), now);
         let secret = next.ok_or("ONSALE_WEBHOOK_KEYS must be set")?;
-        let until = Timestamp::now().plus_seconds(i64::from(former_hours) * 3600);
+        let until = now.plus_seconds(i64::from(former_hours) * 3600);
         let webhook = Webhook { former: Some((webhook.secret, until)), secret, ..webhook };
         reached.app.ports.webhooks().put(&webhook).await?;
         show_secret(&reached, &webhook, &webhook.secret, json)?;
