@@ -63,7 +63,7 @@ pub fn variables(config: &Config) -> Variables {
         ("ONSALE_CALLBACK_SOURCES", sources.join(",")),
         ("ONSALE_EDGE_SECRETS", config.edge.text()),
         ("ONSALE_TICKET_KEYS", config.tickets.text()),
-        ("ONSALE_WEBHOOK_KEYS", config.webhooks.keys.text()),
+        ("ONSALE_WEBHOOK_KEYS", config.webhooks.keys.0.text()),
         ("ONSALE_WEBHOOK_ADDRESSES", config.webhooks.addresses.as_str().to_owned()),
         ("ONSALE_REDIS_URL", redis),
         ("ONSALE_REDIS_CLUSTER", is_cluster.to_string()),
@@ -168,6 +168,7 @@ mod tests {
         ProvidersConfig, RedisConfig, SalesConfig, SiteverifyApi, SqsConfig, WebhooksConfig,
     };
     use shared::runtime::edge::EdgeSecrets;
+    use shared::runtime::listed_secrets::ListedSecrets;
     use shared::sqs::QueueUrls;
     use shared::tickets::TicketSecrets;
 
@@ -207,7 +208,9 @@ mod tests {
             edge: EdgeSecrets::new(vec!["e".repeat(32), "f".repeat(32)]).unwrap(),
             tickets: TicketSecrets::new(vec!["t".repeat(32), "u".repeat(32)]).unwrap(),
             webhooks: WebhooksConfig {
-                keys: WebhookKeys::new(vec!["v".repeat(32), "w".repeat(32)]).unwrap(),
+                keys: WebhookKeys(
+                    ListedSecrets::new(vec!["v".repeat(32), "w".repeat(32)]).unwrap(),
+                ),
                 addresses: Addresses::Any,
             },
             providers: ProvidersConfig {

@@ -32,6 +32,7 @@ use shared::runtime::config::{
 };
 use shared::runtime::edge::EdgeSecrets;
 use shared::runtime::functions::{Function, Trigger};
+use shared::runtime::listed_secrets::ListedSecrets;
 use shared::runtime::merchants::MerchantsSource;
 use shared::tickets::TicketSecrets;
 
@@ -479,22 +480,24 @@ fn data_dir(path: Option<&Path>) -> Result<DataDir, Error> {
     Ok(data_dir)
 }
 
-/// What its tickets are signed with, made from the secret of admissions: so a data directory needs no new one.
-#[must_use]
-pub fn ticket_secrets(secrets: &Secrets) -> TicketSecrets {
+/// A secret of its own for a purpose, made from that of admissions: so a data directory needs no new one.
+fn made_secret(secrets: &Secrets, purpose: &str) -> ListedSecrets {
     let key = hmac::Key::new(hmac::HMAC_SHA256, secrets.admission.as_bytes());
-    let tag = hmac::sign(&key, b"keys of tickets");
+    let tag = hmac::sign(&key, purpose.as_bytes());
     let secret: String = tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-    TicketSecrets::new(vec![secret]).unwrap_or_default()
+    ListedSecrets::new(vec![secret]).unwrap_or_default()
 }
 
-/// What the secrets of its webhooks are made from, as those of tickets.
+/// What its tickets are signed with.
+#[must_use]
+pub fn ticket_secrets(secrets: &Secrets) -> TicketSecrets {
+    made_secret(secrets, "keys of tickets")
+}
+
+/// What the secrets of its webhooks are made from.
 #[must_use]
 pub fn webhook_keys(secrets: &Secrets) -> WebhookKeys {
-    let key = hmac::Key::new(hmac::HMAC_SHA256, secrets.admission.as_bytes());
-    let tag = hmac::sign(&key, b"keys of webhooks");
-    let secret: String = tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-    WebhookKeys::new(vec![secret]).unwrap_or_default()
+    WebhookKeys(made_secret(secrets, "keys of webhooks"))
 }
 
 /// The secrets without which its functions refuse buyers: none, unless they must come through the edge.

@@ -20,10 +20,9 @@ use engine::ports::{Log as _, Ports as _, Receiver as _};
 use local::up::{Engine, Options};
 use reqwest::Method;
 use serde_json::{Value, json};
-use shared::events::{
-    Addresses, Documents, Webhook, WebhookConnections, WebhookKeys, WebhookSender,
-};
+use shared::events::{Addresses, Webhook, WebhookConnections, WebhookKeys, WebhookSender};
 use shared::runtime::connections::Trust;
+use shared::runtime::listed_secrets::ListedSecrets;
 use standardwebhooks::Webhook as Checker;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -387,7 +386,7 @@ async fn a_webhook_leads_to_no_private_network() {
         }
     }
     assert!(!events.is_empty());
-    let keys = WebhookKeys::new(vec!["k".repeat(32)]).unwrap();
+    let keys = WebhookKeys(ListedSecrets::new(vec!["k".repeat(32)]).unwrap());
     let port = server.url.split([':', '/']).nth(4).unwrap().to_owned();
     let tell = async |url: String, addresses: Addresses| {
         let webhook = Webhook {
@@ -405,7 +404,6 @@ async fn a_webhook_leads_to_no_private_network() {
             keys: &keys,
             connections: &connections,
             catalogue: engine.app().ports.catalogue(),
-            documents: &tokio::sync::Mutex::new(Documents::default()),
         };
         sender.tell(&events[..1]).await
     };

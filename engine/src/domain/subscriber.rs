@@ -10,7 +10,9 @@ use std::num::NonZeroU32;
 
 use super::fact::{Fact, FactKind};
 use super::ids::{SaleId, SubscriberId};
+use super::inventory::HeldLine;
 use super::log::{LogRecord, LogShard, Told};
+use super::money::Money;
 use super::number::OrderNumber;
 use super::order::Order;
 use super::time::Timestamp;
@@ -96,7 +98,7 @@ pub struct WaitingOrder {
     pub failing: Failing,
 }
 
-/// What a subscriber wants to hear.
+/// What a subscriber asked to hear.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Wishes {
     /// The kinds of facts; empty for all.
@@ -119,10 +121,16 @@ impl Wishes {
 pub struct Event {
     /// The sale.
     pub sale: SaleId,
-    /// Its order, with this fact alone.
-    pub told: Told,
-    /// Its number within the order.
+    /// The order.
+    pub order: OrderNumber,
+    /// What the order costs.
+    pub total: Money,
+    /// The seats that the fact speaks of.
+    pub lines: Vec<HeldLine>,
+    /// The fact's number within the order.
     pub number: NonZeroU32,
+    /// The fact.
+    pub fact: Fact,
 }
 
 impl Event {
@@ -139,29 +147,20 @@ impl Event {
     }
 
     fn of_told(sale: &SaleId, told: &Told) -> impl Iterator<Item = Self> {
-        told.facts.iter().map(|(number, fact)| {
-            let mut told = Told { facts: vec![(*number, fact.clone())], ..told.clone() };
-            told.returned.retain(|refund, _| fact.refund() == Some(*refund));
-            Self { sale: sale.clone(), told, number: *number }
+        told.facts.iter().map(|(number, fact)| Self {
+            sale: sale.clone(),
+            order: told.order,
+            total: told.total,
+            lines: told.lines_of(fact).to_vec(),
+            number: *number,
+            fact: fact.clone(),
         })
-    }
-
-    /// The order.
-    #[must_use]
-    pub fn order(&self) -> OrderNumber {
-        self.told.order
-    }
-
-    /// The fact.
-    #[must_use]
-    pub fn fact(&self) -> Option<&Fact> {
-        self.told.facts.first().map(|(_, fact)| fact)
     }
 
     /// Its name, the same however often it is told: the order's number and that of the fact.
     #[must_use]
     pub fn id(&self) -> String {
-        format!("{}-{}", self.order(), self.number)
+        format!("{}-{}", self.order, self.number)
     }
 }
 

@@ -93,11 +93,12 @@ impl<O: Orders, L: Log, S: Subscriptions, R: Receiver> Teller<'_, O, L, S, R> {
         clock: impl Clock,
         stop_at: Timestamp,
     ) -> Stored<Telling> {
-        let mut did = Telling::default();
         let now = clock.time();
         let until = now.plus_seconds(LEASE_SECONDS);
         let taken = self.subscriptions.take(of, self.reader, now, until).await?;
-        let TakeReply::Taken(progress) = taken else { return Ok(did) };
+        let TakeReply::Taken(progress) = taken else {
+            return Ok(Telling::default());
+        };
         let progress = match progress {
             Some(progress) => progress,
             None => {
@@ -107,9 +108,9 @@ impl<O: Orders, L: Log, S: Subscriptions, R: Receiver> Teller<'_, O, L, S, R> {
         };
         let waiting = self.subscriptions.waiting(of).await?;
         let waiting = waiting.into_iter().map(|order| (order.order, order)).collect();
-        let (clock, did_all) = (&clock, &mut did);
+        let (clock, did) = (&clock, Telling::default());
         let mut run =
-            Run { teller: self, of, clock, stop_at, kept_at: now, progress, waiting, did: did_all };
+            Run { teller: self, of, clock, stop_at, kept_at: now, progress, waiting, did };
         run.tell_waiting().await?;
         run.tell_log().await?;
         // Whoever comes next need not wait for the lease to run out.
@@ -117,9 +118,11 @@ impl<O: Orders, L: Log, S: Subscriptions, R: Receiver> Teller<'_, O, L, S, R> {
         let given_up = run.waiting.values().filter(|order| order.failing.next.is_none()).count();
         let all = run.waiting.len();
         let is_given_up = run.progress.failing.is_some_and(|failing| failing.next.is_none());
-        did.given_up = u64::try_from(given_up).unwrap_or(u64::MAX) + u64::from(is_given_up);
-        did.waiting = u64::try_from(all - given_up).unwrap_or(u64::MAX);
-        Ok(did)
+        Ok(Telling {
+            given_up: u64::try_from(given_up).unwrap_or(u64::MAX) + u64::from(is_given_up),
+            waiting: u64::try_from(all - given_up).unwrap_or(u64::MAX),
+            ..run.did
+        })
     }
 }
 
@@ -138,7 +141,7 @@ struct Run<'a, O, L, S, R, C> {
     kept_at: Timestamp,
     progress: Progress,
     waiting: BTreeMap<OrderNumber, WaitingOrder>,
-    did: &'a mut Telling,
+    did: Telling,
 }
 
 /// Facts of an order that were not told.
@@ -189,7 +192,7 @@ impl<O: Orders, L: Log, S: Subscriptions, R: Receiver, C: Clock> Run<'_, O, L, S
                     StoreError::Contract(what)
                 })?;
                 let mut of_order = Event::of_order(order, waiting.from, waiting.to);
-                of_order.retain(|event| self.is_wanted(event));
+                of_order.retain(|event| self.is_wished(event));
                 if of_order.is_empty() {
                     // What it wanted to hear has changed meanwhile.
                     changes.push(Waiting::Told(waiting.order));
@@ -254,10 +257,10 @@ impl<O: Orders, L: Log, S: Subscriptions, R: Receiver, C: Clock> Run<'_, O, L, S
     async fn tell_record(&mut self, placed: &PlacedRecord) -> Stored<bool> {
         let mut extended: BTreeMap<OrderNumber, WaitingOrder> = BTreeMap::new();
         let mut events = Vec::new();
-        for event in Event::of_record(&placed.record).filter(|event| self.is_wanted(event)) {
-            match self.waiting.get(&event.order()) {
+        for event in Event::of_record(&placed.record).filter(|event| self.is_wished(event)) {
+            match self.waiting.get(&event.order) {
                 Some(waiting) if stands(Guard::OrderWaits) => {
-                    let extended = extended.entry(event.order()).or_insert(*waiting);
+                    let extended = extended.entry(event.order).or_insert(*waiting);
                     extended.from = extended.from.min(event.number);
                     extended.to = extended.to.max(event.number);
                 }
@@ -289,8 +292,8 @@ impl<O: Orders, L: Log, S: Subscriptions, R: Receiver, C: Clock> Run<'_, O, L, S
         Ok(true)
     }
 
-    fn is_wanted(&self, event: &Event) -> bool {
-        event.fact().is_some_and(|fact| self.teller.wishes.have(&event.sale, fact.kind))
+    fn is_wished(&self, event: &Event) -> bool {
+        self.teller.wishes.have(&event.sale, event.fact.kind)
     }
 
     /// Tells events: those of an order one after the other, those of different ones at once. The rest of an order of
@@ -299,7 +302,7 @@ impl<O: Orders, L: Log, S: Subscriptions, R: Receiver, C: Clock> Run<'_, O, L, S
         let mut outcome = Outcome::default();
         let mut by_order: BTreeMap<OrderNumber, VecDeque<Event>> = BTreeMap::new();
         for event in events {
-            by_order.entry(event.order()).or_default().push_back(event);
+            by_order.entry(event.order).or_default().push_back(event);
         }
         let mut queue: VecDeque<VecDeque<Event>> = by_order.into_values().collect();
         let mut is_taken = false;
@@ -325,7 +328,7 @@ impl<O: Orders, L: Log, S: Subscriptions, R: Receiver, C: Clock> Run<'_, O, L, S
                     is_taken = true;
                     self.did.told += 1;
                     if rest.is_empty() {
-                        outcome.told.push(event.order());
+                        outcome.told.push(event.order);
                     } else {
                         // To the end: no order is told to its end before another begins.
                         queue.push_back(rest);
@@ -333,7 +336,7 @@ impl<O: Orders, L: Log, S: Subscriptions, R: Receiver, C: Clock> Run<'_, O, L, S
                 } else {
                     self.did.failed += 1;
                     let to = rest.back().unwrap_or(&event).number;
-                    let (order, from) = (event.order(), event.number);
+                    let (order, from) = (event.order, event.number);
                     outcome.failed.push(Untold { order, from, to });
                 }
             }
@@ -344,7 +347,7 @@ impl<O: Orders, L: Log, S: Subscriptions, R: Receiver, C: Clock> Run<'_, O, L, S
         }
         let untold = |rest: VecDeque<Event>| {
             let (first, last) = (rest.front()?, rest.back()?);
-            Some(Untold { order: first.order(), from: first.number, to: last.number })
+            Some(Untold { order: first.order, from: first.number, to: last.number })
         };
         outcome.left = queue.into_iter().filter_map(untold).collect();
         Ok(outcome)

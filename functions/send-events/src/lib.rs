@@ -11,15 +11,14 @@ use engine::ports::{Ports as _, Stored};
 use futures_util::future::join_all;
 use lambda_runtime::Error;
 use serde_json::Value;
-use shared::events::{Documents, Webhook, WebhookSender};
+use shared::events::{Webhook, WebhookSender};
 use shared::runtime::app::{App, new_reader};
 use shared::runtime::functions::Function;
 use shared::runtime::metrics;
-use tokio::sync::Mutex;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 
-/// Time between two looks at the log while there was something to tell: what is settled comes in bursts.
-const PAUSE: Duration = Duration::from_secs(1);
+/// Seconds between two looks at the log while there was something to tell: what is settled comes in bursts.
+const PAUSE_SECONDS: i64 = 1;
 /// Looks in a row that find nothing, after which the next minute's run is left to find the next fact.
 const IDLE_LOOKS: u32 = 10;
 /// Seconds from the beginning after which no record is begun: the next minute's run is at hand.
@@ -56,15 +55,13 @@ pub async fn tell(app: &App) -> Result<Telling, Error> {
 
 /// Looks again and again while there is something to tell.
 async fn tell_for_a_minute(app: &App) -> Result<Telling, Error> {
-    let (begun, now) = (Instant::now(), Timestamp::now());
-    let stop_at = now.plus_seconds(LAST_RECORD_SECONDS);
+    let stop_at = Timestamp::now().plus_seconds(LAST_RECORD_SECONDS);
     let mut all = Telling::default();
     let mut idle = 0;
     loop {
         let told = tell_all(app, stop_at).await;
         idle = if told.as_ref().is_ok_and(|did| did.told > 0) { 0 } else { idle + 1 };
-        let is_last =
-            begun.elapsed() + PAUSE > Duration::from_secs(LAST_RECORD_SECONDS.unsigned_abs());
+        let is_last = Timestamp::now().plus_seconds(PAUSE_SECONDS) > stop_at;
         match told {
             Ok(did) => {
                 all = Telling { told: all.told + did.told, failed: all.failed + did.failed, ..did };
@@ -79,17 +76,16 @@ async fn tell_for_a_minute(app: &App) -> Result<Telling, Error> {
             Err(error) if is_last => return Err(error.into()),
             Err(error) => tracing::warn!(%error, "webhooks are told again in a moment"),
         }
-        sleep(PAUSE).await;
+        sleep(Duration::from_secs(PAUSE_SECONDS.unsigned_abs())).await;
     }
 }
 
 /// Tells every webhook of every shard of the log, side by side: none waits for another that is slow.
 async fn tell_all(app: &App, stop_at: Timestamp) -> Stored<Telling> {
     let webhooks = app.ports.webhooks().all().await?;
-    let documents = Mutex::new(Documents::default());
     let each =
         webhooks.iter().flat_map(|webhook| LogShard::all().map(move |shard| (webhook, shard)));
-    let each = each.map(|(webhook, shard)| tell_one(app, webhook, shard, &documents, stop_at));
+    let each = each.map(|(webhook, shard)| tell_one(app, webhook, shard, stop_at));
     let mut did = Telling::default();
     let mut failed = None;
     for told in join_all(each).await {
@@ -105,7 +101,6 @@ async fn tell_one(
     app: &App,
     webhook: &Webhook,
     shard: LogShard,
-    documents: &Mutex<Documents>,
     stop_at: Timestamp,
 ) -> Stored<Telling> {
     let receiver = WebhookSender {
@@ -113,7 +108,6 @@ async fn tell_one(
         keys: &app.webhooks.keys,
         connections: app.ports.webhook_connections(),
         catalogue: app.ports.catalogue(),
-        documents,
     };
     let reader = new_reader(Timestamp::now())?;
     let teller = Teller {

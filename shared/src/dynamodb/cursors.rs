@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use super::dynamo::Dynamo;
 use super::expressions::{Value, conditional};
 use super::items::{Fields, Item, item, number, text};
+use super::lease::IS_READERS;
 use super::tables::{CURSOR, provider_key};
 use engine::domain::captures::{Cursor, Pass};
 use engine::domain::ids::{ProviderId, ReaderId};
@@ -90,15 +91,7 @@ impl Cursors for DynamoCursors {
         now: Timestamp,
         until: Timestamp,
     ) -> Stored<CursorReply> {
-        let update = self.db.client().update_item().table_name(self.table());
-        // Its own name: an attempt whose answer was lost is repeated.
-        let condition = "attribute_not_exists(#reader_until_ms) OR #reader_until_ms <= :now \
-             OR #reader = :reader";
-        let with =
-            [("reader", text(reader)), ("now", number(now.ms())), ("until", number(until.ms()))];
-        let expression = "SET #reader = :reader, #reader_until_ms = :until";
-        let update = update.set_key(Some(cursor_key(provider)));
-        match self.db.update(conditional(update, expression, condition, with)).await? {
+        match self.db.take_lease(self.table(), cursor_key(provider), reader, now, until).await? {
             Some(cursor) => read_cursor(&cursor).map(CursorReply::Taken),
             None => Ok(CursorReply::Held),
         }
@@ -137,7 +130,7 @@ impl Cursors for DynamoCursors {
         }
         let update = self.db.client().update_item().table_name(self.table());
         let update = update.set_key(Some(cursor_key(provider)));
-        let update = conditional(update, &expression, "#reader = :reader", with);
+        let update = conditional(update, &expression, IS_READERS, with);
         Ok(match self.db.update(update).await? {
             Some(_) => {
                 self.remember(provider, Some(cursor.clone()));

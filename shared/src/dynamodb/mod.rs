@@ -17,6 +17,7 @@ mod erase_places;
 pub(crate) mod errors;
 mod expressions;
 mod items;
+mod lease;
 mod ledger;
 mod log;
 mod operators;

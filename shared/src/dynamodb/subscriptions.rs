@@ -8,6 +8,7 @@ use aws_sdk_dynamodb::types::TransactWriteItem;
 use super::dynamo::Dynamo;
 use super::expressions::{Value, conditional, delete, keyed, put_under, update};
 use super::items::{Fields, Item, item, number, text};
+use super::lease::IS_READERS;
 use super::tables::{self, subscriber_key};
 use super::transaction::Transacted;
 use engine::domain::ids::{ReaderId, SubscriberId};
@@ -248,8 +249,6 @@ impl DynamoSubscriptions {
     }
 }
 
-const IS_READERS: &str = "#reader = :reader";
-
 impl Subscriptions for DynamoSubscriptions {
     async fn take(
         &self,
@@ -258,15 +257,7 @@ impl Subscriptions for DynamoSubscriptions {
         now: Timestamp,
         until: Timestamp,
     ) -> Stored<TakeReply> {
-        let update = self.db.client().update_item().table_name(self.table());
-        // Its own name: an attempt whose answer was lost is repeated.
-        let condition = "attribute_not_exists(#reader_until_ms) OR #reader_until_ms <= :now \
-             OR #reader = :reader";
-        let with =
-            [("reader", text(reader)), ("now", number(now.ms())), ("until", number(until.ms()))];
-        let expression = "SET #reader = :reader, #reader_until_ms = :until";
-        let update = update.set_key(Some(shard_item_key(of)));
-        match self.db.update(conditional(update, expression, condition, with)).await? {
+        match self.db.take_lease(self.table(), shard_item_key(of), reader, now, until).await? {
             Some(taken) => read_progress(&taken).map(TakeReply::Taken),
             None => Ok(TakeReply::Held),
         }

@@ -42,8 +42,7 @@ fn is_of(network: &str, address: IpAddr) -> bool {
 }
 
 /// True for an address of the public internet.
-#[must_use]
-pub fn is_public(address: IpAddr) -> bool {
+fn is_public(address: IpAddr) -> bool {
     match address.to_canonical() {
         address @ IpAddr::V4(_) => !NOT_PUBLIC_V4.iter().any(|network| is_of(network, address)),
         address @ IpAddr::V6(_) => {

@@ -4,15 +4,13 @@ use aws_lc_rs::hmac::{self, HMAC_SHA256};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::runtime::callbacks;
-use crate::runtime::config::{Defect, Secret};
+use crate::runtime::config::Secret;
+use crate::runtime::listed_secrets::ListedSecrets;
 use engine::domain::ids::SubscriberId;
 use engine::domain::time::Timestamp;
 
 /// Names the keys.
 pub const WEBHOOK_KEYS: &str = "ONSALE_WEBHOOK_KEYS";
-/// Most keys: one, and the one that replaces it.
-pub const MAX_WEBHOOK_KEYS: usize = 2;
 
 /// Names one secret of a webhook: the key that it is made from, and which of those it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +23,7 @@ pub struct SecretName {
 
 /// The keys that secrets are made from: the first makes new ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct WebhookKeys(Vec<Secret>);
+pub struct WebhookKeys(pub ListedSecrets);
 
 /// The id of a key, from which nobody finds the key.
 fn id_of(Secret(key): &Secret) -> String {
@@ -34,41 +32,11 @@ fn id_of(Secret(key): &Secret) -> String {
 }
 
 impl WebhookKeys {
-    /// These keys, each of 32 to 128 letters, digits, `-` and `_`, two at most, the one that makes new secrets first;
-    /// `None` for others.
-    #[must_use]
-    pub fn new(keys: Vec<String>) -> Option<Self> {
-        callbacks::secrets(keys, MAX_WEBHOOK_KEYS).map(Self)
-    }
-
-    /// Reads the text of the variable: a list in JSON, or with a comma between two.
-    ///
-    /// # Errors
-    /// The rule that it breaks.
-    pub(crate) fn read(text: Option<&str>) -> Result<Self, Defect> {
-        let Some(text) = text else { return Ok(Self::default()) };
-        let keys = callbacks::listed_secrets(text, MAX_WEBHOOK_KEYS);
-        let rule = callbacks::LISTED_SECRETS;
-        keys.map(Self).ok_or(Defect { variable: WEBHOOK_KEYS, rule })
-    }
-
-    /// The text of the variable; empty without keys.
-    #[must_use]
-    pub fn text(&self) -> String {
-        callbacks::texts(&self.0).join(",")
-    }
-
-    /// True if there is none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// The name of a new secret that follows some other; `None` without keys. Its number is the time in seconds, or the
     /// next one: so a webhook that was removed and is made anew has another secret than before.
     #[must_use]
     pub fn next(&self, before: Option<&SecretName>, now: Timestamp) -> Option<SecretName> {
-        let key = id_of(self.0.first()?);
+        let key = id_of(self.0.iter().next()?);
         let seconds = u32::try_from(now.ms() / 1000).unwrap_or(u32::MAX);
         let next = before.map_or(0, |before| before.generation.saturating_add(1));
         Some(SecretName { key, generation: seconds.max(next) })
@@ -119,7 +87,8 @@ mod tests {
     const SECOND: &str = "a-second-key-of-this-deployment-";
 
     fn keys(all: &[&str]) -> WebhookKeys {
-        WebhookKeys::new(all.iter().map(|key| (*key).to_owned()).collect()).unwrap()
+        let all = all.iter().map(|key| (*key).to_owned()).collect();
+        WebhookKeys(ListedSecrets::new(all).unwrap())
     }
 
     #[test]
@@ -138,11 +107,11 @@ mod tests {
         assert_ne!(shown(&both, &erp, &first), shown(&both, &erp, &second));
         assert_eq!(shown(&old, &erp, &second), None, "its key is gone");
         assert!(!format!("{both:?}").contains(FIRST), "nothing prints a key");
-        assert_eq!(WebhookKeys::read(Some(&both.text())), Ok(both.clone()));
-        assert!(
-            WebhookKeys::read(Some("short")).is_err()
-                && WebhookKeys::read(None).unwrap().is_empty()
-        );
+        let read = |text| ListedSecrets::read(WEBHOOK_KEYS, text);
+        let as_text = both.0.text();
+        assert_eq!(read(Some(&as_text)), Ok(both.0.clone()));
+        assert_eq!(read(Some("short")).unwrap_err().variable, WEBHOOK_KEYS);
+        assert!(read(None).unwrap().is_empty());
         let sign = |names: &[&SecretName]| {
             old.sign(&erp, names, "7-1", Timestamp::from_ms(1_800_000_000_000), "{}")
         };

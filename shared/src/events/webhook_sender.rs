@@ -12,21 +12,20 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use serde_json::Value;
-use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 use super::addresses::{Addresses, Resolver};
-use super::document::Documents;
+use super::document::event_document;
 use super::secrets::WebhookKeys;
 use super::webhook::{MAX_WEBHOOKS, Webhook};
 use crate::runtime::connections::Trust;
 use engine::domain::log::LOG_SHARDS;
 use engine::domain::subscriber::Event;
 use engine::domain::time::Timestamp;
-use engine::ports::{Catalogue, Receiver};
+use engine::ports::{Catalogue, Freshness, Receiver};
 
 /// Most events that one shard of the log tells a webhook at once.
-pub const MAX_EVENTS_AT_ONCE: usize = 8;
+const MAX_EVENTS_AT_ONCE: usize = 8;
 /// Files and connections that a function may have open at once.
 /// Source: <https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>
 const MAX_OPEN: usize = 1024;
@@ -81,8 +80,6 @@ pub struct WebhookSender<'a, C> {
     pub connections: &'a WebhookConnections,
     /// The catalogue, for the names of seats.
     pub catalogue: &'a C,
-    /// What was read of it.
-    pub documents: &'a Mutex<Documents>,
 }
 
 impl<C: Catalogue> Receiver for WebhookSender<'_, C> {
@@ -91,14 +88,19 @@ impl<C: Catalogue> Receiver for WebhookSender<'_, C> {
     }
 
     async fn tell(&self, events: &[Event]) -> Vec<bool> {
-        let documents = self.documents.lock().await.of(events, self.catalogue).await;
-        let documents = match documents {
-            Ok(documents) => documents,
-            Err(error) => {
-                tracing::warn!(%error, "no names of seats");
-                return vec![false; events.len()];
+        let mut documents = Vec::with_capacity(events.len());
+        for event in events {
+            match self.catalogue.sale(&event.sale, Freshness::Cached).await {
+                Ok(published) => {
+                    let sale = published.map(|published| published.sale);
+                    documents.push(event_document(event, sale.as_deref()));
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "no names of seats");
+                    return vec![false; events.len()];
+                }
             }
-        };
+        }
         let each = events.iter().zip(&documents);
         join_all(each.map(|(event, document)| self.tell_one(event, document))).await
     }

@@ -527,7 +527,7 @@ impl App {
         if lacks(Need::TicketKeys, self.tickets.is_empty()) {
             return missing(TICKET_KEYS);
         }
-        if lacks(Need::WebhookKeys, self.webhooks.keys.is_empty()) {
+        if lacks(Need::WebhookKeys, self.webhooks.keys.0.is_empty()) {
             return missing(WEBHOOK_KEYS);
         }
         if lacks(Need::CallbackKey, self.callbacks.keys.is_empty()) {

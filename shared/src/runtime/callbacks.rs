@@ -71,20 +71,6 @@ pub(crate) fn secrets(texts: Vec<String>, most: usize) -> Option<Vec<Secret>> {
     are_good.then(|| texts.into_iter().map(|text| Secret(text.into_bytes())).collect())
 }
 
-/// The rule of [`listed_secrets`] where there are two at most.
-pub(crate) const LISTED_SECRETS: &str =
-    "must be one or two secrets of 32 to 128 letters, digits, - and _, listed by commas or in JSON";
-
-/// The secrets of a variable that lists them in JSON, or with a comma between them, for files of variables that know
-/// no quotes within a value; `None` if there is none, or more than `most`, or one that may be no key.
-pub(crate) fn listed_secrets(text: &str, most: usize) -> Option<Vec<Secret>> {
-    let texts: Vec<String> = match text.starts_with('[') {
-        true => serde_json::from_str(text).ok()?,
-        false => text.split(',').map(str::to_owned).collect(),
-    };
-    secrets(texts, most).filter(|secrets| !secrets.is_empty())
-}
-
 /// The texts of secrets, for variables.
 pub(crate) fn texts(secrets: &[Secret]) -> Vec<String> {
     secrets.iter().map(|secret| String::from_utf8_lossy(&secret.0).into_owned()).collect()

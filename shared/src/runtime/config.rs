@@ -15,6 +15,7 @@ use crate::http::origin::Origin;
 use crate::redis::Topology;
 use crate::runtime::callbacks::{CallbackEntry, is_key};
 use crate::runtime::edge::{EDGE_SECRETS, EdgeSecrets};
+use crate::runtime::listed_secrets::ListedSecrets;
 use crate::runtime::merchants::{self, MERCHANTS_FILE, MerchantsSource};
 use crate::sqs::QueueUrls;
 use crate::tickets::{TICKET_KEYS, TicketSecrets};
@@ -343,6 +344,11 @@ impl<F: Fn(&str) -> Option<String>> Variables<F> {
         items.into_iter().map(pair).collect()
     }
 
+    /// Secrets that are listed, one or two.
+    fn listed_secrets(&self, variable: &'static str) -> Result<ListedSecrets, Defect> {
+        ListedSecrets::read(variable, self.optional(variable).as_deref())
+    }
+
     /// A list of keys by id, `kid:secret,kid:secret`, the secrets in base64.
     fn keys(&self, variable: &'static str) -> Result<Vec<(String, Secret)>, Defect> {
         let key = |(kid, secret): (String, String)| {
@@ -393,7 +399,7 @@ impl Config {
             providers: ProvidersConfig::read(&variables)?,
             beacon: BeaconConfig::read(&variables)?,
             operators: OperatorsConfig::read(&variables)?,
-            tickets: TicketSecrets::read(variables.optional(TICKET_KEYS).as_deref())?,
+            tickets: variables.listed_secrets(TICKET_KEYS)?,
             webhooks: WebhooksConfig::read(&variables)?,
             metrics: MetricsConfig::read(&variables)?,
             ca_file: variables.optional(CA_FILE),
@@ -403,14 +409,14 @@ impl Config {
 
 impl WebhooksConfig {
     fn read<F: Fn(&str) -> Option<String>>(variables: &Variables<F>) -> Result<Self, Defect> {
-        let keys = WebhookKeys::read(variables.optional(WEBHOOK_KEYS).as_deref())?;
+        let keys = variables.listed_secrets(WEBHOOK_KEYS)?;
         let variable = "ONSALE_WEBHOOK_ADDRESSES";
         let addresses = match variables.optional(variable).as_deref() {
             None | Some("public") => Addresses::Public,
             Some("any") => Addresses::Any,
             Some(_) => return Err(Defect { variable, rule: "must be public or any" }),
         };
-        Ok(Self { keys, addresses })
+        Ok(Self { keys: WebhookKeys(keys), addresses })
     }
 }
 

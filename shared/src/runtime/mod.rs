@@ -8,6 +8,7 @@ pub mod connections;
 pub mod edge;
 pub mod functions;
 pub mod given_up;
+pub mod listed_secrets;
 pub mod merchants;
 pub mod metrics;
 mod secret_document;

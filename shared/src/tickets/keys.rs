@@ -12,61 +12,18 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::runtime::callbacks;
-use crate::runtime::config::{Defect, Secret};
+use crate::runtime::config::Secret;
+use crate::runtime::listed_secrets::ListedSecrets;
 
 /// The variable that has the secrets.
 pub(crate) const TICKET_KEYS: &str = "ONSALE_TICKET_KEYS";
-/// Most keys: one, and the one that replaces it.
-pub const MAX_TICKET_KEYS: usize = 2;
 /// Letters of a key's id: 72 bits of its thumbprint. A code has it in it, and its picture should stay small.
 const KID_LETTERS: usize = 12;
 /// Most bytes of a document of keys: those of two have some 300.
 const MAX_KEYS_BYTES: usize = 64 * 1024;
 
 /// The secrets that the keys are made from; none where nothing is signed.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct TicketSecrets(Vec<Secret>);
-
-impl TicketSecrets {
-    /// These secrets, each of 32 to 128 letters, digits, `-` and `_`, two at most, the signing one first; `None`
-    /// for others.
-    #[must_use]
-    pub fn new(secrets: Vec<String>) -> Option<Self> {
-        callbacks::secrets(secrets, MAX_TICKET_KEYS).map(Self)
-    }
-
-    /// Reads the text of the variable: a list in JSON, or with a comma between two, for files of variables that
-    /// know no quotes within a value.
-    ///
-    /// # Errors
-    /// The rule that it breaks.
-    pub(crate) fn read(text: Option<&str>) -> Result<Self, Defect> {
-        let Some(text) = text else { return Ok(Self::default()) };
-        let secrets = callbacks::listed_secrets(text, MAX_TICKET_KEYS);
-        let rule = callbacks::LISTED_SECRETS;
-        secrets.map(Self).ok_or(Defect { variable: TICKET_KEYS, rule })
-    }
-
-    /// The text of the variable; empty without secrets.
-    #[must_use]
-    pub fn text(&self) -> String {
-        callbacks::texts(&self.0).join(",")
-    }
-
-    /// True if there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// The same and another one, which signs nothing unless it is the only one.
-    #[must_use]
-    pub fn and(mut self, secret: &str) -> Self {
-        self.0.push(Secret(secret.as_bytes().to_vec()));
-        self
-    }
-}
+pub type TicketSecrets = ListedSecrets;
 
 /// A public key as RFC 8037 writes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -216,7 +173,7 @@ impl TicketKeys {
     pub fn new(deployment: &str, secrets: &TicketSecrets) -> Self {
         let mut public = PublicKeys { deployment: deployment.to_owned(), keys: Vec::new() };
         let mut signing = None;
-        for Secret(secret) in &secrets.0 {
+        for Secret(secret) in secrets.iter() {
             // 32 bytes are a seed, whichever they are.
             let Ok(pair) = Ed25519KeyPair::from_seed_unchecked(digest(&SHA256, secret).as_ref())
             else {
@@ -273,15 +230,18 @@ mod tests {
             (format!("[\"{SECRET}\"]"), SECRET.to_owned()),
             (format!("[\"{SECRET}\",\"{OLD}\"]"), format!("{SECRET},{OLD}")),
         ] {
-            let secrets = TicketSecrets::read(Some(&text)).unwrap();
+            let secrets = TicketSecrets::read(TICKET_KEYS, Some(&text)).unwrap();
             assert_eq!(secrets.text(), listed);
-            assert_eq!(TicketSecrets::read(Some(&listed)), Ok(secrets.clone()));
+            assert_eq!(TicketSecrets::read(TICKET_KEYS, Some(&listed)), Ok(secrets.clone()));
             assert!(!secrets.is_empty() && !format!("{secrets:?}").contains(SECRET));
         }
-        assert!(TicketSecrets::read(None).unwrap().is_empty());
+        assert!(TicketSecrets::read(TICKET_KEYS, None).unwrap().is_empty());
         let three = format!("[\"{SECRET}\",\"{SECRET}\",\"{SECRET}\"]");
         for text in ["[]", "[\"\"]", "[\"short\"]", "short", "{}", "[1]", ",", &three] {
-            assert_eq!(TicketSecrets::read(Some(text)).unwrap_err().variable, TICKET_KEYS);
+            assert_eq!(
+                TicketSecrets::read(TICKET_KEYS, Some(text)).unwrap_err().variable,
+                TICKET_KEYS
+            );
         }
     }
 

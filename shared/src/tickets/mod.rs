@@ -11,5 +11,5 @@ mod list;
 
 pub use code::{CodeDefect, MAX_CODE_BYTES, Standing, TicketCode};
 pub(crate) use keys::TICKET_KEYS;
-pub use keys::{Jwk, MAX_TICKET_KEYS, NoKey, NotKeys, PublicKeys, TicketKeys, TicketSecrets};
+pub use keys::{Jwk, NoKey, NotKeys, PublicKeys, TicketKeys, TicketSecrets};
 pub use list::{ListDefect, RevokedList};

@@ -26,6 +26,15 @@ struct Task {
     home: Option<(usize, u32)>,
 }
 
+/// Gives way to others once: where a call may come before or after theirs.
+pub async fn let_others_come_between() {
+    let mut was_here = false;
+    poll_fn(
+        |_| if std::mem::replace(&mut was_here, true) { Poll::Ready(()) } else { Poll::Pending },
+    )
+    .await;
+}
+
 /// Tasks that have something to do.
 type Ready = Arc<Mutex<Vec<usize>>>;
 

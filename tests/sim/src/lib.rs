@@ -26,8 +26,10 @@ mod tally;
 mod trace;
 
 pub use crate::environment::Violation;
+pub use executor::let_others_come_between;
 pub use explore::{Exploration, Explored, Of, base_seed, explore, without_guard};
 pub use fault::{Fault, FaultProfile};
+pub use random::SeededRng;
 pub use run::{Outcome, run};
 pub use shrink::{Minimal, shrink};
 pub use tally::Tally;

@@ -3,7 +3,7 @@
 
 /// A stream of draws.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct SeededRng {
+pub struct SeededRng {
     key: u64,
     drawn: u64,
 }
@@ -19,38 +19,38 @@ pub(crate) fn mix(one: u64, other: u64) -> u64 {
 
 impl SeededRng {
     /// The stream of a key.
-    pub(crate) fn new(key: u64) -> Self {
+    pub fn new(key: u64) -> Self {
         Self { key, drawn: 0 }
     }
 
     /// The stream of something that belongs to this one's.
-    pub(crate) fn from_label(key: u64, label: u64) -> Self {
+    pub fn from_label(key: u64, label: u64) -> Self {
         Self::new(mix(key, label))
     }
 
     /// The next draw.
-    pub(crate) fn draw(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.drawn += 1;
         mix(self.key, self.drawn)
     }
 
     /// A number below `bound`, which is not 0.
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+    pub fn below(&mut self, bound: u64) -> u64 {
         self.draw() % bound
     }
 
     /// A number from `first` to `last`.
-    pub(crate) fn between(&mut self, first: i64, last: i64) -> i64 {
+    pub fn between(&mut self, first: i64, last: i64) -> i64 {
         first + self.below((last - first + 1) as u64) as i64
     }
 
     /// True with this probability, in thousandths.
-    pub(crate) fn chance(&mut self, per_mille: u16) -> bool {
+    pub fn chance(&mut self, per_mille: u16) -> bool {
         self.below(1000) < u64::from(per_mille)
     }
 
     /// One of several; there is at least one.
-    pub(crate) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+    pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len() as u64) as usize]
     }
 }

@@ -21,7 +21,7 @@ use engine::domain::time::Timestamp;
 use engine::flows::post::{Posted, Refusal, post};
 use engine::ports::{Accounts, PostReply, SeenAccount, StoreError, Stored};
 use model_stores::AccountsModel;
-use sim::base_seed;
+use sim::{SeededRng, base_seed, let_others_come_between};
 
 const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
 /// Runs with random orders of events.
@@ -43,38 +43,27 @@ enum Fate {
     Refused,
 }
 
-struct World {
+struct Environment {
     accounts: AccountsModel,
     next: Fate,
     is_refunded: bool,
 }
 
 /// One poster's way to the accounts: each call is a point at which others may come between.
-struct Client(Arc<Mutex<World>>);
+struct Client(Arc<Mutex<Environment>>);
 
-/// Lets others come between, once.
-struct Between(bool);
-
-impl Future for Between {
-    type Output = ();
-    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
-        let was_there = std::mem::replace(&mut self.0, true);
-        if was_there { Poll::Ready(()) } else { Poll::Pending }
-    }
-}
-
-fn locked(world: &Mutex<World>) -> MutexGuard<'_, World> {
-    world.lock().unwrap()
+fn locked(environment: &Mutex<Environment>) -> MutexGuard<'_, Environment> {
+    environment.lock().unwrap()
 }
 
 impl Client {
     async fn call<T>(&self, act: impl FnOnce(&mut AccountsModel) -> T) -> Stored<T> {
-        Between(false).await;
-        let mut world = locked(&self.0);
-        match std::mem::replace(&mut world.next, Fate::Answered) {
-            Fate::Answered => Ok(act(&mut world.accounts)),
+        let_others_come_between().await;
+        let mut environment = locked(&self.0);
+        match std::mem::replace(&mut environment.next, Fate::Answered) {
+            Fate::Answered => Ok(act(&mut environment.accounts)),
             Fate::Lost => {
-                act(&mut world.accounts);
+                act(&mut environment.accounts);
                 Err(StoreError::Unknown("the answer is lost".to_owned()))
             }
             Fate::Refused => Err(StoreError::Unavailable("not now".to_owned())),
@@ -118,20 +107,20 @@ fn posting(key: &str, kind: PostingKind, amount: i64) -> Posting {
 }
 
 /// Accounts are what the postings come to (I8), a merchant has what it may have (I9).
-fn check(world: &World) -> Result<(), String> {
-    let AccountsModel { posted, postings, .. } = &world.accounts;
+fn check(environment: &Environment) -> Result<(), String> {
+    let AccountsModel { posted, postings, .. } = &environment.accounts;
     let expected = entries(postings.values().map(|posting| &posting.transfer));
     let found: BTreeMap<(Account, Currency), Balance> =
         posted.iter().map(|(key, (balance, _))| (key.clone(), *balance)).collect();
     if found != expected {
         return Err(format!("I8: postings come to {expected:?}, accounts have {found:?}"));
     }
-    let merchant = world.accounts.account(&merchant(), currency());
+    let merchant = environment.accounts.account(&merchant(), currency());
     if merchant.posted.left() > 0 {
         return Err(format!("I9: {} more came back than was settled", merchant.posted.left()));
     }
     // A refund may come after a settlement, and then the merchant owes.
-    if merchant.has < 0 && !world.is_refunded {
+    if merchant.has < 0 && !environment.is_refunded {
         return Err(format!("I9: the merchant has {}", merchant.has));
     }
     Ok(())
@@ -145,10 +134,10 @@ struct Poster {
 }
 
 fn flow(
-    world: &Arc<Mutex<World>>,
+    environment: &Arc<Mutex<Environment>>,
     posting: &Posting,
 ) -> Pin<Box<dyn Future<Output = Result<Posted, Refusal>>>> {
-    let (client, posting) = (Client(Arc::clone(world)), posting.clone());
+    let (client, posting) = (Client(Arc::clone(environment)), posting.clone());
     Box::pin(async move { post(&client, &posting, async |_| ()).await })
 }
 
@@ -163,12 +152,12 @@ fn run(
     let mut accounts = AccountsModel::default();
     let sold = Balance { incoming: SOLD, ..Balance::default() };
     accounts.moved.insert((merchant(), currency()), sold);
-    let world = World { accounts, next: Fate::Answered, is_refunded: false };
-    let world = Arc::new(Mutex::new(world));
+    let environment = Environment { accounts, next: Fate::Answered, is_refunded: false };
+    let environment = Arc::new(Mutex::new(environment));
     let start = |posting: &Posting| Poster {
         posting: posting.clone(),
         asked: 0,
-        flow: flow(&world, posting),
+        flow: flow(&environment, posting),
     };
     let mut posters: Vec<Poster> = asked.iter().map(start).collect();
     let mut made: BTreeMap<PostingKey, u32> = BTreeMap::new();
@@ -177,9 +166,9 @@ fn run(
         let turn = choose(posters.len() + usize::from(refunds > 0));
         let Some(poster) = posters.get_mut(turn) else {
             refunds -= 1;
-            let mut world = locked(&world);
-            world.is_refunded = true;
-            let moved = world.accounts.moved.get_mut(&(merchant(), currency())).unwrap();
+            let mut environment = locked(&environment);
+            environment.is_refunded = true;
+            let moved = environment.accounts.moved.get_mut(&(merchant(), currency())).unwrap();
             moved.outgoing += REFUNDED;
             continue;
         };
@@ -189,9 +178,9 @@ fn run(
             _ => Fate::Refused,
         };
         faults -= u32::from(fate != Fate::Answered);
-        locked(&world).next = fate;
+        locked(&environment).next = fate;
         let polled = poster.flow.as_mut().poll(&mut context);
-        check(&locked(&world))?;
+        check(&locked(&environment))?;
         let Poll::Ready(outcome) = polled else { continue };
         let name = match &outcome {
             Err(refusal) => refusal.to_string().split(|c: char| c.is_ascii_digit()).collect(),
@@ -200,7 +189,7 @@ fn run(
         *outcomes.entry(name).or_default() += 1;
         match outcome {
             Ok(posted) => {
-                let known = locked(&world).accounts.posting(&poster.posting.key);
+                let known = locked(&environment).accounts.posting(&poster.posting.key);
                 if known.as_ref().map(|known| &known.transfer) != Some(&poster.posting.transfer) {
                     return Err(format!("I10: {:?} is {posted:?}, and not there", poster.posting));
                 }
@@ -212,7 +201,7 @@ fn run(
             }
             Err(Refusal::Store(_) | Refusal::Busy) if poster.asked < REPEATS => {
                 poster.asked += 1;
-                poster.flow = flow(&world, &poster.posting);
+                poster.flow = flow(&environment, &poster.posting);
                 continue;
             }
             Err(_) => {}
@@ -263,14 +252,8 @@ fn every_order(outcomes: &mut BTreeMap<String, u64>) -> Result<u64, String> {
 
 /// Five posters with random orders of events, refunds and faults.
 fn random_order(seed: u64, outcomes: &mut BTreeMap<String, u64>) -> Result<(), String> {
-    let mut state = seed;
-    // Splitmix64.
-    let mut below = |end: usize| {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from((mixed ^ (mixed >> 31)) % u64::try_from(end).unwrap()).unwrap()
-    };
+    let mut rng = SeededRng::new(seed);
+    let mut below = |end: usize| usize::try_from(rng.below(u64::try_from(end).unwrap())).unwrap();
     let asked: Vec<Posting> = (0..5)
         .map(|_| {
             let kind = PostingKind::ALL[below(PostingKind::ALL.len())];

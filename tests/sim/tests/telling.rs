@@ -36,7 +36,7 @@ use engine::ports::{
     ChangeReply, Log, Receiver, StoreError, Stored, Subscriptions, TakeReply, Waiting,
 };
 use model_stores::{Call, Caller, Driver, Reply, Stores, SubscriptionsModel};
-use sim::base_seed;
+use sim::{SeededRng, base_seed, let_others_come_between};
 
 const START: Timestamp = Timestamp::from_ms(1_800_000_000_000);
 const RUNS: u64 = 1_500;
@@ -49,18 +49,6 @@ const ORDERS: usize = 7;
 const FACTS: [FactKind; 4] =
     [FactKind::Made, FactKind::Paid, FactKind::RefundMade, FactKind::Refunded];
 
-/// A stream of numbers of a seed: splitmix64.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % end
-    }
-}
-
 /// What the subscriber does at a time.
 #[derive(Debug, Clone, Default)]
 struct Mood {
@@ -72,7 +60,7 @@ struct Mood {
     is_unheard: bool,
 }
 
-struct World {
+struct Environment {
     now: Timestamp,
     stores: Stores,
     log: Vec<PlacedRecord>,
@@ -86,32 +74,21 @@ struct World {
 }
 
 #[derive(Clone)]
-struct Client(Arc<Mutex<World>>);
+struct Client(Arc<Mutex<Environment>>);
 
-fn locked(world: &Mutex<World>) -> MutexGuard<'_, World> {
-    world.lock().unwrap()
-}
-
-/// Lets others come between, once.
-struct Between(bool);
-
-impl Future for Between {
-    type Output = ();
-    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
-        let was_there = std::mem::replace(&mut self.0, true);
-        if was_there { Poll::Ready(()) } else { Poll::Pending }
-    }
+fn locked(environment: &Mutex<Environment>) -> MutexGuard<'_, Environment> {
+    environment.lock().unwrap()
 }
 
 impl Client {
-    async fn act<T>(&self, act: impl FnOnce(&mut World) -> T) -> Stored<T> {
-        Between(false).await;
-        let mut world = locked(&self.0);
-        match world.fault.take() {
-            None => Ok(act(&mut world)),
+    async fn act<T>(&self, act: impl FnOnce(&mut Environment) -> T) -> Stored<T> {
+        let_others_come_between().await;
+        let mut environment = locked(&self.0);
+        match environment.fault.take() {
+            None => Ok(act(&mut environment)),
             Some(false) => Err(StoreError::Unavailable("not now".to_owned())),
             Some(true) => {
-                act(&mut world);
+                act(&mut environment);
                 Err(StoreError::Unknown("the answer is lost".to_owned()))
             }
         }
@@ -120,13 +97,13 @@ impl Client {
 
 impl Driver for Client {
     async fn call(&self, call: Call) -> Stored<Reply> {
-        self.act(|world| world.stores.apply(world.now, &call)).await?
+        self.act(|environment| environment.stores.apply(environment.now, &call)).await?
     }
 }
 
 impl Log for Client {
     async fn last(&self, _: LogShard) -> Stored<u64> {
-        self.act(|world| world.log.last().map_or(0, |placed| placed.place.number)).await
+        self.act(|environment| environment.log.last().map_or(0, |placed| placed.place.number)).await
     }
 
     async fn before(&self, _: LogShard, _: Timestamp) -> Stored<u64> {
@@ -135,7 +112,8 @@ impl Log for Client {
 
     async fn after(&self, place: LogPosition) -> Stored<Vec<PlacedRecord>> {
         let behind = |placed: &&PlacedRecord| placed.place.number > place.number;
-        self.act(|world| world.log.iter().filter(behind).take(3).cloned().collect()).await
+        self.act(|environment| environment.log.iter().filter(behind).take(3).cloned().collect())
+            .await
     }
 }
 
@@ -147,7 +125,7 @@ impl Subscriptions for Client {
         now: Timestamp,
         until: Timestamp,
     ) -> Stored<TakeReply> {
-        self.act(|world| world.subscriptions.take(of, reader, now, until)).await
+        self.act(|environment| environment.subscriptions.take(of, reader, now, until)).await
     }
 
     async fn keep(
@@ -158,11 +136,12 @@ impl Subscriptions for Client {
         waiting: &[Waiting],
         until: Timestamp,
     ) -> Stored<ChangeReply> {
-        self.act(|world| world.subscriptions.keep(of, reader, progress, waiting, until)).await
+        self.act(|environment| environment.subscriptions.keep(of, reader, progress, waiting, until))
+            .await
     }
 
     async fn waiting(&self, of: &Subscription) -> Stored<Vec<WaitingOrder>> {
-        self.act(|world| world.subscriptions.waiting(of)).await
+        self.act(|environment| environment.subscriptions.waiting(of)).await
     }
 }
 
@@ -172,24 +151,24 @@ impl Receiver for Client {
     }
 
     async fn tell(&self, events: &[Event]) -> Vec<bool> {
-        Between(false).await;
-        let mut world = locked(&self.0);
-        events.iter().map(|event| world.hear(event)).collect()
+        let_others_come_between().await;
+        let mut environment = locked(&self.0);
+        events.iter().map(|event| environment.hear(event)).collect()
     }
 }
 
-impl World {
+impl Environment {
     fn hear(&mut self, event: &Event) -> bool {
         let Mood { is_down, refuses, is_unheard } = &self.mood;
-        if *is_down || refuses.contains(&event.order()) {
+        if *is_down || refuses.contains(&event.order) {
             return false;
         }
         let is_unheard = *is_unheard;
-        let heard = self.heard.entry(event.order()).or_default();
+        let heard = self.heard.entry(event.order).or_default();
         if !heard.contains(&event.number) {
             if event.number.get() as usize != heard.len() + 1 {
                 let what =
-                    format!("fact {} of {} is heard after {heard:?}", event.number, event.order());
+                    format!("fact {} of {} is heard after {heard:?}", event.number, event.order);
                 self.broken.get_or_insert(what);
             }
             heard.push(event.number);
@@ -232,12 +211,10 @@ impl World {
         let waiting = self.subscriptions.waiting(of);
         for placed in self.log.iter().filter(|placed| placed.place.number <= position) {
             for event in Event::of_record(&placed.record) {
-                let is_heard = self
-                    .heard
-                    .get(&event.order())
-                    .is_some_and(|heard| heard.contains(&event.number));
+                let is_heard =
+                    self.heard.get(&event.order).is_some_and(|heard| heard.contains(&event.number));
                 let waits = waiting.iter().any(|waiting| {
-                    waiting.order == event.order()
+                    waiting.order == event.order
                         && (waiting.from..=waiting.to).contains(&event.number)
                 });
                 if !is_heard && !waits {
@@ -287,8 +264,13 @@ fn order(index: usize) -> Order {
 
 type Flow = Pin<Box<dyn Future<Output = Stored<Telling>>>>;
 
-fn teller(world: &Arc<Mutex<World>>, of: &Subscription, number: u64, stops_after: i64) -> Flow {
-    let (client, of) = (Client(Arc::clone(world)), of.clone());
+fn teller(
+    environment: &Arc<Mutex<Environment>>,
+    of: &Subscription,
+    number: u64,
+    stops_after: i64,
+) -> Flow {
+    let (client, of) = (Client(Arc::clone(environment)), of.clone());
     Box::pin(async move {
         let reader = ReaderId::new(format!("r{number}")).unwrap();
         let orders = Caller(client.clone());
@@ -310,14 +292,17 @@ fn teller(world: &Arc<Mutex<World>>, of: &Subscription, number: u64, stops_after
 /// Something happens: facts are settled, time passes, the subscriber is in another mood, a store does not answer, a
 /// teller dies.
 fn disturb(
-    rng: &mut Numbers,
-    world: &Mutex<World>,
+    rng: &mut SeededRng,
+    environment: &Mutex<Environment>,
     orders: &mut [Order],
     tellers: &mut [Option<Flow>; 2],
 ) {
     match rng.below(24) {
-        0..4 => settle(rng, world, orders),
-        4 => locked(world).now = locked_now(world).plus_seconds(rng.below(90).cast_signed()),
+        0..4 => settle(rng, environment, orders),
+        4 => {
+            locked(environment).now =
+                locked_now(environment).plus_seconds(rng.below(90).cast_signed())
+        }
         5 => {
             let refused = orders[usize::try_from(rng.below(7)).unwrap()].number;
             let mood = match rng.below(5) {
@@ -326,9 +311,9 @@ fn disturb(
                 2 => Mood { is_unheard: true, ..Mood::default() },
                 _ => Mood::default(),
             };
-            locked(world).mood = mood;
+            locked(environment).mood = mood;
         }
-        6 => locked(world).fault = Some(rng.below(2) == 0),
+        6 => locked(environment).fault = Some(rng.below(2) == 0),
         7 => tellers[usize::try_from(rng.below(2)).unwrap()] = None,
         _ => {}
     }
@@ -336,10 +321,10 @@ fn disturb(
 
 /// One run: facts are settled, two tellers tell, and things go wrong; then nothing does any more.
 fn run(seed: u64, reached: &mut BTreeMap<&'static str, u64>) -> Result<(), String> {
-    let mut rng = Numbers(seed);
+    let mut rng = SeededRng::new(seed);
     let shard = LogShard::all().next().unwrap();
     let of = Subscription { subscriber: SubscriberId::new("erp").unwrap(), shard };
-    let world = Arc::new(Mutex::new(World::new()));
+    let environment = Arc::new(Mutex::new(Environment::new()));
     let mut orders: Vec<Order> = (0..ORDERS).map(order).collect();
     let mut tellers: [Option<Flow>; 2] = [None, None];
     let mut begun = 0;
@@ -347,24 +332,24 @@ fn run(seed: u64, reached: &mut BTreeMap<&'static str, u64>) -> Result<(), Strin
     for step in 0..STEPS + CALM_STEPS {
         let is_calm = step >= STEPS;
         if is_calm {
-            let mut world = locked(&world);
-            (world.mood, world.fault, tellers[1]) = (Mood::default(), None, None);
+            let mut environment = locked(&environment);
+            (environment.mood, environment.fault, tellers[1]) = (Mood::default(), None, None);
             if tellers[0].is_none() {
                 // Between two runs, long enough for every lease and every pause.
-                world.now = world.now.plus_seconds(20_000);
+                environment.now = environment.now.plus_seconds(20_000);
             }
         } else {
-            disturb(&mut rng, &world, &mut orders, &mut tellers);
+            disturb(&mut rng, &environment, &mut orders, &mut tellers);
         }
         let turn = if is_calm { 0 } else { usize::try_from(rng.below(2)).unwrap() };
         let mut flow = tellers[turn].take().unwrap_or_else(|| {
             begun += 1;
             let stops_after =
                 if is_calm { 10 * GIVE_UP_SECONDS } else { 5 + rng.below(50).cast_signed() };
-            teller(&world, &of, begun, stops_after)
+            teller(&environment, &of, begun, stops_after)
         });
         let polled = flow.as_mut().poll(&mut context);
-        locked(&world).check(&of).map_err(|what| format!("step {step}: {what}"))?;
+        locked(&environment).check(&of).map_err(|what| format!("step {step}: {what}"))?;
         match polled {
             Poll::Pending => tellers[turn] = Some(flow),
             Poll::Ready(Ok(did)) => {
@@ -382,17 +367,17 @@ fn run(seed: u64, reached: &mut BTreeMap<&'static str, u64>) -> Result<(), Strin
             Poll::Ready(Err(_)) => *reached.entry("a run failed").or_default() += 1,
         }
     }
-    let world = locked(&world);
-    orders.iter().try_for_each(|order| world.has_heard_all(&of, order))
+    let environment = locked(&environment);
+    orders.iter().try_for_each(|order| environment.has_heard_all(&of, order))
 }
 
-fn locked_now(world: &Mutex<World>) -> Timestamp {
-    locked(world).now
+fn locked_now(environment: &Mutex<Environment>) -> Timestamp {
+    locked(environment).now
 }
 
 /// One or two orders have something new, which is settled.
-fn settle(rng: &mut Numbers, world: &Mutex<World>, orders: &mut [Order]) {
-    let mut world = locked(world);
+fn settle(rng: &mut SeededRng, environment: &Mutex<Environment>, orders: &mut [Order]) {
+    let mut environment = locked(environment);
     let mut settled = BTreeSet::new();
     for _ in 0..=rng.below(5) {
         settled.insert(usize::try_from(rng.below(7)).unwrap());
@@ -403,20 +388,20 @@ fn settle(rng: &mut Numbers, world: &Mutex<World>, orders: &mut [Order]) {
         let all = order.facts.all.len();
         if order.facts.are_settled() {
             let Some(kind) = FACTS.get(all) else { continue };
-            order.facts = order.facts.with(*kind, world.now, Cause::BUYER);
+            order.facts = order.facts.with(*kind, environment.now, Cause::BUYER);
         }
         changed.push(index);
     }
-    let of_log = records(changed.iter().map(|index| &orders[*index]), world.now);
+    let of_log = records(changed.iter().map(|index| &orders[*index]), environment.now);
     for record in of_log {
-        let number = world.log.len() as u64 + 1;
+        let number = environment.log.len() as u64 + 1;
         let shard = LogShard::all().next().unwrap();
-        world.log.push(PlacedRecord { place: LogPosition { shard, number }, record });
+        environment.log.push(PlacedRecord { place: LogPosition { shard, number }, record });
     }
     for index in changed {
         let order = &mut orders[index];
         order.facts.settled = u32::try_from(order.facts.all.len()).unwrap();
-        world.stores.orders.orders.insert(order.number, order.clone());
+        environment.stores.orders.orders.insert(order.number, order.clone());
     }
 }
 

@@ -33,24 +33,12 @@ use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
 use engine::ports::{ChangeReply, Settlement};
 use model_stores::OrdersModel;
-use sim::base_seed;
+use sim::{SeededRng, base_seed};
 
 const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
 const RUNS: u64 = 2_000;
 const STEPS: u64 = 40;
 const SEATS: u32 = 3;
-
-/// A stream of numbers of a seed: splitmix64.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % end
-    }
-}
 
 fn key() -> PaymentKey {
     PaymentKey {
@@ -119,7 +107,7 @@ enum Plan {
 }
 
 /// Decides something on an order as it was read.
-fn decided(rng: &mut Numbers, store: &OrdersModel, order: &Order, step: u64) -> Option<Plan> {
+fn decided(rng: &mut SeededRng, store: &OrdersModel, order: &Order, step: u64) -> Option<Plan> {
     let ticket =
         TicketNumber::try_from(u8::try_from(1 + rng.below(SEATS.into())).unwrap()).unwrap();
     let numbered = order.numbered().find(|of| of.number == ticket)?;
@@ -189,7 +177,7 @@ fn check(before: &Order, now: &Order, store: &OrdersModel, plan: &Plan) -> Resul
 
 /// One run: what is decided on an order that was read some steps ago is carried out. The outcomes, counted.
 fn run(seed: u64, outcomes: &mut BTreeMap<String, u64>) -> Result<(), String> {
-    let mut rng = Numbers(seed);
+    let mut rng = SeededRng::new(seed);
     let (mut store, mut seen) = paid();
     for step in 0..STEPS {
         if rng.below(3) == 0 {

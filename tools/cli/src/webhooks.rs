@@ -224,8 +224,7 @@ impl Set {
             let said = format!("{} is told at {}", webhook.id, webhook.url);
             return say(json, &said, json!({ "webhook": webhook.id, "is_new": false }));
         }
-        show_secret(&reached, &webhook, &webhook.secret, json)?;
-        Ok(ExitCode::SUCCESS)
+        show_secret(&reached, &webhook, &webhook.secret, json)
     }
 }
 
@@ -240,8 +239,7 @@ impl Rotate {
         let until = now.plus_seconds(i64::from(former_hours) * 3600);
         let webhook = Webhook { former: Some((webhook.secret, until)), secret, ..webhook };
         reached.app.ports.webhooks().put(&webhook).await?;
-        show_secret(&reached, &webhook, &webhook.secret, json)?;
-        Ok(ExitCode::SUCCESS)
+        show_secret(&reached, &webhook, &webhook.secret, json)
     }
 }
 

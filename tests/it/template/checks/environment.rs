@@ -176,7 +176,7 @@ fn environment(stack: &Stack) -> Vec<String> {
                             "has no ticket key",
                         ),
                         (
-                            has("ONSALE_WEBHOOK_KEYS", !config.webhooks.keys.is_empty()),
+                            has("ONSALE_WEBHOOK_KEYS", !config.webhooks.keys.0.is_empty()),
                             "has no webhook key",
                         ),
                         (

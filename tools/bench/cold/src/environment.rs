@@ -190,7 +190,7 @@ impl Environment {
                 format!("local:{}", base64(format!("challenges:{}", secrets.admission).as_bytes())),
             ),
             ("ONSALE_TICKET_KEYS", ticket_secrets(secrets).text()),
-            ("ONSALE_WEBHOOK_KEYS", webhook_keys(secrets).text()),
+            ("ONSALE_WEBHOOK_KEYS", webhook_keys(secrets).0.text()),
             ("ONSALE_CALLBACK_KEYS", payment::entry_key(secrets)),
             ("ONSALE_PAYMENT_SECRETS", format!("{}:{}", payment::PROVIDER, secrets.stripe)),
             ("ONSALE_PROVIDER_KEYS", format!("{}:{}", payment::PROVIDER, fake_payments::API_KEY)),
