@@ -4,13 +4,14 @@
 //! A [`rig`] is everything that runs: real servers, [`proxy`]s in front of them, and the engine as a
 //! process of its own. A crowd without an end buys from it. In each [`round`] a [fault](faults) begins
 //! at a moment drawn from the seed, lasts, and is mended; the crowd buys on, rests, and both stores
-//! are compared. Each round opens one of the waiting [`rooms`] too, which is verified at the end, and an operator
-//! refunds paid orders.
+//! are compared. Each round opens one of the waiting [`rooms`] too, which is verified at the end, an operator
+//! refunds paid orders, and a webhook hears of everything.
 //! `docs/chaos.md` says what is measured and how.
 
 pub mod engine_process;
 pub mod fakes;
 pub mod faults;
+mod hearer;
 mod joiner;
 mod persistent;
 pub mod proxy;
@@ -41,6 +42,7 @@ use local::servers;
 use ops::audit::AuditError;
 
 use self::faults::{Fault, FaultContext, Kind};
+use self::hearer::Hearer;
 use self::refunder::Refunder;
 use self::report::{Report, Season};
 use self::rig::{Profile, Rig, Setup};
@@ -221,8 +223,9 @@ pub async fn season(
     let crowd = start_crowd(options, &rig, &ledger, &controller)?;
     let random = StdRng::seed_from_u64(setup.seed);
     let refunder = Refunder::new(&rig, setup.seed)?;
+    let hearer = Hearer::start(&rig, &setup.program, setup.seed).await?;
     let context = FaultContext { rig, controller: Arc::clone(&controller), random };
-    let mut rounds = Rounds::new(context, ledger, (Rooms::new(&setup), refunder), options);
+    let mut rounds = Rounds::new(context, ledger, (Rooms::new(&setup), refunder, hearer), options);
     let mut done = Vec::new();
     let most_bound = faults.iter().map(|(_, bound_seconds)| *bound_seconds).max().unwrap_or(0);
     for (fault, bound_seconds) in faults {
@@ -245,6 +248,7 @@ pub async fn season(
             violations.extend(crowd.anomalies.into_iter().map(|what| format!("a buyer: {what}")));
             if done.iter().all(|round| round.violations.is_empty()) {
                 violations.extend(rounds.last(most_bound).await?);
+                violations.extend(rounds.last_of_events(&setup.program, most_bound).await?);
                 violations.extend(rounds.last_of_rooms(&setup.program, most_bound).await?);
             }
         }
@@ -252,13 +256,14 @@ pub async fn season(
     }
     let throttled = rounds.throttled();
     let tiers_apart = setup.keeps_tiers_apart();
-    let (rooms, refunded) = (rounds.rooms(), rounds.refunded());
+    let (rooms, refunded, told) = (rounds.rooms(), rounds.refunded(), rounds.told());
     Ok(Season {
         profile,
         tiers_apart,
         rounds: done,
         acknowledged,
         refunded,
+        told,
         rooms,
         violations,
         throttled,

@@ -25,6 +25,8 @@ pub struct Season {
     pub acknowledged: u64,
     /// Orders that an operator refunded.
     pub refunded: usize,
+    /// Facts that its webhook heard.
+    pub told: usize,
     /// Its waiting rooms.
     pub rooms: RoomsReport,
     /// What is not as it must be, besides the rounds' own: of the crowd, of the engine, and of the
@@ -284,9 +286,13 @@ impl fmt::Display for Report {
         for row in self.faults.iter().filter(|row| !row.notes.is_empty()) {
             writeln!(f, "{}: {}", row.fault, counts(&row.notes))?;
         }
-        for Season { rooms, refunded, .. } in &self.seasons {
+        for Season { rooms, refunded, told, .. } in &self.seasons {
             writeln!(f, "{rooms}")?;
-            writeln!(f, "{} orders refunded by an operator", grouped(count(*refunded)))?;
+            let (refunded, told) = (grouped(count(*refunded)), grouped(count(*told)));
+            writeln!(
+                f,
+                "{refunded} orders refunded by an operator; {told} facts told to a webhook"
+            )?;
         }
         writeln!(f, "{}", self.throttled)?;
         for violation in &self.violations {

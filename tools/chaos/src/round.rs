@@ -14,6 +14,7 @@ use rand::RngExt as _;
 use serde::Serialize;
 
 use super::faults::{Fault, FaultContext, Lost};
+use super::hearer::Hearer;
 use super::refunder::Refunder;
 use super::rooms::{Rooms, RoomsReport};
 use super::{Error, Options};
@@ -93,6 +94,7 @@ pub(super) struct Rounds {
     ledger: Ledger,
     rooms: Rooms,
     refunder: Refunder,
+    hearer: Hearer,
     pay_window_seconds: u32,
     deadline: Duration,
     settle: Duration,
@@ -102,13 +104,13 @@ impl Rounds {
     pub(super) fn new(
         context: FaultContext,
         ledger: Ledger,
-        (rooms, refunder): (Rooms, Refunder),
+        (rooms, refunder, hearer): (Rooms, Refunder, Hearer),
         options: &Options,
     ) -> Self {
         let Options { setup, buyers: _, deadline, settle } = options;
         let (deadline, settle) = (*deadline, *settle);
         let pay_window_seconds = setup.pay_window_seconds;
-        Self { context, ledger, rooms, refunder, pay_window_seconds, deadline, settle }
+        Self { context, ledger, rooms, refunder, hearer, pay_window_seconds, deadline, settle }
     }
 
     /// What was refused for the limits of the services so far.
@@ -124,6 +126,11 @@ impl Rounds {
     /// Number of orders that an operator refunded.
     pub(super) fn refunded(&self) -> usize {
         self.refunder.made()
+    }
+
+    /// Number of facts that the webhook has heard.
+    pub(super) fn told(&self) -> usize {
+        self.hearer.heard()
     }
 
     /// What the waiting rooms came to.
@@ -156,8 +163,10 @@ impl Rounds {
             return Ok(round);
         };
         self.rooms.struck();
+        self.hearer.set_away(true);
         let lasted = within(self.deadline, fault.lasts(&mut self.context)).await.transpose()?;
         let mended = fault.end(&mut self.context, &mut struck).await?;
+        self.hearer.set_away(false);
         if lasted.is_none() {
             round.violations.push("the fault met nobody: nobody bought".to_owned());
         }
@@ -181,6 +190,7 @@ impl Rounds {
         round.settled_ms = ms(settled.after);
         round.violations.extend(settled.violations);
         round.violations.extend(self.rooms.violations());
+        round.violations.extend(self.hearer.violations());
         round.violations.extend(self.defects()?);
         if let Some(facts) = &settled.facts {
             round.violations.extend(self.refunder.not_once(facts));
@@ -226,6 +236,30 @@ impl Rounds {
             violations.extend(too_late(overrun_ms, bound_seconds));
         }
         Ok(violations)
+    }
+
+    /// The last look at what the webhook has heard: it is what the stores have settled, of every sale.
+    pub(super) async fn last_of_events(
+        &mut self,
+        program: &Path,
+        bound_seconds: u32,
+    ) -> Result<Vec<String>, Error> {
+        let mut sales = vec![self.context.rig.sale().clone()];
+        sales.extend(self.rooms.orders().into_iter().map(|(sale, _)| sale));
+        let began = Instant::now();
+        loop {
+            self.hearer.calm(&self.context.rig, program).await?;
+            let mut violations = self.hearer.violations();
+            for sale in &sales {
+                let settled = self.settle(sale, bound_seconds).await?;
+                let differs = settled.facts.as_ref().map(|facts| self.hearer.differs(facts));
+                violations.extend(differs.unwrap_or_default());
+            }
+            if violations.is_empty() || began.elapsed() > self.deadline {
+                return Ok(violations);
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
     }
 
     /// The last look at the waiting rooms: everybody was let in and has the order that was answered, the audit finds
