@@ -211,7 +211,7 @@ async fn reports_of_three_providers_agree_and_each_planted_defect_is_named() {
         let dispute = line.replace("txn_", "txn_dp_").replace(",refund,", ",dispute,");
         Some(format!("{line}\n{dispute}"))
     });
-    expect(&named("stripe", dispute.as_bytes(), &[]), &[("not_booked", 1)]);
+    expect(&named("stripe", dispute.as_bytes(), &[]), &[("unknown_dispute", 1)]);
 
     // A capture that nobody spoke of is decided as if its callback had come: it pays the order that it names.
     let silent = order(&engine, "silent", 2).await;

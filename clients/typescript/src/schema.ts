@@ -997,7 +997,7 @@ export interface components {
             sale: components["schemas"]["SaleId"];
         };
         /** @description Who asked for a refund. */
-        AskedBy: "buyer" | "operator" | "sale_cancelled";
+        AskedBy: "buyer" | "operator" | "sale_cancelled" | "dispute";
         /** @description attendee id: 1 to 64 bytes without control characters or # */
         AttendeeId: string;
         /**
@@ -1971,6 +1971,8 @@ export interface components {
         };
         /** @description A minute by the clocks of the railway, without an offset. */
         LocalTime: string;
+        /** @description What becomes of an order's tickets when a dispute of its payment is lost, so that the money is gone. */
+        LostDispute: "revokes" | "keeps";
         /**
          * The body cannot be read
          * @description docs/problems/malformed.md says when this happens and what to do.
@@ -2530,6 +2532,23 @@ export interface components {
              */
             return_url?: string | null;
         };
+        /**
+         * The payment is disputed
+         * @description docs/problems/payment-disputed.md says when this happens and what to do.
+         */
+        PaymentDisputedProblem: {
+            /** @description What happened this time, for people. */
+            detail: string;
+            /** @constant */
+            status: 409;
+            /** @constant */
+            title: "The payment is disputed";
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "/problems/payment-disputed";
+        };
         /** @description What every event has. A provider adds fields as it likes. */
         PaymentEvent: {
             /** @description What happened; `payment_intent.succeeded` is a capture, which has `data` as well. */
@@ -2869,7 +2888,7 @@ export interface components {
             type: "/problems/refund-not-allowed";
         };
         /** @description Why money is refunded. */
-        RefundReason: "unknown_order" | "wrong_amount" | "wrong_currency" | "second_payment" | "too_late" | "cancelled" | "returned";
+        RefundReason: "unknown_order" | "wrong_amount" | "wrong_currency" | "second_payment" | "too_late" | "cancelled" | "returned" | "disputed";
         /** @description Until when buyers may give paid tickets back, and for what fee. */
         RefundSettings: {
             /**
@@ -3247,6 +3266,8 @@ export interface components {
             limit_per_buyer: number;
             /** @description How often buyers may ask, and give up orders. */
             limits?: components["schemas"]["LimitSettings"];
+            /** @description What becomes of an order's tickets when a dispute of its payment is lost. */
+            lost_dispute?: components["schemas"]["LostDispute"];
             /**
              * @description Where the seats lie, for people who choose by looking, or the hash of the map that the sale has; absent:
              *     pages lay them out by themselves. It may come, change and go while the sale sells.
@@ -4669,7 +4690,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["NotFoundProblem"];
                 };
             };
-            /** @description The order is not paid (`/problems/order-not-paid`); A ticket is refunded already (`/problems/ticket-refunded`); It is more than is left of the payment (`/problems/more-than-left`); The next refund has another number (`/problems/other-refund-number`); The order has too many refunds (`/problems/too-many-refunds`). */
+            /** @description The order is not paid (`/problems/order-not-paid`); A ticket is refunded already (`/problems/ticket-refunded`); It is more than is left of the payment (`/problems/more-than-left`); The payment is disputed (`/problems/payment-disputed`); The next refund has another number (`/problems/other-refund-number`); The order has too many refunds (`/problems/too-many-refunds`). */
             409: {
                 headers: {
                     /** @description Not to be kept. */
@@ -4677,7 +4698,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["OrderNotPaidProblem"] | components["schemas"]["TicketRefundedProblem"] | components["schemas"]["MoreThanLeftProblem"] | components["schemas"]["OtherRefundNumberProblem"] | components["schemas"]["TooManyRefundsProblem"];
+                    "application/problem+json": components["schemas"]["OrderNotPaidProblem"] | components["schemas"]["TicketRefundedProblem"] | components["schemas"]["MoreThanLeftProblem"] | components["schemas"]["PaymentDisputedProblem"] | components["schemas"]["OtherRefundNumberProblem"] | components["schemas"]["TooManyRefundsProblem"];
                 };
             };
             /** @description The payment is too old to be refunded (`/problems/payment-too-old`). */
@@ -6656,7 +6677,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["NotFoundProblem"];
                 };
             };
-            /** @description The order is not paid (`/problems/order-not-paid`); A ticket is refunded already (`/problems/ticket-refunded`); A ticket was used to get in (`/problems/ticket-checked-in`); The next refund has another number (`/problems/other-refund-number`); The order has too many refunds (`/problems/too-many-refunds`). */
+            /** @description The order is not paid (`/problems/order-not-paid`); A ticket is refunded already (`/problems/ticket-refunded`); A ticket was used to get in (`/problems/ticket-checked-in`); The payment is disputed (`/problems/payment-disputed`); The next refund has another number (`/problems/other-refund-number`); The order has too many refunds (`/problems/too-many-refunds`). */
             409: {
                 headers: {
                     /** @description Not to be kept. */
@@ -6664,7 +6685,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["OrderNotPaidProblem"] | components["schemas"]["TicketRefundedProblem"] | components["schemas"]["TicketCheckedInProblem"] | components["schemas"]["OtherRefundNumberProblem"] | components["schemas"]["TooManyRefundsProblem"];
+                    "application/problem+json": components["schemas"]["OrderNotPaidProblem"] | components["schemas"]["TicketRefundedProblem"] | components["schemas"]["TicketCheckedInProblem"] | components["schemas"]["PaymentDisputedProblem"] | components["schemas"]["OtherRefundNumberProblem"] | components["schemas"]["TooManyRefundsProblem"];
                 };
             };
             /** @description The payment is too old to be refunded (`/problems/payment-too-old`). */
@@ -6809,7 +6830,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["NotFoundProblem"];
                 };
             };
-            /** @description The order is not paid (`/problems/order-not-paid`); A ticket is refunded already (`/problems/ticket-refunded`); It is more than is left of the payment (`/problems/more-than-left`); The next refund has another number (`/problems/other-refund-number`); The order has too many refunds (`/problems/too-many-refunds`). */
+            /** @description The order is not paid (`/problems/order-not-paid`); A ticket is refunded already (`/problems/ticket-refunded`); It is more than is left of the payment (`/problems/more-than-left`); The payment is disputed (`/problems/payment-disputed`); The next refund has another number (`/problems/other-refund-number`); The order has too many refunds (`/problems/too-many-refunds`). */
             409: {
                 headers: {
                     /** @description Not to be kept. */
@@ -6817,7 +6838,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["OrderNotPaidProblem"] | components["schemas"]["TicketRefundedProblem"] | components["schemas"]["MoreThanLeftProblem"] | components["schemas"]["OtherRefundNumberProblem"] | components["schemas"]["TooManyRefundsProblem"];
+                    "application/problem+json": components["schemas"]["OrderNotPaidProblem"] | components["schemas"]["TicketRefundedProblem"] | components["schemas"]["MoreThanLeftProblem"] | components["schemas"]["PaymentDisputedProblem"] | components["schemas"]["OtherRefundNumberProblem"] | components["schemas"]["TooManyRefundsProblem"];
                 };
             };
             /** @description The payment is too old to be refunded (`/problems/payment-too-old`). */

@@ -7,7 +7,7 @@
 
 use crate::domain::grace::Grace;
 use crate::domain::guard::{Guard, stands};
-use crate::domain::ids::{PageMark, ProviderId};
+use crate::domain::ids::{DisputeId, PageMark, ProviderId};
 use crate::domain::order::{Capture, Order};
 use crate::domain::time::{BoundedSeconds, Timestamp};
 
@@ -20,6 +20,9 @@ pub const KEPT_SECONDS: i64 = 29 * 24 * 60 * 60;
 /// Seconds after the beginning of the last pass for which captures count as being read: two runs of the
 /// reader and a pass that takes long.
 const READ_LATELY_SECONDS: i64 = 180;
+
+/// Seconds after which a list is read although nothing waits for it: it tells of disputes too, weeks after a sale.
+const READ_AT_LEAST_SECONDS: i64 = 60 * 60;
 
 /// The longest that a provider lists a capture late. What is listed later than its bound is not read again.
 pub type ListLag = BoundedSeconds<240>;
@@ -44,11 +47,22 @@ pub struct Listing {
     pub lag: Option<ListLag>,
 }
 
+/// An entry that tells of a dispute.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedDispute {
+    /// The mark of the entry: behind it the list goes on.
+    pub mark: PageMark,
+    /// The dispute.
+    pub dispute: DisputeId,
+}
+
 /// A part of a provider's list, newest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CapturePage {
     /// The captures of orders of ours.
     pub captures: Vec<Capture>,
+    /// Disputes of which something is told, newest first: each is to be asked for.
+    pub disputes: Vec<ListedDispute>,
     /// Entries that say too little to be decided: money for a person to find.
     pub unreadable: u32,
     /// The mark behind which the list goes on, with what is older; `None` at its end.
@@ -126,6 +140,12 @@ impl Cursor {
     #[must_use]
     pub fn covers(&self, order: &Order, lag: ListLag) -> bool {
         self.since <= order.created_at && order.pay_by <= self.complete_to(lag)
+    }
+
+    /// True if it was not read for an hour: something other than a capture may be on it.
+    #[must_use]
+    pub fn is_old(&self, now: Timestamp) -> bool {
+        self.read_to.plus_seconds(READ_AT_LEAST_SECONDS) <= now
     }
 
     /// True if the list is being read: a pass ended lately.

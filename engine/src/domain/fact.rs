@@ -35,11 +35,17 @@ pub enum FactKind {
     RefundMade,
     /// Money of it is back with who paid.
     Refunded,
+    /// Whoever paid has had the bank take money of it back; whose it is, is not decided.
+    DisputeOpened,
+    /// That money is here again.
+    DisputeWon,
+    /// That money stays with whoever paid; the refund that says so is told for itself.
+    DisputeLost,
 }
 
 impl FactKind {
     /// Every kind, for tables and tests.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 12] = [
         Self::Made,
         Self::Paid,
         Self::Rescued,
@@ -49,6 +55,9 @@ impl FactKind {
         Self::CaptureRefused,
         Self::RefundMade,
         Self::Refunded,
+        Self::DisputeOpened,
+        Self::DisputeWon,
+        Self::DisputeLost,
     ];
 
     /// The kind as it is written in JSON and in the database.
@@ -64,6 +73,9 @@ impl FactKind {
             Self::CaptureRefused => "capture_refused",
             Self::RefundMade => "refund_made",
             Self::Refunded => "refunded",
+            Self::DisputeOpened => "dispute_opened",
+            Self::DisputeWon => "dispute_won",
+            Self::DisputeLost => "dispute_lost",
         }
     }
 
@@ -92,7 +104,10 @@ impl FactKind {
             | Self::RefundDue
             | Self::CaptureRefused
             | Self::RefundMade
-            | Self::Refunded => false,
+            | Self::Refunded
+            | Self::DisputeOpened
+            | Self::DisputeWon
+            | Self::DisputeLost => false,
         }
     }
 }
@@ -171,7 +186,7 @@ impl Cause {
         let moved = Moved {
             payment: refund.payment.clone(),
             amount: refund.amount,
-            reason: Some(RefundReason::Returned),
+            reason: Some(refund.why()),
             refund: Some(refund.key.number),
         };
         Self { by, moved: Some(moved) }

@@ -140,6 +140,10 @@ pub enum Guard {
     AccountSeen,
     /// A merchant is settled no more than it has, and no more comes back than was settled.
     SettledWithin,
+    /// Nothing of a payment is refunded while a dispute of it is open (the rule, and DynamoDB).
+    DisputeOpen,
+    /// A dispute goes from the disputes that were seen of its payment: each step is recorded once (DynamoDB).
+    DisputesSeen,
     /// A fact of an order of which others wait is not told before them.
     OrderWaits,
     /// A subscription is moved only by the teller that has taken it last (DynamoDB).
@@ -147,8 +151,8 @@ pub enum Guard {
 }
 
 impl Guard {
-    /// Every guard but [`Self::OF_ROOMS`], [`Self::OF_TICKETS`], [`Self::OF_POSTINGS`] and
-    /// [`Self::OF_TELLING`], for the test that removes each.
+    /// Every guard but [`Self::OF_ROOMS`], [`Self::OF_TICKETS`], [`Self::OF_POSTINGS`],
+    /// [`Self::OF_DISPUTES`] and [`Self::OF_TELLING`], for the test that removes each.
     pub const ALL: [Self; 47] = [
         Self::ClaimCondition,
         Self::StateCondition,
@@ -220,13 +224,16 @@ impl Guard {
     /// The guards of postings, which `tests/sim/tests/postings.rs` takes away.
     pub const OF_POSTINGS: [Self; 3] = [Self::PostingOnce, Self::AccountSeen, Self::SettledWithin];
 
+    /// The guards of disputes, which `tests/sim/tests/disputes.rs` takes away.
+    pub const OF_DISPUTES: [Self; 2] = [Self::DisputeOpen, Self::DisputesSeen];
+
     /// The guards of telling, which `tests/sim/tests/telling.rs` takes away.
     pub const OF_TELLING: [Self; 2] = [Self::OrderWaits, Self::TellerLease];
 
     /// Every guard there is.
     fn every() -> impl Iterator<Item = Self> {
         let of_orders = Self::ALL.into_iter().chain(Self::OF_ROOMS).chain(Self::OF_TICKETS);
-        of_orders.chain(Self::OF_POSTINGS).chain(Self::OF_TELLING)
+        of_orders.chain(Self::OF_POSTINGS).chain(Self::OF_DISPUTES).chain(Self::OF_TELLING)
     }
 }
 

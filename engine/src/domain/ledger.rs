@@ -69,6 +69,8 @@ pub enum Account {
     Bank,
     /// What providers keep for their service, with the opposite sign.
     Costs,
+    /// What is in dispute, with the opposite sign: a provider has taken it back, and whose it is, is not decided.
+    Disputed,
 }
 
 impl Account {
@@ -76,7 +78,7 @@ impl Account {
     #[must_use]
     pub const fn may_be_below_nothing(&self) -> bool {
         match self {
-            Self::Provider(_) | Self::Bank | Self::Costs => true,
+            Self::Provider(_) | Self::Bank | Self::Costs | Self::Disputed => true,
             Self::Merchant(..) | Self::Fees | Self::Owed => false,
         }
     }
@@ -91,6 +93,7 @@ impl fmt::Display for Account {
             Self::Owed => f.write_str("owed"),
             Self::Bank => f.write_str("bank"),
             Self::Costs => f.write_str("costs"),
+            Self::Disputed => f.write_str("disputed"),
         }
     }
 }
@@ -104,6 +107,7 @@ impl FromStr for Account {
             None if text == "owed" => Ok(Self::Owed),
             None if text == "bank" => Ok(Self::Bank),
             None if text == "costs" => Ok(Self::Costs),
+            None if text == "disputed" => Ok(Self::Disputed),
             Some(("provider", provider)) => ProviderId::new(provider).map(Self::Provider),
             Some(("merchant", rest)) => {
                 let (merchant, sale) = rest.split_once(':').ok_or(invalid)?;
@@ -143,6 +147,10 @@ pub enum TransferCode {
     CommissionBack,
     /// Money that is back, from what was owed to the provider.
     SentBack,
+    /// What a provider takes back because it is disputed, from what is in dispute to the provider.
+    Disputed,
+    /// The same when the dispute is over: won, the money is here again; lost, a refund follows.
+    DisputeOver,
     /// What a provider keeps for its service, from the costs to the provider.
     ProviderFee,
     /// A fee that a provider gives back, from the provider to the costs.
@@ -159,13 +167,15 @@ pub enum TransferCode {
 
 impl TransferCode {
     /// Every code, for tables and tests.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::Sale,
         Self::Commission,
         Self::Unowned,
         Self::Refund,
         Self::CommissionBack,
         Self::SentBack,
+        Self::Disputed,
+        Self::DisputeOver,
         Self::ProviderFee,
         Self::ProviderFeeBack,
         Self::Payout,
@@ -184,6 +194,8 @@ impl TransferCode {
             Self::Refund => "refund",
             Self::CommissionBack => "commission_back",
             Self::SentBack => "sent_back",
+            Self::Disputed => "disputed",
+            Self::DisputeOver => "dispute_over",
             Self::ProviderFee => "provider_fee",
             Self::ProviderFeeBack => "provider_fee_back",
             Self::Payout => "payout",
@@ -331,6 +343,12 @@ fn moved(order: &Order, fact: &Fact, kept: &mut MinorUnits) -> Vec<Transfer> {
         }
         FactKind::Refunded => {
             vec![transfer(Account::Owed, provider(), TransferCode::SentBack, all)]
+        }
+        FactKind::DisputeOpened => {
+            vec![transfer(Account::Disputed, provider(), TransferCode::Disputed, all)]
+        }
+        FactKind::DisputeWon | FactKind::DisputeLost => {
+            vec![transfer(provider(), Account::Disputed, TransferCode::DisputeOver, all)]
         }
         FactKind::Made | FactKind::Cancelled | FactKind::Expired => Vec::new(),
     }
@@ -525,6 +543,36 @@ mod tests {
     }
 
     #[test]
+    fn a_dispute_takes_money_away_until_it_is_won_or_refunded() {
+        let paid = (FactKind::Paid, 1000);
+        let opened = (FactKind::DisputeOpened, 700);
+        let balances = |told: &[(FactKind, i64)]| -> Vec<(String, i128)> {
+            let balances = entries(&transfers([&order(1000, told)]));
+            let left = balances.iter().map(|((account, _), one)| (account.to_string(), one.left()));
+            left.filter(|(_, left)| *left != 0).collect()
+        };
+        let of = |all: &[(&str, i128)]| -> Vec<(String, i128)> {
+            all.iter().map(|(account, left)| ((*account).to_owned(), *left)).collect()
+        };
+        let merchant = "merchant:opera:carmen";
+        let whole = of(&[(merchant, 900), ("provider:stripe", -1000), ("fees", 100)]);
+        assert_eq!(balances(&[paid]), whole);
+        let open =
+            of(&[(merchant, 900), ("provider:stripe", -300), ("fees", 100), ("disputed", -700)]);
+        assert_eq!(balances(&[paid, opened]), open);
+        assert_eq!(balances(&[paid, opened, (FactKind::DisputeWon, 700)]), whole);
+        let lost = [
+            paid,
+            opened,
+            (FactKind::RefundMade, 700),
+            (FactKind::DisputeLost, 700),
+            (FactKind::Refunded, 700),
+        ];
+        let rest = of(&[(merchant, 270), ("provider:stripe", -300), ("fees", 30)]);
+        assert_eq!(balances(&lost), rest);
+    }
+
+    #[test]
     fn what_costs_nothing_moves_nothing() {
         assert_eq!(transfers([&order(350, &[(FactKind::Paid, 0)])]), []);
         let house = MerchantTerms::house();
@@ -533,7 +581,7 @@ mod tests {
 
     #[test]
     fn an_account_is_read_as_it_is_written() {
-        for text in ["fees", "owed", "provider:stripe", "merchant:opera:carmen-2026"] {
+        for text in ["fees", "owed", "disputed", "provider:stripe", "merchant:opera:carmen-2026"] {
             assert_eq!(
                 text.parse::<Account>().map(|account| account.to_string()),
                 Ok(text.to_owned())

@@ -9,6 +9,7 @@ pub mod capacity;
 pub mod captures;
 pub mod challenge;
 pub mod choice;
+pub mod dispute;
 pub mod fact;
 pub mod gate;
 pub mod grace;

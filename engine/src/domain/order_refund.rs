@@ -17,8 +17,8 @@ use super::inventory::HeldLine;
 use super::money::{Currency, MinorUnits, Money};
 use super::number::OrderNumber;
 use super::order::{
-    Order, OrderEvent, OrderLine, OrderState, PaymentKey, PaymentOutcome, PaymentRecord, Ticket,
-    transition,
+    Order, OrderEvent, OrderLine, OrderState, PaymentKey, PaymentOutcome, PaymentRecord,
+    RefundReason, Ticket, transition,
 };
 use super::refund::{Refund, RefundReply, RefundState, one_line};
 use super::time::Timestamp;
@@ -108,11 +108,13 @@ pub enum AskedBy {
     Operator,
     /// The cancellation of the whole sale.
     SaleCancelled,
+    /// A dispute that was lost: its money is back already, whether anybody likes it or not. The reason is its name.
+    Dispute,
 }
 
 impl AskedBy {
     /// Everybody, for tables and tests.
-    pub const ALL: [Self; 3] = [Self::Buyer, Self::Operator, Self::SaleCancelled];
+    pub const ALL: [Self; 4] = [Self::Buyer, Self::Operator, Self::SaleCancelled, Self::Dispute];
 
     /// The text in JSON and in the database.
     #[must_use]
@@ -121,6 +123,7 @@ impl AskedBy {
             Self::Buyer => "buyer",
             Self::Operator => "operator",
             Self::SaleCancelled => "sale_cancelled",
+            Self::Dispute => "dispute",
         }
     }
 }
@@ -213,6 +216,9 @@ pub enum RefundRefusal {
     /// The capture is too old.
     #[error("its payment was captured more than a year ago")]
     TooOld,
+    /// A dispute of its payment is open: what is in dispute may go back without a refund.
+    #[error("its payment is disputed")]
+    Disputed,
     /// The terms of the sale do not let its buyer.
     #[error("the terms of the sale do not allow it")]
     NotAllowed,
@@ -275,8 +281,14 @@ pub fn decide_refund(
     });
     let payment = payment.filter(|_| order.state == OrderState::Paid).ok_or_else(not_paid)?;
     check_number(order, request.number)?;
-    if payment.decided_at.plus_seconds(REFUNDABLE_SECONDS) <= now {
-        return Err(RefundRefusal::TooOld);
+    // What a dispute takes is gone, however old the payment is.
+    if request.asked_by != AskedBy::Dispute {
+        if payment.decided_at.plus_seconds(REFUNDABLE_SECONDS) <= now {
+            return Err(RefundRefusal::TooOld);
+        }
+        if stands(Guard::DisputeOpen) && payment.open_dispute().is_some() {
+            return Err(RefundRefusal::Disputed);
+        }
     }
     let (tickets, price) = taken_back(order, request, now)?;
     let left = payment.left();
@@ -337,7 +349,7 @@ fn taken_back(
             return Err(RefundRefusal::TicketRefunded(name.clone()));
         }
         price += match request.asked_by {
-            AskedBy::Operator | AskedBy::SaleCancelled => line.price_minor,
+            AskedBy::Operator | AskedBy::SaleCancelled | AskedBy::Dispute => line.price_minor,
             AskedBy::Buyer => {
                 if stands(Guard::CheckedInStays) && ticket.checked_in.is_some() {
                     return Err(RefundRefusal::TicketCheckedIn(name.clone()));
@@ -362,11 +374,13 @@ fn amount_of(
     let is_whole = request.tickets == RefundedTickets::All;
     let amount = match (request.asked_by, request.amount) {
         (AskedBy::Buyer, Some(_)) => return Err(RefundRefusal::NotAllowed),
-        (AskedBy::Operator | AskedBy::SaleCancelled, Some(amount)) => amount,
+        (AskedBy::Operator | AskedBy::SaleCancelled | AskedBy::Dispute, Some(amount)) => amount,
         // What went back before without a ticket is not owed once more.
         (AskedBy::Buyer, None) => Money { amount_minor: price.min(left.amount_minor), ..left },
-        (AskedBy::Operator | AskedBy::SaleCancelled, None) if is_whole => left,
-        (AskedBy::Operator | AskedBy::SaleCancelled, None) => Money { amount_minor: price, ..left },
+        (AskedBy::Operator | AskedBy::SaleCancelled | AskedBy::Dispute, None) if is_whole => left,
+        (AskedBy::Operator | AskedBy::SaleCancelled | AskedBy::Dispute, None) => {
+            Money { amount_minor: price, ..left }
+        }
     };
     if amount.currency != order.total.currency {
         return Err(RefundRefusal::OtherCurrency(order.total.currency));
@@ -441,6 +455,7 @@ impl Order {
         let by = match refund.asked_by {
             AskedBy::Buyer => Actor::Buyer,
             AskedBy::Operator | AskedBy::SaleCancelled => Actor::Operator,
+            AskedBy::Dispute => Actor::Provider,
         };
         let order = order.after(event, Cause::refund(refund, by), now)?;
         // Tickets that cost nothing, and were the last: there is nothing to wait for.
@@ -470,6 +485,15 @@ impl Order {
 }
 
 impl OrderRefund {
+    /// Why its money goes back.
+    #[must_use]
+    pub const fn why(&self) -> RefundReason {
+        match self.asked_by {
+            AskedBy::Buyer | AskedBy::Operator | AskedBy::SaleCancelled => RefundReason::Returned,
+            AskedBy::Dispute => RefundReason::Disputed,
+        }
+    }
+
     /// The refund with its request put into the queue (again) now; what the provider has said of it stays.
     /// `None` if the money is back.
     #[must_use]
@@ -489,7 +513,8 @@ impl OrderRefund {
         let by_default = match request.asked_by {
             // A buyer's amount is what the terms said then.
             AskedBy::Buyer => true,
-            AskedBy::Operator | AskedBy::SaleCancelled => match &request.tickets {
+            AskedBy::Operator | AskedBy::SaleCancelled | AskedBy::Dispute => match &request.tickets
+            {
                 RefundedTickets::All => left.amount_minor == MinorUnits::ZERO,
                 RefundedTickets::Named(_) => self.price(order) == self.amount.amount_minor,
             },

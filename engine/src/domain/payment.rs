@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::domain::attempt::AttemptNumber;
+use crate::domain::dispute::Dispute;
 use crate::domain::guard::{Guard, stands};
 use crate::domain::ids::{InvalidId, PaymentId, ProviderId};
 use crate::domain::money::{MinorUnits, Money};
@@ -85,11 +86,13 @@ pub enum RefundReason {
     Cancelled,
     /// A refund of a paid order: some of its tickets, or of its money. No decision on a capture.
     Returned,
+    /// A dispute of a paid order's payment that was lost. No decision on a capture.
+    Disputed,
 }
 
 impl RefundReason {
     /// Every reason, for tables and tests.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::UnknownOrder,
         Self::WrongAmount,
         Self::WrongCurrency,
@@ -97,6 +100,7 @@ impl RefundReason {
         Self::TooLate,
         Self::Cancelled,
         Self::Returned,
+        Self::Disputed,
     ];
 
     /// The reason as it is written in JSON and in the database.
@@ -110,6 +114,7 @@ impl RefundReason {
             Self::TooLate => "too_late",
             Self::Cancelled => "cancelled",
             Self::Returned => "returned",
+            Self::Disputed => "disputed",
         }
     }
 }
@@ -149,6 +154,8 @@ pub struct PaymentRecord {
     /// What goes back, or went back, of an accepted one by refunds of its order; never more than was
     /// captured.
     pub back: MinorUnits,
+    /// The disputes of an accepted one, in the order in which they were heard of.
+    pub disputes: Vec<Dispute>,
 }
 
 impl PaymentRecord {
@@ -160,7 +167,8 @@ impl PaymentRecord {
             PaymentOutcome::Refund(_) => Some(Refund::due(now)),
         };
         let back = MinorUnits::ZERO;
-        Self { capture: capture.clone(), outcome, decided_at: now, refund, back }
+        let (capture, disputes) = (capture.clone(), Vec::new());
+        Self { capture, outcome, decided_at: now, refund, back, disputes }
     }
 }
 

@@ -113,8 +113,11 @@ impl Takings {
                     minute.commission -= amount;
                 }
                 TransferCode::Unowned => minute.unowned += amount,
-                // Money on its way back was counted when it was given back, and postings are of no order.
+                // Money on its way back was counted when it was given back, what is disputed is if it is lost, and
+                // postings are of no order.
                 TransferCode::SentBack
+                | TransferCode::Disputed
+                | TransferCode::DisputeOver
                 | TransferCode::ProviderFee
                 | TransferCode::ProviderFeeBack
                 | TransferCode::Payout

@@ -267,7 +267,7 @@ impl RefundPlan {
     pub fn revokes(&self) -> Revocations {
         match self.refund.asked_by {
             AskedBy::SaleCancelled => Revocations::new(),
-            AskedBy::Buyer | AskedBy::Operator => {
+            AskedBy::Buyer | AskedBy::Operator | AskedBy::Dispute => {
                 let number = Some(self.refund.key.number);
                 let taken = self.order.numbered().filter(|of| of.ticket.refund == number);
                 taken.map(|of| (of.number, None)).collect()
@@ -280,7 +280,7 @@ impl RefundPlan {
     pub fn must_be_unused(&self) -> bool {
         match self.refund.asked_by {
             AskedBy::Buyer => true,
-            AskedBy::Operator | AskedBy::SaleCancelled => false,
+            AskedBy::Operator | AskedBy::SaleCancelled | AskedBy::Dispute => false,
         }
     }
 }

@@ -6,18 +6,20 @@
 //! is gone on with by the next one, at the page where it was.
 //!
 //! Reads are rationed, so nothing is read while no order is pending: what is captured then is read when
-//! one is again.
+//! one is again. But once an hour the lists are read all the same: they tell of disputes too, which come weeks after
+//! a sale ([`crate::flows::dispute`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future::join_all;
 use serde::Serialize;
 
-use crate::domain::captures::{CapturePage, Cursor, ListLag};
+use crate::domain::captures::{CapturePage, Cursor, ListLag, ListedDispute};
 use crate::domain::ids::{PageMark, ProviderId, ReaderId};
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{Capture, Order};
 use crate::domain::time::{Clock, Timestamp};
+use crate::flows::dispute::{Refusal, record_dispute};
 use crate::flows::pay::pay_from_afar;
 use crate::ports::{
     ChangeReply, CursorReply, Cursors, DUE_SHARDS, Due, Orders, Ports, Provider, StoreError, Stored,
@@ -36,7 +38,7 @@ const PENDING_AHEAD_SECONDS: i64 = 2 * 86_400;
 /// What a run of the reader did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Reading {
-    /// True if an order is pending, or may be; else nothing was read.
+    /// True if an order is pending, or may be; else a list is read once an hour.
     pub is_pending: bool,
     /// True if an order is past its deadline and waits for what is read.
     pub is_awaited: bool,
@@ -46,6 +48,8 @@ pub struct Reading {
     pub listed: u32,
     /// Captures that no callback had reported.
     pub decided: u32,
+    /// Disputes that were asked for, and are recorded as they are.
+    pub disputes: u32,
     /// Entries that could not be read or decided: money for a person to find.
     pub unreadable: u32,
     /// Lists that were not read to their end: another reader has them, the limit on calls is used up, or
@@ -63,6 +67,7 @@ impl Reading {
             pages: self.pages + later.pages,
             listed: self.listed + later.listed,
             decided: self.decided + later.decided,
+            disputes: self.disputes + later.disputes,
             unreadable: self.unreadable + later.unreadable,
             unfinished: later.unfinished,
         }
@@ -88,11 +93,11 @@ pub async fn read_captures(
     }
     let now = clock.time();
     reading.is_pending = has_orders(ports, now.plus_seconds(PENDING_AHEAD_SECONDS)).await?;
-    if !reading.is_pending {
-        return Ok(reading);
-    }
     let mut failed = None;
     for (provider, _) in lists {
+        if !reading.is_pending && !is_old(ports, &provider, now).await? {
+            continue;
+        }
         let mut run = Run { ports, provider, reader, clock: &clock, reading: &mut reading };
         // One provider that does not answer holds up no other.
         if let Err(error) = run.read(max_pages).await {
@@ -107,6 +112,12 @@ pub async fn read_captures(
     Ok(reading)
 }
 
+/// True if a list was read before, and not for long.
+async fn is_old(ports: &impl Ports, provider: &ProviderId, now: Timestamp) -> Stored<bool> {
+    let cursor = ports.cursors().cursor(provider).await?;
+    Ok(cursor.is_some_and(|cursor| cursor.is_old(now)))
+}
+
 /// True if the index of due work has an order, or may have one, that is due at `at`.
 async fn has_orders(ports: &impl Ports, at: Timestamp) -> Stored<bool> {
     let shards = (0..DUE_SHARDS).map(|shard| ports.orders().due(shard, at, MAX_DUE));
@@ -118,6 +129,11 @@ async fn has_orders(ports: &impl Ports, at: Timestamp) -> Stored<bool> {
         }
     }
     Ok(false)
+}
+
+/// The limit on calls was used up in the middle of a page, behind this mark.
+struct Limited {
+    after: Option<PageMark>,
 }
 
 /// One run over one provider's list.
@@ -161,6 +177,13 @@ impl<P: Ports, C: Clock> Run<'_, P, C> {
                 Err(error) => return Err(error),
             };
             self.decide(&page).await?;
+            if let Err(Limited { after }) = self.record_disputes(&page).await? {
+                // The next run goes on in the middle of the page.
+                if after.is_some() {
+                    *cursor = cursor.after_page(&pass, after);
+                }
+                break;
+            }
             *cursor = cursor.after_page(&pass, page.next.clone());
             let Some(next) = page.next else { return Ok(()) };
             after = Some(next);
@@ -209,6 +232,32 @@ impl<P: Ports, C: Clock> Run<'_, P, C> {
             }
         }
         Ok(())
+    }
+
+    /// Records the disputes that a page tells of, as they are now. One that no repetition would change must not hold
+    /// the others up for ever.
+    async fn record_disputes(&mut self, page: &CapturePage) -> Stored<Result<(), Limited>> {
+        let mut known = BTreeSet::new();
+        let mut after = None;
+        for ListedDispute { mark, dispute } in &page.disputes {
+            // Several entries tell of one; what it says now is said once.
+            if known.insert(dispute) {
+                let now = self.clock.time();
+                match record_dispute(self.ports, &self.provider, dispute, now).await {
+                    Ok(()) => self.reading.disputes += 1,
+                    Err(Refusal::Store(StoreError::Limited(_))) => {
+                        return Ok(Err(Limited { after }));
+                    }
+                    Err(Refusal::Store(error)) if error.retryable() => return Err(error),
+                    Err(refusal) => {
+                        self.reading.unreadable += 1;
+                        tracing::error!(%dispute, %refusal, "a dispute cannot be recorded");
+                    }
+                }
+            }
+            after = Some(mark.clone());
+        }
+        Ok(Ok(()))
     }
 
     /// Counts a decision. One that no repetition would change must not hold the others up for ever.

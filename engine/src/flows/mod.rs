@@ -1,4 +1,4 @@
-//! What happens, step by step: admit, reserve, start and close payments, pay, refund, give back, reissue, check in, cancel, expire, sync, tell, publish, load, reconcile, archive,
+//! What happens, step by step: admit, reserve, start and close payments, pay, refund, give back, dispute, reissue, check in, cancel, expire, sync, tell, publish, load, reconcile, archive,
 //! the reading of captures, and the flows of a waiting room.
 //!
 //! Each flow is written against [`crate::ports`], takes the time as an argument, and may be cut off
@@ -12,6 +12,7 @@ pub mod captures;
 pub mod check_in;
 pub mod close;
 pub mod discrepancy;
+pub mod dispute;
 pub mod expire;
 pub mod give_back;
 pub mod hold;

@@ -2,7 +2,7 @@
 
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{PaymentKey, PaymentRecord};
-use crate::domain::order_refund::{OrderRefund, RefundKey};
+use crate::domain::order_refund::{AskedBy, OrderRefund, RefundKey};
 use crate::domain::refund::{Refund, RefundReply, RefundState};
 use crate::domain::time::Timestamp;
 use crate::flows::sync::settle_soon;
@@ -138,12 +138,18 @@ pub async fn refund_part(
         let said = match &reply {
             Some(said) => said,
             None => {
-                if let Some(at) = refund.may_be_asked_at(&refunds).filter(|at| now < *at) {
+                let at = refund.may_be_asked_at(&refunds);
+                if let Some(at) = at.filter(|at| now < *at && refund.asked_by != AskedBy::Dispute) {
                     return Ok(PartOutcome::TooEarly(at));
                 }
-                let payment = ports.orders().payment(key.order, &refund.payment).await?;
-                let payment = payment.ok_or_else(|| missing("its payment is not there"))?;
-                reply.insert(ports.provider().refund_part(&payment, refund).await?)
+                // The money of a lost dispute went back before anybody here knew.
+                if refund.asked_by == AskedBy::Dispute {
+                    reply.insert(RefundReply::Refunded)
+                } else {
+                    let payment = ports.orders().payment(key.order, &refund.payment).await?;
+                    let payment = payment.ok_or_else(|| missing("its payment is not there"))?;
+                    reply.insert(ports.provider().refund_part(&payment, refund).await?)
+                }
             }
         };
         let Some(after) = refund.after_reply(said, now) else { continue };

@@ -241,7 +241,7 @@ impl From<&OrderRefund> for Refund {
     fn from(refund: &OrderRefund) -> Self {
         let PaymentKey { provider, payment } = refund.payment.clone();
         let Money { amount_minor, currency } = refund.amount;
-        let (order, reason) = (refund.key.order, RefundReason::Returned);
+        let (order, reason) = (refund.key.order, refund.why());
         let refund = Some(refund.key.number);
         Self { provider, payment, order, amount_minor, currency, reason, refund }
     }

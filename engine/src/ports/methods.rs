@@ -10,10 +10,12 @@ pub use super::{
 };
 pub use crate::domain::attempt::{Attempt, CloseReply, StartReply};
 pub use crate::domain::captures::{CapturePage, Cursor, Listing};
+pub use crate::domain::dispute::{DisputePlan, DisputeReport};
 pub use crate::domain::gate::tokens::{AddTokens, AddTokensReply, TokenCounts, TokenSnapshot};
 pub use crate::domain::gate::{Admit, AdmitReply};
 pub use crate::domain::ids::{
-    Epoch, GroupId, InventoryId, Legs, PageMark, ProviderId, ReaderId, SaleId, TierId, UserId,
+    DisputeId, Epoch, GroupId, InventoryId, Legs, PageMark, ProviderId, ReaderId, SaleId, TierId,
+    UserId,
 };
 pub use crate::domain::inventory::{
     Hold, HoldRecord, HoldReply, LoadPart, LoadReply, Mark, MarkReply, PartLimit, Recount,
@@ -95,6 +97,7 @@ macro_rules! port_methods {
                 GiveBack: give_back(ref plan: RefundPlan) -> ChangeReply;
                 RecordOrderRefund: record_order_refund(ref refund: OrderRefund, option order: Order)
                     -> ChangeReply;
+                Dispute: dispute(ref plan: DisputePlan) -> ChangeReply;
                 Reissue: reissue(ref plan: ReissuePlan) -> ChangeReply;
                 CheckIn: check_in(ref plan: CheckInPlan) -> ChangeReply;
                 CheckInAgain: check_in_again(ref double: DoubleCheckIn) -> ChangeReply;
@@ -153,6 +156,8 @@ macro_rules! port_methods {
                 Refund: refund(ref payment: PaymentRecord) -> RefundReply;
                 RefundPart: refund_part(ref payment: PaymentRecord, ref refund: OrderRefund)
                     -> RefundReply;
+                AskDispute: dispute(ref provider: ProviderId, ref dispute: DisputeId)
+                    -> Option<DisputeReport>;
             }
             Cursors by cursors {
                 Cursor: cursor(ref provider: ProviderId) -> Option<Cursor>;

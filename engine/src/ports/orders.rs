@@ -4,6 +4,7 @@ use std::future::Future;
 
 use super::Stored;
 use crate::domain::attendee::{AttendeeHash, MAX_ATTENDEE_KEYS};
+use crate::domain::dispute::DisputePlan;
 use crate::domain::ids::{Leg, SaleId, Seat, TierId, UserId};
 use crate::domain::inventory::SeatLeg;
 use crate::domain::number::OrderNumber;
@@ -237,6 +238,10 @@ pub trait Orders: Send + Sync {
         refund: &OrderRefund,
         order: Option<&Order>,
     ) -> impl Future<Output = Stored<ChangeReply>> + Send;
+    /// Records a dispute of an order's payment, or its change, in one transaction with the order that tells of it
+    /// (`plan.order` as it shall be). It is done if the payment is accepted and has still the disputes before, and the
+    /// order its state. [`Orders::give_back`] makes no refund while one is open, but for the one that a lost dispute is.
+    fn dispute(&self, plan: &DisputePlan) -> impl Future<Output = Stored<ChangeReply>> + Send;
     /// Issues tickets of a paid order anew, in one transaction with what its sale says is revoked
     /// (`plan.order` as it shall be). It is done if the order is paid and each of the tickets is live and has
     /// still the issue before.

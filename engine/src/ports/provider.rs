@@ -5,7 +5,8 @@ use std::future::Future;
 use super::Stored;
 use crate::domain::attempt::{Attempt, CloseReply, StartReply};
 use crate::domain::captures::CapturePage;
-use crate::domain::ids::{PageMark, ProviderId};
+use crate::domain::dispute::DisputeReport;
+use crate::domain::ids::{DisputeId, PageMark, ProviderId};
 use crate::domain::order::{Capture, Order, PaymentRecord};
 use crate::domain::order_refund::OrderRefund;
 use crate::domain::refund::RefundReply;
@@ -55,4 +56,11 @@ pub trait Provider: Send + Sync {
         payment: &PaymentRecord,
         refund: &OrderRefund,
     ) -> impl Future<Output = Stored<RefundReply>> + Send;
+    /// A dispute as the provider tells it now; `None` if its payment is none of ours, or if no money was taken back.
+    /// Asking a provider that knows no disputes breaks the contract.
+    fn dispute(
+        &self,
+        provider: &ProviderId,
+        dispute: &DisputeId,
+    ) -> impl Future<Output = Stored<Option<DisputeReport>>> + Send;
 }

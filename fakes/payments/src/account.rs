@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use crate::Error;
 use crate::PROVIDER;
 use crate::attempts::Waiting;
+use crate::disputes::{Dispute, Status};
 use crate::faults::{Fault, Plan, RequestKind};
 use crate::journal::Journal;
 use crate::ledger::{LedgerEntry, LedgerRefund};
@@ -45,7 +46,11 @@ pub(crate) struct Book {
 #[derive(Debug, Default)]
 pub(crate) struct State {
     intents: BTreeMap<PaymentId, Intent>,
-    /// The payments in the order in which they were captured.
+    /// The disputes, by name.
+    pub(crate) disputes: BTreeMap<String, Dispute>,
+    /// What is told of disputes, by the name of its event: the type, and the dispute.
+    dispute_events: BTreeMap<PaymentId, (&'static str, String)>,
+    /// The names of events in the order in which they happened: of a capture its payment.
     by_time: BTreeSet<(i64, PaymentId)>,
     /// The payments of each order: an on-sale has a hundred thousand, and twenty searches a second.
     by_order: BTreeMap<OrderNumber, BTreeSet<PaymentId>>,
@@ -98,6 +103,8 @@ pub(crate) enum Change {
     Captured(Intent),
     /// A refund as it is now; one of the same name is replaced.
     Refunded(Refund),
+    /// A dispute as it is now; one of the same name is replaced.
+    Disputed(Dispute),
     Answered(String, Kept),
 }
 
@@ -208,6 +215,13 @@ impl State {
                     None => self.refunds.push(refund),
                 }
             }
+            Change::Disputed(dispute) => {
+                for (at_ms, name, kind) in dispute.told() {
+                    self.by_time.insert((at_ms, name.clone()));
+                    self.dispute_events.insert(name, (kind, dispute.id.clone()));
+                }
+                self.disputes.insert(dispute.id.clone(), dispute);
+            }
             Change::Answered(key, kept) => {
                 self.keys.insert(key, kept);
             }
@@ -222,7 +236,39 @@ impl State {
     /// The amount not yet refunded.
     fn left(&self, intent: &Intent) -> MinorUnits {
         let of_it = self.refunds_of(intent.id.as_str()).filter(|refund| refund.status != "failed");
-        intent.amount.amount_minor - of_it.map(|refund| refund.amount_minor).sum::<MinorUnits>()
+        let disputed = self.disputes_of(intent).map(Dispute::taken).sum::<MinorUnits>();
+        let refunded = of_it.map(|refund| refund.amount_minor).sum::<MinorUnits>();
+        intent.amount.amount_minor - refunded - disputed
+    }
+
+    fn disputes_of<'a>(&'a self, intent: &'a Intent) -> impl Iterator<Item = &'a Dispute> {
+        self.disputes.values().filter(|dispute| dispute.payment == intent.id)
+    }
+
+    /// The event of a name: its type, and what is told.
+    fn event(&self, name: &PaymentId) -> Option<(&'static str, Value)> {
+        if let Some(intent) = self.intents.get(name) {
+            return Some((CAPTURED, intent.event()));
+        }
+        let (kind, dispute) = self.dispute_events.get(name)?;
+        let dispute = self.disputes.get(dispute)?;
+        let at_ms = dispute.told().find(|(_, told, _)| told == name).map(|(at_ms, ..)| at_ms)?;
+        let event = json!({
+            "id": format!("{EVENT_PREFIX}{name}"), "object": "event", "type": kind,
+            "created": at_ms.div_euclid(1000), "data": { "object": dispute.shown(self, false) },
+            "livemode": false, "pending_webhooks": 0,
+        });
+        Some((kind, event))
+    }
+
+    /// When the event of a name happened.
+    fn event_ms(&self, name: &PaymentId) -> Option<i64> {
+        if let Some(intent) = self.intents.get(name) {
+            return Some(intent.created_ms);
+        }
+        let (_, dispute) = self.dispute_events.get(name)?;
+        let mut told = self.disputes.get(dispute)?.told();
+        told.find(|(_, told, _)| told == name).map(|(at_ms, ..)| at_ms)
     }
 
     /// Source: <https://docs.stripe.com/api/refunds/object>
@@ -284,6 +330,10 @@ impl Book {
             let text = format!("No such payment_intent: '{payment}'");
             return (error(404, INVALID, Some("resource_missing"), &text), None);
         };
+        if self.state.disputes_of(intent).any(|dispute| dispute.status == Status::NeedsResponse) {
+            let text = format!("The charge of {payment} has been disputed.");
+            return (error(400, INVALID, Some("charge_disputed"), &text), None);
+        }
         let left = self.state.left(intent);
         if left <= MinorUnits::ZERO {
             let text = format!("The charge of {payment} has already been refunded.");
@@ -400,10 +450,11 @@ impl Accounts {
         of_order.into_iter().map(Intent::shown).collect()
     }
 
-    /// A page of the events of payments captured since a time, newest first, and whether more follow. One
+    /// A page of the events of these types since a time, newest first, and whether more follow. One
     /// that is not listed by now is left out. `None` if there is no event of the name `after`.
     pub(crate) fn events(
         &self,
+        kinds: &[&str],
         since_seconds: i64,
         after: Option<&str>,
         limit: usize,
@@ -419,17 +470,17 @@ impl Accounts {
         let older = match after {
             None => state.by_time.range::<(i64, PaymentId), _>(..),
             Some(after) => {
-                let payment = after.strip_prefix(EVENT_PREFIX)?;
-                let intent = state.intents.get(&PaymentId::new(payment).ok()?)?;
-                state.by_time.range(..(intent.created_ms, intent.id.clone()))
+                let name = PaymentId::new(after.strip_prefix(EVENT_PREFIX)?).ok()?;
+                state.by_time.range(..(state.event_ms(&name)?, name))
             }
         };
         let mut listed = older
             .rev()
             .filter(|(created_ms, _)| *created_ms <= listed_to_ms)
             .take_while(|(created_ms, _)| created_ms.div_euclid(1000) >= since_seconds)
-            .filter_map(|(_, payment)| state.intents.get(payment));
-        let page = listed.by_ref().take(limit).map(Intent::event).collect();
+            .filter_map(|(_, name)| state.event(name))
+            .filter(|(kind, _)| kinds.contains(kind));
+        let page = listed.by_ref().take(limit).map(|(_, event)| event).collect();
         Some((page, listed.next().is_some()))
     }
 
@@ -504,6 +555,7 @@ impl Accounts {
             attempt: intent.attempt,
             amount: intent.amount,
             at_ms: intent.created_ms,
+            category: "charge",
         };
         let sent_back = |refund: &Refund| {
             let intent = state.intents.get(&refund.payment)?;
@@ -512,11 +564,17 @@ impl Accounts {
                 source: refund.id.clone(),
                 amount: Money { amount_minor, ..intent.amount },
                 at_ms: refund.created_ms,
+                category: "refund",
                 ..captured(intent)
             })
         };
         let refunds = state.refunds.iter().filter(|refund| refund.status == "succeeded");
-        state.intents.values().map(captured).chain(refunds.filter_map(sent_back)).collect()
+        let disputes = state
+            .disputes
+            .values()
+            .filter_map(|dispute| Some(dispute.movements(state.intents.get(&dispute.payment)?)));
+        let moved = state.intents.values().map(captured).chain(refunds.filter_map(sent_back));
+        moved.chain(disputes.flatten()).collect()
     }
 
     /// Every payment with its refunds.
@@ -623,7 +681,7 @@ mod tests {
         }
         let since = NOW.ms() / 1000;
         let page = |since: i64, after: Option<&str>, now: i64| {
-            let page = accounts.events(since, after, 2, NOW.plus_seconds(now))?;
+            let page = accounts.events(&[CAPTURED], since, after, 2, NOW.plus_seconds(now))?;
             let names = page.0.iter().map(|event| event["id"].as_str().unwrap().to_owned());
             Some((names.collect::<Vec<_>>(), page.1))
         };

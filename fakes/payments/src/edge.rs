@@ -34,6 +34,12 @@ use crate::webhook::Webhook;
 /// The largest form; Stripe's are smaller.
 const MAX_BODY_BYTES: usize = 64 * 1024;
 
+/// Between two values of a parameter that is a list.
+const LISTED: char = '\n';
+/// Most types of events that are listed at once.
+/// Source: <https://docs.stripe.com/api/events/list>
+const MAX_TYPES: usize = 20;
+
 type Shared = State<Arc<Accounts>>;
 type Form = BTreeMap<String, String>;
 
@@ -56,6 +62,7 @@ pub(crate) async fn serve(
         .route("/pay/{id}", get(show_page).post(use_page))
         .route("/v1/refunds", post(create_refund).get(list_refunds))
         .route("/v1/events", get(list_events))
+        .route("/v1/disputes/{id}", get(show_dispute))
         .route("/ledger", get(ledger))
         .route("/settlement", get(settlement))
         .route("/calls", get(calls))
@@ -358,9 +365,15 @@ async fn list_events(State(accounts): Shared, request: Request) -> Response {
         if accounts.list_fails() {
             return Ok(error(500, "api_error", None, "The list is not available."));
         }
-        let kind = form.get("types[]").or_else(|| form.get("type"));
-        if kind.is_none_or(|kind| kind != CAPTURED) {
-            return invalid("This fake lists payment_intent.succeeded only.");
+        let kinds = form.get("types[]").or_else(|| form.get("type"));
+        let kinds: Vec<&str> = kinds.map(|kinds| kinds.split(LISTED).collect()).unwrap_or_default();
+        if kinds.is_empty() || kinds.len() > MAX_TYPES {
+            return invalid("Between 1 and 20 types are listed at once.");
+        }
+        if !kinds.contains(&CAPTURED) {
+            return invalid(
+                "This fake lists payment_intent.succeeded, and what is asked for with it.",
+            );
         }
         let number = |name: &str, default: i64| {
             form.get(name).map_or(Some(default), |text| text.parse().ok())
@@ -373,13 +386,27 @@ async fn list_events(State(accounts): Shared, request: Request) -> Response {
             return invalid("Invalid integer.");
         };
         let after = form.get("starting_after").map(String::as_str);
-        let Some((data, has_more)) = accounts.events(since, after, limit, Timestamp::now()) else {
+        let Some((data, has_more)) = accounts.events(&kinds, since, after, limit, Timestamp::now())
+        else {
             let text = format!("No such event: '{}'", after.unwrap_or_default());
             return Ok(error(404, "invalid_request_error", Some("resource_missing"), &text));
         };
         let list =
             json!({ "object": "list", "url": "/v1/events", "data": data, "has_more": has_more });
         Ok((200, list))
+    })
+    .await
+}
+
+async fn show_dispute(
+    State(accounts): Shared,
+    Path(id): Path<String>,
+    request: Request,
+) -> Response {
+    answered(request, |_, form| {
+        accounts.count("show_dispute");
+        let is_expanded = form.get("expand[]").is_some_and(|what| what == "payment_intent");
+        Ok(accounts.dispute(&id, is_expanded))
     })
     .await
 }
@@ -463,7 +490,17 @@ async fn answered(
     };
     let query = parts.uri.query().unwrap_or_default().as_bytes();
     let form = form_urlencoded::parse(query).chain(form_urlencoded::parse(&body));
-    let form: Form = form.map(|(name, value)| (name.into_owned(), value.into_owned())).collect();
+    let mut all = Form::new();
+    for (name, value) in form {
+        match all.get_mut(name.as_ref()).filter(|_| name.ends_with("[]")) {
+            Some(list) => {
+                list.push(LISTED);
+                list.push_str(&value);
+            }
+            None => drop(all.insert(name.into_owned(), value.into_owned())),
+        }
+    }
+    let form = all;
     match answer(&parts.headers, form) {
         Ok(answer) => written(answer),
         Err(failed) => {

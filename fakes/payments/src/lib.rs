@@ -8,7 +8,8 @@
 //! | `POST /v1/checkout/sessions`, `GET …/{id}`, `POST …/{id}/expire` | with `Idempotency-Key`; `expires_at` half an hour to a day ahead |
 //! | `GET /pay/{id}`, `POST /pay/{id}` | the session's page, where a person pays, refuses or leaves |
 //! | `GET /v1/payment_intents/search` | only `metadata['order']:'<number>'` |
-//! | `GET /v1/events` | only `payment_intent.succeeded`, by `created[gte]`, `limit`, `starting_after` |
+//! | `GET /v1/events` | only `payment_intent.succeeded` and those of disputes, by `types[]`, `created[gte]`, `limit`, `starting_after` |
+//! | `GET /v1/disputes/{id}` | with `expand[]=payment_intent` |
 //! | `POST /v1/refunds`, `GET /v1/refunds` | with `Idempotency-Key`; of one payment |
 //!
 //! Stripe's own Python library talks to it in a test. `GET /ledger` (for the audit), `GET /settlement` (what its report
@@ -22,6 +23,7 @@ mod attempts;
 mod behaviour;
 mod cashier;
 mod clock;
+mod disputes;
 mod edge;
 mod faults;
 mod journal;
@@ -41,7 +43,7 @@ use std::net::{SocketAddr, TcpListener as StdListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use engine::domain::money::Money;
+use engine::domain::money::{MinorUnits, Money};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::Capture;
 use engine::domain::time::Timestamp;
@@ -190,6 +192,28 @@ impl PaymentProvider {
         now: Timestamp,
     ) -> Result<Capture, Error> {
         self.accounts.capture(Some(payment), order, amount, now)?.capture()
+    }
+
+    /// The bank takes money of a payment back, or asks first (`is_inquiry`): the dispute's name.
+    ///
+    /// # Errors
+    /// [`Error::Provider`] if there is no such payment, less was captured, or it cannot be kept.
+    pub fn open_dispute(
+        &self,
+        payment: &str,
+        amount_minor: MinorUnits,
+        is_inquiry: bool,
+        now: Timestamp,
+    ) -> Result<String, Error> {
+        self.accounts.open_dispute(payment, amount_minor, is_inquiry, now)
+    }
+
+    /// A dispute is decided: won, or lost.
+    ///
+    /// # Errors
+    /// [`Error::Provider`] if there is none of this name, or it cannot be kept.
+    pub fn close_dispute(&self, id: &str, is_won: bool, now: Timestamp) -> Result<(), Error> {
+        self.accounts.close_dispute(id, is_won, now)
     }
 
     /// A buyer pays an open Checkout Session, or confirms a PaymentIntent, without a callback being sent:

@@ -43,6 +43,8 @@ pub(crate) struct Movement {
     /// Below nothing for a refund.
     pub(crate) amount: Money,
     pub(crate) at_ms: i64,
+    /// What it is, in the words of the report.
+    pub(crate) category: &'static str,
 }
 
 /// An itemised balance report, and at its end a payout of all that is there.
@@ -65,9 +67,9 @@ pub(crate) fn stripe(mut movements: Vec<Movement>) -> Result<String, Error> {
     ];
     let mut rows: Vec<Vec<String>> = vec![heading.map(str::to_owned).into()];
     let mut left: Option<(Currency, i64, i64)> = None;
-    for Movement { source, payment, order, attempt, amount, at_ms } in movements {
+    for Movement { source, payment, order, attempt, amount, at_ms, category } in movements {
         let Money { amount_minor: MinorUnits(gross), currency } = amount;
-        let is_capture = gross > 0;
+        let is_capture = category == "charge";
         let fee = if is_capture { share(gross, STRIPE_FEE.0) + STRIPE_FEE.1 } else { 0 };
         let balance = left.map_or(0, |(_, balance, _)| balance) + gross - fee;
         left = Some((currency, balance, at_ms));
@@ -80,7 +82,7 @@ pub(crate) fn stripe(mut movements: Vec<Movement>) -> Result<String, Error> {
             major(gross, currency),
             major(fee, currency),
             major(gross - fee, currency),
-            if is_capture { "charge" } else { "refund" }.to_owned(),
+            category.to_owned(),
             source,
             payment.to_string(),
             order.to_string(),

@@ -95,6 +95,7 @@ function Facts({ whole: { order }, names }: { readonly whole: DeskOrder; readonl
 function stepText(kind: string): string {
   switch (kind) {
     case "made": case "pending": case "paid": case "cancelled": case "expired": case "refund_due": case "refunded": case "rescued": case "capture_refused": case "refund_made":
+    case "dispute_opened": case "dispute_won": case "dispute_lost":
       return t(`step.${kind}`);
     default: return kind.replaceAll("_", " ");
   }

@@ -37,7 +37,7 @@ export function providerName(provider: string): string {
 export function refusalText(problem: OnsaleProblem): string {
   switch (problem.slug) {
     case "order-resolved": case "order-not-paid": case "refund-not-allowed": case "ticket-refunded": case "other-refund-number":
-    case "unknown-ticket": case "nothing-to-refund": case "too-many-refunds": case "payment-too-old": case "more-than-left":
+    case "unknown-ticket": case "nothing-to-refund": case "too-many-refunds": case "payment-too-old": case "payment-disputed": case "more-than-left":
     case "other-currency": case "ticket-checked-in":
       return t(`refused.${problem.slug}`);
     case "no-answer": case "outcome-unknown": return t("refused.unknown");

@@ -10,7 +10,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::orders::ticket_attributes;
 use super::tables;
-use super::told::{fact_value, read_fact};
+use super::told::{disputes_value, fact_value, read_disputes, read_fact};
 use engine::domain::attempt::{
     Attempt, AttemptNumber, AttemptState, Attempts, PaymentChoice, PaymentMethod,
 };
@@ -516,7 +516,7 @@ fn read_attendee(fields: &Fields<'_>) -> Stored<Option<Attendee>> {
 
 /// A payment as an item. One that goes back is due until the money is back.
 pub(super) fn payment_item(record: &PaymentRecord) -> Item {
-    let PaymentRecord { capture, outcome, decided_at, refund, back } = record;
+    let PaymentRecord { capture, outcome, decided_at, refund, back, disputes } = record;
     let mut item = payment_key(capture.order, &capture.key);
     add(
         &mut item,
@@ -538,6 +538,10 @@ pub(super) fn payment_item(record: &PaymentRecord) -> Item {
     if *back != MinorUnits::ZERO {
         add(&mut item, [("back_minor", number(*back))]);
     }
+    if !disputes.is_empty() {
+        add(&mut item, [("disputes", disputes_value(disputes))]);
+    }
+    add(&mut item, record.open_dispute().map(|open| ("disputed", text(&open.id))));
     if let Some(refund) = refund {
         add(&mut item, refund_attributes(capture.order, refund));
     }
@@ -581,6 +585,8 @@ pub(super) fn read_payment(item: &Item) -> Stored<PaymentRecord> {
         }
         _ => return Err(fields.broken("outcome", "is no outcome")),
     };
+    let disputes: Option<String> = fields.maybe_text("disputes")?;
+    let disputes = disputes.map_or_else(|| Ok(Vec::new()), |text| read_disputes(&text));
     Ok(PaymentRecord {
         capture: Capture {
             key,
@@ -592,6 +598,7 @@ pub(super) fn read_payment(item: &Item) -> Stored<PaymentRecord> {
         decided_at: fields.time("decided_ms")?,
         refund: read_refund(&fields)?,
         back: fields.maybe_number("back_minor")?.unwrap_or_default(),
+        disputes: disputes.map_err(|error| fields.broken("disputes", &error.to_string()))?,
     })
 }
 

@@ -9,6 +9,7 @@ use std::num::NonZeroU32;
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde::{Deserialize, Serialize};
 
+use engine::domain::dispute::Dispute;
 use engine::domain::fact::{Actor, Cause, Fact, FactKind, Moved};
 use engine::domain::ids::{PaymentId, ProviderId};
 use engine::domain::inventory::HeldLine;
@@ -100,6 +101,16 @@ pub(super) fn read_told(text: &str) -> serde_json::Result<Vec<Told>> {
     Ok(orders.into_iter().map(of_order).collect())
 }
 
+/// The disputes of a payment, as a value. The same disputes are always the same text, which conditions compare.
+pub(super) fn disputes_value(disputes: &[Dispute]) -> AttributeValue {
+    text_of(&disputes)
+}
+
+/// Reads the disputes of a payment.
+pub(super) fn read_disputes(text: &str) -> serde_json::Result<Vec<Dispute>> {
+    serde_json::from_str(text)
+}
+
 /// A transfer as it is written: from, to, what for, amount and currency.
 type WrittenTransfer = (Account, Account, TransferCode, MinorUnits, Currency);
 
@@ -135,6 +146,14 @@ mod tests {
         {
             assert!(read_transfers(broken).is_err(), "{broken}");
         }
+    }
+
+    #[test]
+    fn disputes_are_read_as_they_were_written() {
+        let text = r#"[{"id":"dp_1","state":"open","amount_minor":700,"opened_at":"2027-01-15T08:00:00.000Z","changed_at":"2027-01-15T08:00:00.000Z"}]"#;
+        let disputes = read_disputes(text).unwrap();
+        assert_eq!(disputes_value(&disputes), AttributeValue::S(text.to_owned()));
+        assert!(read_disputes("[{}]").is_err());
     }
 
     #[test]

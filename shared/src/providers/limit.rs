@@ -37,6 +37,8 @@ pub enum Operation {
     SearchCaptures,
     /// To list captures by time.
     ListCaptures,
+    /// To read a dispute.
+    ReadDispute,
     /// To list the refunds of a payment.
     ListRefunds,
     /// To refund a payment.
@@ -45,12 +47,13 @@ pub enum Operation {
 
 impl Operation {
     /// Every operation.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::StartPayment,
         Self::ClosePayment,
         Self::ReadPayment,
         Self::SearchCaptures,
         Self::ListCaptures,
+        Self::ReadDispute,
         Self::ListRefunds,
         Self::Refund,
     ];
@@ -63,9 +66,10 @@ impl Operation {
         match self {
             Self::StartPayment => 25,
             Self::ClosePayment => 20,
-            Self::ReadPayment => 5,
+            Self::ReadPayment => 3,
             Self::SearchCaptures => 15,
             Self::ListCaptures => 5,
+            Self::ReadDispute => 2,
             Self::ListRefunds | Self::Refund => 15,
         }
     }
@@ -86,6 +90,7 @@ impl Operation {
             Self::ReadPayment => "read-payment",
             Self::SearchCaptures => "search-captures",
             Self::ListCaptures => "list-captures",
+            Self::ReadDispute => "read-dispute",
             Self::ListRefunds => "list-refunds",
             Self::Refund => "refund",
         }

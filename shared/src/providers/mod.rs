@@ -34,7 +34,8 @@ use crate::runtime::connections::Https;
 use crate::runtime::merchants::{Merchant, Merchants};
 use engine::domain::attempt::{Attempt, CloseReply, Offer, StartReply};
 use engine::domain::captures::{CapturePage, ListLag, Listing};
-use engine::domain::ids::{PageMark, ProviderId};
+use engine::domain::dispute::DisputeReport;
+use engine::domain::ids::{DisputeId, PageMark, ProviderId};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Capture, Order, PaymentRecord};
 use engine::domain::order_refund::OrderRefund;
@@ -137,6 +138,18 @@ pub trait PaymentProvider: fmt::Debug + Send + Sync {
         payment: &'a PaymentRecord,
         refund: &'a OrderRefund,
     ) -> BoxFuture<'a, Stored<RefundReply>>;
+
+    /// A dispute as it is now; see [`Provider::dispute`].
+    ///
+    /// # Errors
+    /// As [`Provider::dispute`].
+    fn dispute<'a>(
+        &'a self,
+        _dispute: &'a DisputeId,
+    ) -> BoxFuture<'a, Stored<Option<DisputeReport>>> {
+        let none = || StoreError::Contract("the provider knows no disputes".to_owned());
+        Box::pin(async move { Err(none()) })
+    }
 
     /// The text with which a callback must be answered that is taken; `None` if any success will do.
     fn acknowledgement(&self) -> Option<&'static str> {
@@ -366,6 +379,14 @@ impl Provider for Providers {
         refund: &OrderRefund,
     ) -> Stored<RefundReply> {
         self.asked(&payment.capture.key.provider)?.refund_part(payment, refund).await
+    }
+
+    async fn dispute(
+        &self,
+        provider: &ProviderId,
+        dispute: &DisputeId,
+    ) -> Stored<Option<DisputeReport>> {
+        self.asked(provider)?.dispute(dispute).await
     }
 }
 

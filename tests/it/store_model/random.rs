@@ -4,11 +4,14 @@
 use engine::domain::attempt::{
     AttemptNumber, AttemptState, Attempts, PaymentChoice, PaymentMethod,
 };
+use engine::domain::dispute::{
+    DisputePlan, DisputeReport, DisputeState, DisputeStep, decide_dispute,
+};
 use engine::domain::fact::{Cause, FactKind};
 use engine::domain::gate::tokens::{TokenCounts, TokenSnapshot};
 use engine::domain::ids::{
-    DoorName, Epoch, Legs, PaymentId, ProviderId, RequestFingerprint, SaleId, Seat, SeatName,
-    TierId, UserId,
+    DisputeId, DoorName, Epoch, Legs, PaymentId, ProviderId, RequestFingerprint, SaleId, Seat,
+    SeatName, TierId, UserId,
 };
 use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::number::{Gene, OrderNumber};
@@ -34,6 +37,8 @@ use serde_json::json;
 
 /// The time at which a sequence begins.
 const START: Timestamp = Timestamp::from_ms(1_800_000_000_000);
+/// The names of disputes.
+const DISPUTES: [&str; 2] = ["dp_1", "dp_2"];
 /// Seats that are asked for: two of each block.
 const SEATS: [u32; 4] = [0, 1, 128, 130];
 /// The people whom tickets name: more than a buyer with a small limit may.
@@ -54,6 +59,8 @@ pub struct SeededRng {
     pub tiers: Vec<TierId>,
     /// A refund that was decided, and may be asked for once more.
     plan: Option<RefundPlan>,
+    /// A step of a dispute that was decided, and may be recorded once more.
+    disputed: Option<DisputePlan>,
     /// A paid order as it was.
     seen: Option<Order>,
 }
@@ -70,6 +77,7 @@ impl SeededRng {
             rng: StdRng::seed_from_u64(seed),
             now: START,
             plan: None,
+            disputed: None,
             seen: None,
             numbers: numbers.collect(),
             sales: ["s1", "s2"].map(|id| SaleId::new(id).unwrap()).to_vec(),
@@ -260,6 +268,10 @@ impl SeededRng {
             // Decided on a payment of which less had gone back.
             payment.back = MinorUnits::ZERO;
         }
+        if self.once_in(3) {
+            // Decided before it was disputed.
+            payment.disputes.clear();
+        }
         let request = RefundRequest {
             number: RefundNumber::try_from(order.refunds.made + 1).ok()?,
             tickets,
@@ -268,10 +280,49 @@ impl SeededRng {
             reason: self.once_in(2).then(|| "rain".to_owned()),
         };
         let mut plan = decide_refund(&order, Some(&payment), &request, self.now).ok()?;
-        // As if the order had been read before its tickets were used.
+        // As if the order had been read before its tickets were used, or its payment was disputed.
         plan.refund.asked_by = self.of(&AskedBy::ALL);
+        if plan.refund.asked_by == AskedBy::Dispute {
+            plan.refund.reason = Some(self.of(&DISPUTES).to_owned());
+        }
         self.plan = self.once_in(3).then(|| plan.clone());
         Some(Call::GiveBack { plan })
+    }
+
+    /// A step of a dispute of a paid order's payment, sometimes of one that has changed since.
+    fn dispute(&mut self, stores: &Stores) -> Option<Call> {
+        if let Some(plan) = self.disputed.take().filter(|_| self.once_in(2)) {
+            return Some(Call::Dispute { plan });
+        }
+        let orders = stores.orders.orders.values();
+        let with_payment: Vec<Order> =
+            orders.filter(|order| order.payment.is_some()).cloned().collect();
+        if with_payment.is_empty() {
+            return None;
+        }
+        let order = self.of(&with_payment);
+        let payment = stores.orders.payment(order.number, order.payment.as_ref()?)?;
+        let report = DisputeReport {
+            id: DisputeId::new(self.of(&DISPUTES)).unwrap(),
+            payment: payment.capture.key.clone(),
+            order: order.number,
+            amount: Money {
+                amount_minor: MinorUnits(self.of(&[1, 300])),
+                ..payment.capture.amount
+            },
+            state: self.of(&DisputeState::ALL),
+        };
+        let step = decide_dispute(&order, &payment, &[], &report, false, self.now).ok()?;
+        let plan = match step {
+            DisputeStep::Record(plan) => *plan,
+            DisputeStep::Refund(request) => {
+                let plan = decide_refund(&order, Some(&payment), &request, self.now).ok()?;
+                return Some(Call::GiveBack { plan });
+            }
+            DisputeStep::Nothing | DisputeStep::Back(_) => return None,
+        };
+        self.disputed = self.once_in(2).then(|| plan.clone());
+        Some(Call::Dispute { plan })
     }
 
     /// A new issue or a check-in of a ticket, sometimes of a paid order as it was before, or one at a second door.
@@ -476,7 +527,7 @@ impl SeededRng {
     /// The next call. Time goes on with each, so that no two things are due at one moment.
     pub fn call(&mut self, stores: &Stores) -> Call {
         self.now = self.now.plus_ms(997);
-        match self.rng.random_range(0..23) {
+        match self.rng.random_range(0..26) {
             0..=4 => {
                 Call::Create { order: self.order(), limit: Tickets::new(self.of(&[1, 3, 3, 6])) }
             }
@@ -502,6 +553,7 @@ impl SeededRng {
                 Call::Count { orders, now: self.now }
             }
             13..=15 => self.of_the_catalogue(stores),
+            23..=25 => self.dispute(stores).unwrap_or_else(|| self.read()),
             20..=22 => self.door(stores).unwrap_or_else(|| self.read()),
             _ => self.read(),
         }

@@ -999,7 +999,7 @@ impl Deployed {
     }
 
     /// Captures that no callback reported are read: an order that is paid, one that is rescued, and money that goes
-    /// back, once there is a turn for it.
+    /// back, once there is a turn for it; and a dispute that was lost.
     async fn reads(&self) {
         let paid = self.buy("tess", "4-5").await;
         self.begin(&paid, "page").await;
@@ -1011,6 +1011,11 @@ impl Deployed {
         self.buy("vera", "4-7").await;
         let reading = read_captures::read(self.app("read-captures")).await.unwrap();
         assert!(reading.decided >= 3 && reading.unfinished == 0, "{reading:?}");
+        // The bank takes one back.
+        let dispute = self.provider.open_dispute("pi_20", PRICE, false, Timestamp::now()).unwrap();
+        self.provider.close_dispute(&dispute, false, Timestamp::now()).unwrap();
+        let reading = read_captures::read(self.app("read-captures")).await.unwrap();
+        assert!(reading.disputes == 1 && reading.unreadable == 0, "{reading:?}");
 
         let key = [("pk", "#provider#stripe"), ("sk", "calls#list-refunds")];
         let batch = self.batch(&self.queues.refund.url).await;

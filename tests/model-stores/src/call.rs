@@ -254,6 +254,7 @@ impl Call {
             | Self::RecordRefund { .. }
             | Self::GiveBack { .. }
             | Self::RecordOrderRefund { .. }
+            | Self::Dispute { .. }
             | Self::Reissue { .. }
             | Self::CheckIn { .. }
             | Self::CheckInAgain { .. }
@@ -304,6 +305,7 @@ impl Call {
             | Self::Payments { .. }
             | Self::Captures { .. }
             | Self::ListCaptures { .. }
+            | Self::AskDispute { .. }
             | Self::Cursor { .. }
             | Self::OrderRefund { .. }
             | Self::OrderRefunds { .. }
@@ -432,6 +434,10 @@ impl Stores {
             Call::GiveBack { plan } => Reply::GiveBack(self.orders.give_back(plan)?),
             Call::RecordOrderRefund { refund, order } => {
                 Reply::RecordOrderRefund(self.orders.record_order_refund(refund, order.as_ref())?)
+            }
+            Call::Dispute { plan } => Reply::Dispute(self.orders.dispute(plan)?),
+            Call::AskDispute { provider: _, dispute } => {
+                Reply::AskDispute(self.provider.dispute(dispute))
             }
             Call::Reissue { plan } => Reply::Reissue(self.orders.reissue(plan)?),
             Call::CheckIn { plan } => Reply::CheckIn(self.orders.check_in(plan)?),

@@ -23,7 +23,7 @@ pub fn accounts_at_rest(stores: &Stores) -> Option<String> {
                 return Some(format!("{account} has {balance:?}"));
             }
             // No order's fact moves anything on the last two.
-            Account::Merchant(..) | Account::Fees | Account::Owed => {}
+            Account::Merchant(..) | Account::Fees | Account::Owed | Account::Disputed => {}
             Account::Bank | Account::Costs => return Some(format!("{account} was written")),
         }
     }
@@ -43,8 +43,7 @@ fn money_at_providers(stores: &Stores) -> BTreeMap<Currency, i128> {
     for capture in provider.captured.values() {
         let Money { amount_minor, currency } = capture.amount;
         let back = provider.refunded.contains_key(&capture.key);
-        let parts = provider.parts.values().filter(|(payment, _)| *payment == capture.key);
-        let parts: MinorUnits = parts.map(|(_, amount)| amount.amount_minor).sum();
+        let parts = provider.back(&capture.key);
         let left = if back { MinorUnits::ZERO } else { amount_minor - parts };
         *sums.entry(currency).or_default() += i128::from(left);
     }

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use engine::domain::attempt::Attempts;
 use engine::domain::attendee::{AttendeeHash, may_name};
+use engine::domain::dispute::DisputePlan;
 use engine::domain::fact::Fact;
 use engine::domain::guard::{Guard, stands};
 use engine::domain::ids::{Leg, SaleId, Seat, TierId, UserId};
@@ -20,7 +21,7 @@ use engine::domain::number::OrderNumber;
 use engine::domain::order::{
     Order, OrderState, PaymentKey, PaymentOutcome, PaymentRecord, TierTotals, changes,
 };
-use engine::domain::order_refund::{OrderRefund, RefundKey, RefundNumber, RefundPlan};
+use engine::domain::order_refund::{AskedBy, OrderRefund, RefundKey, RefundNumber, RefundPlan};
 use engine::domain::refund::{Refund, RefundState};
 use engine::domain::ticket::{CheckInCounts, DoubleCheckIn, Revocations};
 use engine::domain::tickets::Tickets;
@@ -535,7 +536,17 @@ impl OrdersModel {
         let payment = place.as_ref().and_then(|place| self.payments.get(place));
         let has_room = payment.is_some_and(|payment| {
             let all = payment.back + amount;
+            let is_free = match refund.asked_by {
+                AskedBy::Dispute => {
+                    let open = payment.open_dispute().map(|open| open.id.as_str());
+                    open.is_some() && open == refund.reason.as_deref()
+                }
+                AskedBy::Buyer | AskedBy::Operator | AskedBy::SaleCancelled => {
+                    !stands(Guard::DisputeOpen) || payment.open_dispute().is_none()
+                }
+            };
             payment.outcome == PaymentOutcome::Accepted
+                && is_free
                 && (all <= payment.capture.amount.amount_minor || !stands(Guard::RefundBound))
         });
         let is_there = self.orders.get(&order.number).filter(fits).is_some();
@@ -571,6 +582,30 @@ impl OrdersModel {
         self.due_again(order);
         self.refunds.insert(refund.key, refund.clone());
         self.order_refund_due(refund);
+        Ok(ChangeReply::Done)
+    }
+
+    /// Records a dispute of an order's payment, which the order tells.
+    ///
+    /// # Errors
+    /// `Contract` if the order tells nothing.
+    pub fn dispute(&mut self, plan: &DisputePlan) -> Stored<ChangeReply> {
+        let DisputePlan { order, payment, before } = plan;
+        let place = self.place_of(order.number, &payment.capture.key);
+        let known = place.as_ref().and_then(|place| self.payments.get(place));
+        let is_as_seen = known.is_some_and(|known| {
+            known.outcome == PaymentOutcome::Accepted
+                && (!stands(Guard::DisputesSeen) || known.disputes == *before)
+        });
+        let stored = self.orders.get(&order.number);
+        if !is_as_seen || stored.is_none_or(|stored| stored.state != order.state) {
+            return Ok(ChangeReply::Conflict);
+        }
+        if let Some(known) = place.and_then(|place| self.payments.get_mut(&place)) {
+            known.disputes.clone_from(&payment.disputes);
+        }
+        self.tell(order)?;
+        self.due_again(order);
         Ok(ChangeReply::Done)
     }
 

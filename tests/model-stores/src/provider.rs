@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use engine::domain::attempt::{Attempt, AttemptKey, CloseReply, PaymentStep, StartReply};
 use engine::domain::captures::CapturePage;
+use engine::domain::dispute::{DisputeReport, DisputeState};
 use engine::domain::guard::{Guard, stands};
-use engine::domain::ids::{PageMark, PaymentId, ProviderId};
+use engine::domain::ids::{DisputeId, PageMark, PaymentId, ProviderId};
 use engine::domain::money::{MinorUnits, Money};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Capture, Order, PaymentKey};
@@ -41,6 +42,8 @@ pub struct ProviderModel {
     pub refunded: BTreeMap<PaymentKey, Money>,
     /// The parts that went back, by their names.
     pub parts: BTreeMap<RefundKey, (PaymentKey, Money)>,
+    /// Its disputes.
+    pub disputes: BTreeMap<DisputeId, DisputeReport>,
     /// Payments that went back again, which only a provider does that forgets its idempotency keys.
     pub refunded_again: BTreeSet<PaymentKey>,
 }
@@ -145,7 +148,7 @@ impl ProviderModel {
         let captures = page.iter().filter_map(|(_, key)| self.captured.get(*key)).cloned();
         let mark = |key: &PaymentKey| PageMark::new(key.payment.as_str()).ok();
         let next = page.last().filter(|_| rest.len() > PAGE).and_then(|(_, key)| mark(key));
-        CapturePage { captures: captures.collect(), unreadable: 0, next }
+        CapturePage { captures: captures.collect(), next, ..CapturePage::default() }
     }
 
     /// Every capture for an order that is listed at `now`.
@@ -168,13 +171,30 @@ impl ProviderModel {
             }
             return RefundReply::Refunded;
         }
-        let of_payment = self.parts.values().filter(|(payment, _)| *payment == refund.payment);
-        let back: MinorUnits = of_payment.map(|(_, amount)| amount.amount_minor).sum();
+        let back = self.back(&refund.payment);
         if back + refund.amount.amount_minor > capture.amount.amount_minor {
             return RefundReply::Refused("amount_too_large: more than is left".to_owned());
         }
         self.parts.insert(refund.key, (refund.payment.clone(), refund.amount));
         RefundReply::Refunded
+    }
+
+    /// A dispute as it is.
+    #[must_use]
+    pub fn dispute(&self, dispute: &DisputeId) -> Option<DisputeReport> {
+        self.disputes.get(dispute).cloned()
+    }
+
+    /// What of a payment went back by its refunds, and by disputes that are not won.
+    #[must_use]
+    pub fn back(&self, payment: &PaymentKey) -> MinorUnits {
+        let parts = self.parts.values().filter(|(of, _)| of == payment);
+        let taken = self
+            .disputes
+            .values()
+            .filter(|dispute| dispute.payment == *payment && dispute.state != DisputeState::Won);
+        let parts: MinorUnits = parts.map(|(_, amount)| amount.amount_minor).sum();
+        parts + taken.map(|dispute| dispute.amount.amount_minor).sum()
     }
 
     /// Sends a payment back, whole; refuses one that it does not have. A repeated request does nothing

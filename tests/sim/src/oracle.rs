@@ -757,7 +757,7 @@ impl Environment {
                     | RefundReason::SecondPayment,
                 ) => !is_its_own,
                 // No decision on a capture.
-                PaymentOutcome::Refund(RefundReason::Returned) => false,
+                PaymentOutcome::Refund(RefundReason::Returned | RefundReason::Disputed) => false,
             };
             if !is_right {
                 let state = order.map(|order| order.state);

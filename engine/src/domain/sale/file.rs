@@ -90,6 +90,9 @@ pub struct SaleFile {
     /// not. An order keeps the terms of the moment of its making.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refunds: Option<RefundSettings>,
+    /// What becomes of an order's tickets when a dispute of its payment is lost.
+    #[serde(default, skip_serializing_if = "LostDispute::is_default")]
+    pub lost_dispute: LostDispute,
     /// For whom it is sold, and what the platform keeps; absent: the deployment's own, and nothing. An order
     /// keeps what is said at the moment of its making.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -134,6 +137,7 @@ impl SaleFile {
             limits: LimitSettings::default(),
             challenges: None,
             refunds: None,
+            lost_dispute: LostDispute::default(),
             merchant: None,
             tiers,
             map: None,
@@ -178,6 +182,23 @@ impl SaleFile {
     #[must_use]
     pub fn without_map(&self) -> Self {
         Self { map: None, ..self.clone() }
+    }
+}
+
+/// What becomes of an order's tickets when a dispute of its payment is lost, so that the money is gone.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LostDispute {
+    /// They are void, and their seats are on sale again.
+    #[default]
+    Revokes,
+    /// They stay good, as where the guest is worth more than the ticket.
+    Keeps,
+}
+
+impl LostDispute {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
     }
 }
 

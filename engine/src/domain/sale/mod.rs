@@ -17,8 +17,8 @@ mod tiers;
 pub use check::Defect;
 pub(crate) use file::is_zero;
 pub use file::{
-    AttendeeRule, Fare, GateSettings, LimitSettings, RefundSettings, SaleFile, SaleState, Stop,
-    TierFile,
+    AttendeeRule, Fare, GateSettings, LimitSettings, LostDispute, RefundSettings, SaleFile,
+    SaleState, Stop, TierFile,
 };
 pub use map::{
     Coordinate, FileMap, InvalidCoordinate, MAX_MAP_BYTES, MAX_OUTLINES, MapDocument, MapName,

@@ -12,7 +12,7 @@ use crate::dynamodb::items::{
     TICKET_REFUND, number, order_key, order_refund_item, order_refund_key, payment_key, text,
 };
 use engine::domain::order::{Order, OrderState};
-use engine::domain::order_refund::{OrderRefund, RefundCounts, RefundPlan};
+use engine::domain::order_refund::{AskedBy, OrderRefund, RefundCounts, RefundPlan};
 use engine::ports::{ChangeReply, StoreError, Stored};
 
 impl DynamoOrders {
@@ -86,20 +86,30 @@ impl DynamoOrders {
         update(self.orders(), order_key(order.number), &set, &condition, with)
     }
 
-    /// Counts in the payment what goes back of it, never more than was captured.
+    /// Counts in the payment what goes back of it, never more than was captured, and nothing while a dispute is open
+    /// but what the dispute takes.
     fn counted_back(&self, plan: &RefundPlan) -> Stored<TransactWriteItem> {
         let RefundPlan { refund, payment, .. } = plan;
         let amount = refund.amount.amount_minor;
         let key = payment_key(refund.key.order, &refund.payment);
-        let condition = "#outcome = :accepted AND #currency = :currency AND \
-             (attribute_not_exists(#back_minor) OR #back_minor <= :room)";
-        let with = [
+        let (undisputed, dispute) = match refund.asked_by {
+            AskedBy::Dispute => ("#disputed = :dispute", refund.reason.as_ref()),
+            AskedBy::Buyer | AskedBy::Operator | AskedBy::SaleCancelled => {
+                ("attribute_not_exists(#disputed)", None)
+            }
+        };
+        let condition = format!(
+            "#outcome = :accepted AND #currency = :currency AND {undisputed} AND \
+             (attribute_not_exists(#back_minor) OR #back_minor <= :room)"
+        );
+        let mut with = vec![
             ("amount", number(amount)),
             ("accepted", text("accepted")),
             ("currency", text(refund.amount.currency)),
             ("room", number(payment.capture.amount.amount_minor - amount)),
         ];
-        update(self.orders(), key, "ADD #back_minor :amount", condition, with)
+        with.extend(dispute.map(|dispute| ("dispute", text(dispute))));
+        update(self.orders(), key, "ADD #back_minor :amount", &condition, with)
     }
 
     pub(super) async fn record_order_refund(

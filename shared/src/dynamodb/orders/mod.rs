@@ -2,12 +2,13 @@
 //! frees, so that claims and live orders correspond whatever crashes.
 //!
 //! A file for each subject: `create` and `end` of an order, `attempts` at paying it, `settle` of its payments,
-//! `give_back` of its tickets, `tickets` that are issued anew and checked in, `sync` of what its facts tell; `claims` is what an order takes and gives back, `reads` what needs no transaction,
+//! `give_back` of its tickets, `dispute` of its payment, `tickets` that are issued anew and checked in, `sync` of what its facts tell; `claims` is what an order takes and gives back, `reads` what needs no transaction,
 //! `erase` removes the ids of attendees.
 
 mod attempts;
 mod claims;
 mod create;
+mod dispute;
 mod end;
 mod erase;
 mod facts;
@@ -27,6 +28,7 @@ use super::ledger::DynamoLedger;
 use super::log::DynamoLog;
 use super::transaction::{Reason, Transacted};
 use engine::domain::attendee::AttendeeHash;
+use engine::domain::dispute::DisputePlan;
 use engine::domain::ids::{SaleId, Seat, TierId, UserId};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Order, OrderLine, PaymentKey, PaymentRecord, TierTotals};
@@ -203,6 +205,10 @@ impl Orders for DynamoOrders {
         order: Option<&Order>,
     ) -> impl Future<Output = Stored<ChangeReply>> + Send {
         Self::record_order_refund(self, refund, order)
+    }
+
+    fn dispute(&self, plan: &DisputePlan) -> impl Future<Output = Stored<ChangeReply>> + Send {
+        Self::dispute(self, plan)
     }
 
     fn reissue(&self, plan: &ReissuePlan) -> impl Future<Output = Stored<ChangeReply>> + Send {

@@ -172,7 +172,7 @@ impl DynamoOrders {
     }
 
     /// Writes the last fact of an order, the state that it has then, and when it is due.
-    fn told(&self, order: &Order, before: OrderState) -> Stored<TransactWriteItem> {
+    pub(super) fn told(&self, order: &Order, before: OrderState) -> Stored<TransactWriteItem> {
         let (due, at) = due_of(order);
         let mut with: Vec<Value> = vec![
             ("state", text(order.state.as_str())),

@@ -180,6 +180,7 @@ impl From<RefundRefusal> for Problem {
                 Self::new(Kind::OtherCurrency, detail).with("currency", currency)
             }
             RefundRefusal::TooOld => Self::new(Kind::PaymentTooOld, detail),
+            RefundRefusal::Disputed => Self::new(Kind::PaymentDisputed, detail),
             RefundRefusal::NotAllowed => Self::new(Kind::RefundNotAllowed, detail),
             RefundRefusal::OtherNumber { next } => {
                 Self::new(Kind::OtherRefundNumber, detail).with("next", next)
@@ -438,6 +439,7 @@ mod tests {
                 (422, "other-currency", None, json!({ "currency": "EUR" })),
             ),
             (RefundRefusal::TooOld, (410, "payment-too-old", None, none())),
+            (RefundRefusal::Disputed, (409, "payment-disputed", None, none())),
             (RefundRefusal::NotAllowed, (403, "refund-not-allowed", None, none())),
             (
                 RefundRefusal::OtherNumber { next: 3 },

@@ -272,6 +272,9 @@ problems! {
     /// The payment was captured more than a year ago.
     PaymentTooOld: GONE, "payment-too-old", "The payment is too old to be refunded", final,
         by [GiveBack, RefundOrder, OperatorRefund];
+    /// A dispute of the payment is open.
+    PaymentDisputed: CONFLICT, "payment-disputed", "The payment is disputed", final,
+        by [GiveBack, RefundOrder, OperatorRefund];
     /// The terms of the moment of buying do not let the buyer give the ticket back, or not any more.
     RefundNotAllowed: FORBIDDEN, "refund-not-allowed", "The terms allow no refund", final,
         by [GiveBack];

@@ -4,8 +4,8 @@ use http::header::CONTENT_TYPE;
 use http::{Method, Request, StatusCode};
 use hyper::body::Bytes;
 
-use super::event;
 use super::forms::{self, EventsPage, List, PaymentIntent, Refund, Refusal, SearchPage};
+use super::{dispute, event};
 use crate::providers::account::{Account, Answer, Effect};
 use crate::providers::limit::{Limits, Operation};
 use crate::runtime::config::ProviderApi;
@@ -115,17 +115,31 @@ impl Api {
         Ok(refund.reply())
     }
 
-    /// A page of the events of captures since a time, newest first.
+    /// A page of the events of captures and disputes since a time, newest first.
     pub(super) async fn list_captures(
         &self,
         from: Timestamp,
         after: Option<&PageMark>,
     ) -> Stored<CapturePage> {
-        let path = forms::events_path(event::CAPTURED, from, after);
+        let kinds = [event::CAPTURED].into_iter().chain(dispute::EVENTS);
+        let path = forms::events_path(kinds, from, after);
         let answer = self.get(Operation::ListCaptures, &path).await?;
         let events: EventsPage = self.0.read(&answer, Effect::Read, words)?;
         let mut page = CapturePage { next: events.next()?, ..CapturePage::default() };
         for listed in &events.data {
+            match dispute::listed(listed) {
+                Some(Ok(dispute)) => {
+                    page.disputes.push(dispute);
+                    continue;
+                }
+                Some(Err(defect)) => {
+                    let event = listed["id"].as_str().unwrap_or("-");
+                    tracing::error!(event, %defect, "an event that is listed cannot be read");
+                    page.unreadable += 1;
+                    continue;
+                }
+                None => {}
+            }
             match event::listed(&self.0.provider, listed) {
                 Ok(capture) => page.captures.extend(capture),
                 Err(defect) => {

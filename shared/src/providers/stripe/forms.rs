@@ -148,12 +148,18 @@ pub(super) fn search_path(order: OrderNumber, page: Option<&str>) -> String {
     format!("/v1/payment_intents/search?limit={PAGE}&query={query}{page}")
 }
 
-/// The path of a page of the events of a type since a time, in whole seconds rounded down.
-pub(super) fn events_path(kind: &str, from: Timestamp, after: Option<&PageMark>) -> String {
-    let (kind, since) = (escaped(kind), from.ms().div_euclid(1000));
+/// The path of a page of the events of some types since a time, in whole seconds rounded down. Stripe takes 20.
+pub(super) fn events_path(
+    kinds: impl IntoIterator<Item = &'static str>,
+    from: Timestamp,
+    after: Option<&PageMark>,
+) -> String {
+    let since = from.ms().div_euclid(1000);
+    let kinds: String =
+        kinds.into_iter().map(|kind| format!("&types%5B%5D={}", escaped(kind))).collect();
     let after = after.map(|mark| format!("&starting_after={}", escaped(mark.as_str())));
     let after = after.unwrap_or_default();
-    format!("/v1/events?limit={PAGE}&types%5B%5D={kind}&created%5Bgte%5D={since}{after}")
+    format!("/v1/events?limit={PAGE}{kinds}&created%5Bgte%5D={since}{after}")
 }
 
 /// The path of a payment's refunds, newest first. The list is up to date.
@@ -320,10 +326,10 @@ mod tests {
         assert_eq!(search_path(order, None), path);
         assert!(search_path(order, Some("a&b")).ends_with("&page=a%26b"));
         let from = Timestamp::from_ms(1_800_000_000_999);
-        let path = "/v1/events?limit=100&types%5B%5D=a.b&created%5Bgte%5D=1800000000";
-        assert_eq!(events_path("a.b", from, None), path);
+        let path = "/v1/events?limit=100&types%5B%5D=a.b&types%5B%5D=c&created%5Bgte%5D=1800000000";
+        assert_eq!(events_path(["a.b", "c"], from, None), path);
         let mark = PageMark::new("evt_1&2").unwrap();
-        assert!(events_path("a", from, Some(&mark)).ends_with("&starting_after=evt_1%262"));
+        assert!(events_path(["a"], from, Some(&mark)).ends_with("&starting_after=evt_1%262"));
         let odd = PaymentId::new("a&b=c").unwrap();
         assert!(refunds_path(&odd).ends_with("payment_intent=a%26b%3Dc"));
     }

@@ -3,6 +3,7 @@
 mod amounts;
 mod api;
 mod attempts;
+mod dispute;
 pub mod event;
 mod forms;
 pub mod signature;
@@ -15,7 +16,8 @@ use self::signature::PaymentSecrets;
 use super::{EventDefect, PaymentProvider, Settings, SignatureDefect, VerifiedCallback, no_key};
 use engine::domain::attempt::{Attempt, CloseReply, Offer, StartReply};
 use engine::domain::captures::CapturePage;
-use engine::domain::ids::{PageMark, ProviderId};
+use engine::domain::dispute::DisputeReport;
+use engine::domain::ids::{DisputeId, PageMark, ProviderId};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Capture, Order, PaymentRecord};
 use engine::domain::order_refund::OrderRefund;
@@ -111,5 +113,12 @@ impl PaymentProvider for Stripe {
         refund: &'a OrderRefund,
     ) -> BoxFuture<'a, Stored<RefundReply>> {
         Box::pin(async move { self.api()?.refund_part(payment, refund).await })
+    }
+
+    fn dispute<'a>(
+        &'a self,
+        dispute: &'a DisputeId,
+    ) -> BoxFuture<'a, Stored<Option<DisputeReport>>> {
+        Box::pin(async move { self.api()?.dispute(dispute).await })
     }
 }

@@ -9,14 +9,17 @@ use engine::domain::number::OrderNumber;
 use engine::domain::order::OrderState;
 use engine::domain::refund::RefundState;
 use engine::domain::time::Timestamp;
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::facts::{HeldFact, HoldFact};
+use super::facts::{DisputeFact, HeldFact, HoldFact};
 
 /// Genes, which are the partitions of the table of orders.
 const GENES: u64 = 1024;
 /// Seats of one partition of the table of claims.
 const SEATS_A_BLOCK: u32 = 128;
+/// The states of a dispute.
+const DISPUTE_STATES: [&str; 3] = ["open", "won", "lost"];
 /// Hexadecimal digits of a request's fingerprint.
 const FINGERPRINT_DIGITS: usize = 16;
 /// Doubles are whole numbers, each of them, below this power of two.
@@ -70,6 +73,24 @@ pub(super) fn order_state(text: &str) -> Option<OrderState> {
         "refunded" => OrderState::Refunded,
         _ => return None,
     })
+}
+
+/// The disputes of a payment, as its item has them.
+pub(super) fn disputes(text: &str) -> Result<Vec<DisputeFact>, String> {
+    let broken = |why: String| format!("has disputes {text}: {why}");
+    let all: Vec<Value> = serde_json::from_str(text).map_err(|error| broken(error.to_string()))?;
+    let of = |one: &Value| {
+        Some(DisputeFact {
+            id: one.get("id")?.as_str()?.to_owned(),
+            state: one
+                .get("state")?
+                .as_str()
+                .filter(|state| DISPUTE_STATES.contains(state))?
+                .to_owned(),
+            amount_minor: one.get("amount_minor")?.as_i64()?,
+        })
+    };
+    all.iter().map(|one| of(one).ok_or_else(|| broken("one cannot be read".to_owned()))).collect()
 }
 
 /// State of a refund, by its text.

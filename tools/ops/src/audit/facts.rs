@@ -312,7 +312,10 @@ impl OrderFact {
             | FactKind::RefundDue
             | FactKind::CaptureRefused
             | FactKind::RefundMade
-            | FactKind::Refunded => false,
+            | FactKind::Refunded
+            | FactKind::DisputeOpened
+            | FactKind::DisputeWon
+            | FactKind::DisputeLost => false,
         })
     }
 
@@ -423,6 +426,21 @@ pub struct PaymentFact {
     pub refund: Option<RefundState>,
     /// What goes back of it by refunds of its order, as it says.
     pub back_minor: MinorUnits,
+    /// Its disputes, as it says.
+    pub disputes: Vec<DisputeFact>,
+    /// The dispute that keeps refunds away, as it says.
+    pub disputed: Option<String>,
+}
+
+/// A dispute of a payment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DisputeFact {
+    /// Its name at the provider.
+    pub id: String,
+    /// Its state, in the database's words.
+    pub state: String,
+    /// What is in dispute.
+    pub amount_minor: i64,
 }
 
 /// A refund of a paid order.
@@ -444,6 +462,8 @@ pub struct RefundFact {
     pub is_due: bool,
     /// True if the cancellation of its sale made it.
     pub is_of_cancelled_sale: bool,
+    /// The dispute that it is, if it is one that was lost.
+    pub dispute: Option<String>,
 }
 
 /// What was found of a waiting room while it was read.

@@ -435,6 +435,14 @@ impl Reading<'_> {
                 true => number(item, "back_minor")?,
                 false => MinorUnits::ZERO,
             },
+            disputes: match item.contains_key("disputes") {
+                true => decode::disputes(text(item, "disputes")?)?,
+                false => Vec::new(),
+            },
+            disputed: item
+                .get("disputed")
+                .map(|_| text(item, "disputed").map(str::to_owned))
+                .transpose()?,
         });
         check_gene(item, decode::gene_of_order(order))
     }
@@ -458,6 +466,10 @@ impl Reading<'_> {
             state,
             is_due: item.contains_key("due_ms") && item.contains_key("due_shard"),
             is_of_cancelled_sale: text(item, "asked_by")? == "sale_cancelled",
+            dispute: match text(item, "asked_by")? {
+                "dispute" => Some(text(item, "reason")?.to_owned()),
+                _ => None,
+            },
         });
         check_gene(item, decode::gene_of_order(order))
     }

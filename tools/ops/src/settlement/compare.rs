@@ -59,6 +59,8 @@ pub enum Defect {
     MissingCapture(PaymentId, OrderNumber, Money),
     /// Money that the engine takes to be back, and the report does not have.
     MissingRefund(PaymentId, Money),
+    /// Money that a dispute took away, or gave back (true), and of which no dispute that is known here tells.
+    UnknownDispute(PaymentId, bool, Money),
     /// Something that is not booked here.
     NotBooked(String, Money),
 }
@@ -79,6 +81,7 @@ impl Defect {
             Self::UnknownRefund(..) => "unknown_refund",
             Self::MissingCapture(..) => "missing_capture",
             Self::MissingRefund(..) => "missing_refund",
+            Self::UnknownDispute(..) => "unknown_dispute",
             Self::NotBooked(..) => "not_booked",
         }
     }
@@ -97,6 +100,7 @@ impl Defect {
             | Self::UnknownRefund(..)
             | Self::MissingCapture(..)
             | Self::MissingRefund(..)
+            | Self::UnknownDispute(..)
             | Self::NotBooked(..) => false,
         }
     }
@@ -127,6 +131,12 @@ impl fmt::Display for Defect {
             }
             Self::MissingRefund(payment, amount) => {
                 write!(f, "{amount} of payment {payment} is back, and not in the report")
+            }
+            Self::UnknownDispute(payment, false, amount) => {
+                write!(f, "{amount} of payment {payment} is disputed, and not here")
+            }
+            Self::UnknownDispute(payment, true, amount) => {
+                write!(f, "{amount} of payment {payment} came back from a dispute, and not here")
             }
             Self::NotBooked(what, amount) => write!(f, "{what} of {amount} is not booked here"),
         }
@@ -188,6 +198,8 @@ struct Run<'a> {
     paid_out: BTreeMap<(String, bool), u64>,
     /// The refunds that were matched.
     sent_back: BTreeSet<(&'a PaymentId, Option<RefundNumber>)>,
+    /// The disputes that were matched, by their places among those of their payment.
+    disputed: BTreeSet<(&'a PaymentId, bool, usize)>,
 }
 
 impl<'a> Run<'a> {
@@ -200,6 +212,7 @@ impl<'a> Run<'a> {
             captured: BTreeMap::new(),
             paid_out: BTreeMap::new(),
             sent_back: BTreeSet::new(),
+            disputed: BTreeSet::new(),
         }
     }
 
@@ -222,6 +235,9 @@ impl<'a> Run<'a> {
                 self.capture(line, payment, *order, *amount)
             }
             Moved::SentBack { payment, amount, .. } => self.refund(line, payment, *amount),
+            Moved::Disputed { payment, is_back, amount, .. } => {
+                self.dispute(payment, *is_back, *amount)
+            }
             Moved::PaidOut { payout, is_back, amount } => {
                 let name = (payout.clone(), *is_back);
                 if let Some(first) = self.paid_out.get(&name) {
@@ -292,6 +308,27 @@ impl<'a> Run<'a> {
             };
         };
         self.sent_back.insert((of, *number));
+        self.found.matched += 1;
+        Ok(())
+    }
+
+    /// A dispute is one of its payment's that is of the same amount and was not matched yet. It is heard of within an
+    /// hour, so that one may stand in a report and be known only after its period: nothing is missed.
+    fn dispute(
+        &mut self,
+        payment: &'a PaymentId,
+        is_back: bool,
+        amount: Money,
+    ) -> Result<(), Defect> {
+        let known = self.known.disputed.get(&(payment.clone(), is_back));
+        let mut of_payment = known.into_iter().flatten().enumerate();
+        let is_it = |(place, (known, _)): &(usize, &(Money, Timestamp))| {
+            *known == amount && !self.disputed.contains(&(payment, is_back, *place))
+        };
+        let Some((place, _)) = of_payment.find(is_it) else {
+            return Err(Defect::UnknownDispute(payment.clone(), is_back, amount));
+        };
+        self.disputed.insert((payment, is_back, place));
         self.found.matched += 1;
         Ok(())
     }

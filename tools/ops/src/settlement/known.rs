@@ -7,7 +7,7 @@ use engine::domain::ids::{PaymentId, ProviderId};
 use engine::domain::log::{LogPosition, LogShard};
 use engine::domain::money::{MinorUnits, Money};
 use engine::domain::number::OrderNumber;
-use engine::domain::order::{Order, PaymentRecord};
+use engine::domain::order::{Order, PaymentRecord, RefundReason};
 use engine::domain::order_refund::RefundNumber;
 use engine::domain::refund::RefundState;
 use engine::domain::time::Timestamp;
@@ -68,11 +68,17 @@ pub struct KnownRefund {
     pub back_at: Option<Timestamp>,
 }
 
+/// Disputes of a payment, those that took money away or (true) those that gave it back: each with its amount and the
+/// time at which it was told.
+type Disputes = BTreeMap<(PaymentId, bool), Vec<(Money, Timestamp)>>;
+
 /// What is known of the payments of one provider.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Known {
     /// The captures, by the provider's names of them.
     pub captured: BTreeMap<PaymentId, KnownCapture>,
+    /// What was taken away by disputes, and came back.
+    pub disputed: Disputes,
     /// What goes back of each: all of it, or by refunds of the order.
     pub sent_back: BTreeMap<(PaymentId, Option<RefundNumber>), KnownRefund>,
 }
@@ -142,13 +148,22 @@ impl Known {
                 self.captured.insert(id, KnownCapture { order, amount, at: fact.at });
                 self.sent_back.entry(refund).or_insert(asked);
             }
+            // A provider tells of a lost dispute as of a dispute.
+            FactKind::RefundMade | FactKind::Refunded
+                if moved.reason == Some(RefundReason::Disputed) => {}
+            FactKind::DisputeOpened => {
+                self.disputed.entry((id, false)).or_default().push((amount, fact.at));
+            }
+            FactKind::DisputeWon => {
+                self.disputed.entry((id, true)).or_default().push((amount, fact.at));
+            }
             FactKind::RefundMade => {
                 self.sent_back.entry(refund).or_insert(asked);
             }
             FactKind::Refunded => {
                 self.sent_back.entry(refund).or_insert(asked).back_at = Some(fact.at);
             }
-            FactKind::Made | FactKind::Cancelled | FactKind::Expired => {}
+            FactKind::Made | FactKind::Cancelled | FactKind::Expired | FactKind::DisputeLost => {}
         }
     }
 }

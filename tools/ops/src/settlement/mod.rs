@@ -115,7 +115,18 @@ pub enum Moved {
         /// How much.
         amount: Money,
     },
-    /// Something that is not booked here, such as a dispute, in the provider's words.
+    /// Money of a payment was taken away by a dispute.
+    Disputed {
+        /// The provider's name of the payment.
+        payment: PaymentId,
+        /// The order that it names.
+        order: Option<Named>,
+        /// True if it came back.
+        is_back: bool,
+        /// How much, above nothing.
+        amount: Money,
+    },
+    /// Something that is not booked here, in the provider's words.
     Other {
         /// What.
         what: String,
@@ -129,9 +140,9 @@ impl Moved {
     #[must_use]
     pub const fn payment(&self) -> Option<(&PaymentId, Option<Named>)> {
         match self {
-            Self::Captured { payment, order, .. } | Self::SentBack { payment, order, .. } => {
-                Some((payment, *order))
-            }
+            Self::Captured { payment, order, .. }
+            | Self::SentBack { payment, order, .. }
+            | Self::Disputed { payment, order, .. } => Some((payment, *order)),
             Self::PaidOut { .. } | Self::Kept { .. } | Self::Other { .. } => None,
         }
     }

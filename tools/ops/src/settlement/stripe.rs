@@ -61,6 +61,11 @@ fn line(row: &Row<'_>) -> Result<Line, String> {
     let moved = match what {
         "charge" => Moved::Captured { payment: payment()?, order, amount: paid(gross)? },
         "refund" => Moved::SentBack { payment: payment()?, order, amount: paid(back)? },
+        "dispute" | "dispute_reversal" => {
+            let is_back = gross > MinorUnits::ZERO;
+            let amount = paid(if is_back { gross } else { back })?;
+            Moved::Disputed { payment: payment()?, order, is_back, amount }
+        }
         "payout" | "payout_reversal" => {
             let payout = row.get("source_id").to_owned();
             if payout.is_empty() {
@@ -129,7 +134,12 @@ mod tests {
                 Moved::SentBack { payment: payment(), order, amount: eur(2000) },
                 Moved::PaidOut { payout: "po_1".to_owned(), is_back: false, amount: eur(2900) },
                 Moved::Kept { amount: eur(50) },
-                Moved::Other { what: "dispute".to_owned(), amount: eur(-5000) },
+                Moved::Disputed {
+                    payment: PaymentId::new("pi_1").unwrap(),
+                    order: Some(Named { order: "77".parse().unwrap(), attempt: None }),
+                    is_back: false,
+                    amount: eur(5000),
+                },
             ]
         );
         assert_eq!(report.lines[0].fee, eur(100));

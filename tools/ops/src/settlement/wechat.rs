@@ -85,7 +85,10 @@ fn check_sums(report: &mut Report, sums: &str) {
         match &line.moved {
             Moved::Captured { amount, .. } => found[0] += amount.amount_minor,
             Moved::SentBack { amount, .. } => found[1] += amount.amount_minor,
-            Moved::PaidOut { .. } | Moved::Kept { .. } | Moved::Other { .. } => {}
+            Moved::PaidOut { .. }
+            | Moved::Kept { .. }
+            | Moved::Disputed { .. }
+            | Moved::Other { .. } => {}
         }
         found[2] += line.fee.amount_minor;
     }

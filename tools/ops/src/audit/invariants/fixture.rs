@@ -160,6 +160,8 @@ pub(super) fn payment(order: u64, name: &str, accepted: bool, amount: i64) -> Pa
         accepted,
         refund: (!accepted).then_some(RefundState::Requested),
         back_minor: MinorUnits::ZERO,
+        disputes: Vec::new(),
+        disputed: None,
     }
 }
 
@@ -284,6 +286,7 @@ pub(super) fn clean_facts() -> Facts {
             state: RefundState::Refunded,
             is_due: false,
             is_of_cancelled_sale: false,
+            dispute: None,
         }],
         log_positions: [(0, [1, 2, 3].into())].into(),
         accounts,

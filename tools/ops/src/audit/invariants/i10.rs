@@ -119,7 +119,7 @@ fn check_transfers(sale: &SaleFacts, finding: &mut Finding) {
 fn moved_by(sale: &SaleFacts, order: &OrderFact) -> Vec<(TransferKey, i128)> {
     let (merchant, basis_points) = &order.merchant;
     let merchant = format!("merchant:{merchant}:{}", sale.sale.id());
-    let (fees, owed) = ("fees".to_owned(), "owed".to_owned());
+    let [fees, owed, disputed] = ["fees", "owed", "disputed"].map(str::to_owned);
     let commission = |amount: i128| amount * i128::from(*basis_points) / 10_000;
     let mut all = Vec::new();
     let (mut paid, mut refunded, mut of_payment) = (0, 0, String::new());
@@ -146,6 +146,10 @@ fn moved_by(sale: &SaleFacts, order: &OrderFact) -> Vec<(TransferKey, i128)> {
             }
             FactKind::RefundMade => refunded += amount,
             FactKind::Refunded => add(&owed, &provider, "sent_back", amount),
+            FactKind::DisputeOpened => add(&disputed, &provider, "disputed", amount),
+            FactKind::DisputeWon | FactKind::DisputeLost => {
+                add(&provider, &disputed, "dispute_over", amount);
+            }
             FactKind::Made | FactKind::Cancelled | FactKind::Expired => {}
         }
     }

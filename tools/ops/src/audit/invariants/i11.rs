@@ -1,5 +1,5 @@
 //! I11: a ticket has its claims exactly while it lives, and what goes back of a payment is never more than was
-//! captured.
+//! captured, disputes included.
 //!
 //! Claims are held against live tickets by I2; here refunds are held against the marks of tickets, the counts
 //! of orders, the payments and what was told.
@@ -13,7 +13,7 @@ use engine::domain::number::OrderNumber;
 use engine::domain::order::OrderState;
 use engine::domain::refund::RefundState;
 
-use super::super::facts::{Facts, OrderFact, RefundFact, SaleFacts};
+use super::super::facts::{Facts, OrderFact, PaymentFact, RefundFact, SaleFacts};
 use super::super::violation::{Rule, Subject};
 use super::Finding;
 
@@ -144,6 +144,7 @@ fn check_payments(
         let refunds = of_order.get(&payment.order).into_iter().flat_map(BTreeMap::values);
         let of_payment = refunds.filter(|refund| refund.payment == payment.key);
         let sum: MinorUnits = of_payment.map(|refund| refund.amount.amount_minor).sum();
+        check_disputes(facts, payment, of_order.get(&payment.order), finding);
         let what = if sum != payment.back_minor {
             format!("says that {} goes back, its refunds come to {sum}", payment.back_minor)
         } else if sum > payment.amount.amount_minor {
@@ -159,10 +160,119 @@ fn check_payments(
     }
 }
 
+/// The disputes of a payment are told by its order, one is open at a time, and one that is lost has its refund.
+fn check_disputes(
+    facts: &Facts,
+    payment: &PaymentFact,
+    refunds: Option<&BTreeMap<u8, &RefundFact>>,
+    finding: &mut Finding,
+) {
+    let order = facts.order(payment.order);
+    let mut add = |what: String| {
+        let subject = Subject::Payment { order: payment.order, key: payment.key.clone() };
+        match order.and_then(|(sale, _)| facts.sales.get(sale)) {
+            Some(sale) => finding.add(sale, subject, what),
+            None => finding.add_stray(subject, what),
+        }
+    };
+    let open: Vec<&str> =
+        payment.disputes.iter().filter(|it| it.state == "open").map(|it| it.id.as_str()).collect();
+    if !open.iter().copied().eq(payment.disputed.as_deref()) {
+        let disputed = payment.disputed.as_deref().unwrap_or("nothing");
+        add(format!("keeps refunds away for {disputed}, and has open disputes {open:?}"));
+    }
+    let mut said: Vec<(FactKind, i64)> = Vec::new();
+    for dispute in &payment.disputes {
+        said.push((FactKind::DisputeOpened, dispute.amount_minor));
+        match dispute.state.as_str() {
+            "won" => said.push((FactKind::DisputeWon, dispute.amount_minor)),
+            // What of it was to be lost: the rest stays on the account of what is disputed.
+            "lost" => said.push((FactKind::DisputeLost, 0)),
+            _ => {}
+        }
+    }
+    let key = (payment.key.provider.to_string(), payment.key.payment.to_string());
+    let mut told: Vec<(FactKind, i64)> = Vec::new();
+    for fact in order.into_iter().flat_map(|(_, order)| &order.told) {
+        let is_of_dispute = matches!(
+            fact.kind,
+            FactKind::DisputeOpened | FactKind::DisputeWon | FactKind::DisputeLost
+        );
+        if is_of_dispute && fact.payment.as_ref() == Some(&key) {
+            let is_lost = fact.kind == FactKind::DisputeLost;
+            told.push((fact.kind, fact.amount_minor.filter(|_| !is_lost).unwrap_or_default()));
+        }
+    }
+    said.sort_unstable();
+    told.sort_unstable();
+    if said != told {
+        let words = |all: &[(FactKind, i64)]| -> String {
+            let word = |(kind, amount): &(FactKind, i64)| format!("{} {amount}", kind.as_str());
+            all.iter().map(word).collect::<Vec<_>>().join(", ")
+        };
+        add(format!(
+            "has disputes that are [{}], and its order tells [{}]",
+            words(&said),
+            words(&told)
+        ));
+    }
+    let none = BTreeMap::new();
+    let mut refunded: BTreeSet<&str> = BTreeSet::new();
+    for refund in refunds.unwrap_or(&none).values().filter(|of| of.payment == payment.key) {
+        let Some(id) = refund.dispute.as_deref() else { continue };
+        let dispute = payment.disputes.iter().find(|dispute| dispute.id == id);
+        let amount = refund.amount.amount_minor.0;
+        if !dispute.is_some_and(|it| it.state != "won" && it.amount_minor >= amount) {
+            add(format!(
+                "has refund {} of {amount} for dispute {id}, which is none of it",
+                refund.number
+            ));
+        }
+        if !refunded.insert(id) {
+            add(format!("has two refunds for dispute {id}"));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::super::facts::DisputeFact;
     use super::super::fixture::{assert_each, euros, key, order_of};
     use super::*;
+
+    #[test]
+    fn i11_finds_disputes_that_nobody_tells() {
+        let dispute = |state: &str| DisputeFact {
+            id: "dp_1".to_owned(),
+            state: state.to_owned(),
+            amount_minor: 100,
+        };
+        assert_each(&[
+            (
+                |facts| facts.payments[0].disputed = Some("dp_1".to_owned()),
+                &[
+                    "I11 g1: payment stripe pi_1 for order 1 keeps refunds away for dp_1, and has open disputes []",
+                ],
+            ),
+            (
+                |facts| facts.refunds[0].dispute = Some("dp_1".to_owned()),
+                &[
+                    "I11 g1: payment stripe pi_1 for order 1 has refund 1 of 50 for dispute dp_1, which is none of it",
+                ],
+            ),
+        ]);
+        let mut facts = super::super::fixture::clean_facts();
+        facts.payments[0].disputes = vec![dispute("open")];
+        let found = super::super::fixture::violations(&facts);
+        let of = "I11 g1: payment stripe pi_1 for order 1";
+        assert_eq!(
+            found,
+            [
+                format!("{of} has disputes that are [dispute_opened 100], and its order tells []"),
+                format!("{of} keeps refunds away for nothing, and has open disputes [\"dp_1\"]"),
+            ]
+        );
+    }
 
     #[test]
     fn i11_finds_refunds_that_are_not_their_orders() {

@@ -1,0 +1,123 @@
+//! Dispute: record what a provider says of a dispute, until the order says the same.
+//!
+//! Each step is one transaction, and any may be the last one of a process: whoever reads of the dispute again goes on
+//! from there. Redis is not asked, as who speaks to providers has none: the comparison finds the seats of a lost
+//! dispute, which are sold in Redis and nobody's.
+
+use crate::domain::dispute::{
+    DisputeRefusal, DisputeReport, DisputeState, DisputeStep, decide_dispute,
+};
+use crate::domain::ids::{DisputeId, ProviderId};
+use crate::domain::order::{Order, PaymentRecord};
+use crate::domain::order_refund::{OrderRefund, RefundRefusal, decide_refund};
+use crate::domain::refund::{RefundReply, RefundState};
+use crate::domain::sale::LostDispute;
+use crate::domain::time::Timestamp;
+use crate::flows::refund::request_part;
+use crate::flows::sync::settle_soon;
+use crate::ports::{
+    Catalogue, ChangeReply, Freshness, Orders, Ports, Provider, StoreError, Stored,
+};
+
+/// Most steps; an order that changed meanwhile is read again.
+const STEPS: usize = 10;
+
+/// Why a dispute is not recorded.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The order or its payment stands against it: something for a person to look at.
+    #[error(transparent)]
+    Refused(#[from] DisputeRefusal),
+    /// The refund that a lost dispute is cannot be made: the same.
+    #[error("its refund: {0}")]
+    Refund(#[from] RefundRefusal),
+    /// A store or the provider failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Asks the provider for a dispute, and records what it says. Running it twice records nothing twice.
+///
+/// # Errors
+/// Returns a [`Refusal`]; after a failed store running it again goes on.
+pub async fn record_dispute(
+    ports: &impl Ports,
+    provider: &ProviderId,
+    dispute: &DisputeId,
+    now: Timestamp,
+) -> Result<(), Refusal> {
+    let Some(report) = ports.provider().dispute(provider, dispute).await? else { return Ok(()) };
+    for _ in 0..STEPS {
+        let Some((order, payment)) = paid_by(ports, &report).await? else {
+            return Err(DisputeRefusal::NotAccepted.into());
+        };
+        let is_lost = report.state == DisputeState::Lost;
+        let refunds =
+            if is_lost { ports.orders().order_refunds(order.number).await? } else { Vec::new() };
+        let revokes = is_lost && revokes(ports, &order).await?;
+        let step = decide_dispute(&order, &payment, &refunds, &report, revokes, now)?;
+        match step {
+            DisputeStep::Nothing => return Ok(()),
+            DisputeStep::Record(plan) => {
+                if ports.orders().dispute(&plan).await? == ChangeReply::Done {
+                    settle_soon(ports, order.number).await;
+                }
+            }
+            DisputeStep::Back(back) => {
+                back_by_it(ports, &order, &payment, &refunds, *back, now).await?;
+            }
+            DisputeStep::Refund(request) => {
+                let plan = decide_refund(&order, Some(&payment), &request, now)?;
+                if ports.orders().give_back(&plan).await? == ChangeReply::Done
+                    && plan.refund.refund.state == RefundState::Due
+                    && let Err(error) = request_part(ports, &plan.refund, now).await
+                {
+                    tracing::warn!(refund = %plan.refund.key, %error, "it is left to the sweeper");
+                }
+            }
+        }
+    }
+    Err(StoreError::Unavailable(format!("order {} keeps changing", report.order)).into())
+}
+
+/// Records a refund as back by a lost dispute, unless its provider has sent it after all: its answer may have been lost.
+async fn back_by_it(
+    ports: &impl Ports,
+    order: &Order,
+    payment: &PaymentRecord,
+    refunds: &[OrderRefund],
+    back: OrderRefund,
+    now: Timestamp,
+) -> Stored<()> {
+    let Some(known) = refunds.iter().find(|refund| refund.key == back.key) else { return Ok(()) };
+    let reply = ports.provider().refund_part(payment, known).await?;
+    let after = match reply {
+        RefundReply::Refused(_) => Some(back),
+        RefundReply::Refunded | RefundReply::Pending => known.after_reply(&reply, now),
+    };
+    // Somebody else has recorded it meanwhile.
+    let Some(after) = after else { return Ok(()) };
+    let is_back = after.refund.state == RefundState::Refunded;
+    let told = is_back.then(|| order.after_part(&after, now));
+    if ports.orders().record_order_refund(&after, told.as_ref()).await? == ChangeReply::Done {
+        settle_soon(ports, order.number).await;
+    }
+    Ok(())
+}
+
+/// The order of a dispute and the payment that paid it; `None` if there is no such order, or the payment is not known.
+async fn paid_by(
+    ports: &impl Ports,
+    report: &DisputeReport,
+) -> Stored<Option<(Order, PaymentRecord)>> {
+    let order = ports.orders().get(report.order).await?;
+    let payment = ports.orders().payment(report.order, &report.payment).await?;
+    Ok(order.zip(payment))
+}
+
+/// True if the sale takes tickets back with a lost dispute. One that is no longer there has nothing to say.
+async fn revokes(ports: &impl Ports, order: &Order) -> Stored<bool> {
+    let published = ports.catalogue().sale(&order.sale, Freshness::Cached).await?;
+    let keeps = |sale: &crate::domain::sale::Sale| sale.file().lost_dispute == LostDispute::Keeps;
+    Ok(!published.is_some_and(|published| keeps(&published.sale)))
+}

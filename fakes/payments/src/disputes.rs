@@ -1,0 +1,161 @@
+//! Disputes of captured payments, as Stripe has them: opened and decided by a person at the bank, or here by a test.
+//! Sources: <https://docs.stripe.com/api/disputes/object>, <https://docs.stripe.com/disputes/how-disputes-work>.
+
+use engine::domain::ids::PaymentId;
+use engine::domain::money::{MinorUnits, Money};
+use engine::domain::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::Error;
+use crate::account::{Accounts, Answer, Change, INVALID, Intent, State, broken, error, lower};
+use crate::settlement::Movement;
+
+/// A dispute of a payment.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Dispute {
+    pub(crate) id: String,
+    pub(crate) payment: PaymentId,
+    pub(crate) amount_minor: MinorUnits,
+    pub(crate) status: Status,
+    pub(crate) opened_ms: i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) closed_ms: Option<i64>,
+}
+
+/// How far it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Status {
+    /// The bank asks first: no money was taken.
+    WarningNeedsResponse,
+    NeedsResponse,
+    Won,
+    Lost,
+}
+
+impl Status {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::WarningNeedsResponse => "warning_needs_response",
+            Self::NeedsResponse => "needs_response",
+            Self::Won => "won",
+            Self::Lost => "lost",
+        }
+    }
+}
+
+/// The types of the events of disputes that are listed here.
+pub(crate) const EVENTS: [&str; 2] = ["charge.dispute.created", "charge.dispute.closed"];
+
+impl Dispute {
+    /// The events that tell of it: when each happened, what it is called in its name, and its type.
+    pub(crate) fn told(&self) -> impl Iterator<Item = (i64, PaymentId, &'static str)> {
+        let [created, closed] = EVENTS;
+        let events =
+            [(Some(self.opened_ms), "created", created), (self.closed_ms, "closed", closed)];
+        events.into_iter().filter_map(|(at_ms, what, kind)| {
+            Some((at_ms?, PaymentId::new(format!("{}-{what}", self.id)).ok()?, kind))
+        })
+    }
+
+    /// What was taken, or is taken still.
+    pub(crate) fn taken(&self) -> MinorUnits {
+        match self.status {
+            Status::NeedsResponse | Status::Lost => self.amount_minor,
+            Status::WarningNeedsResponse | Status::Won => MinorUnits::ZERO,
+        }
+    }
+
+    /// What it moved on the balance.
+    pub(crate) fn movements(&self, intent: &Intent) -> Vec<Movement> {
+        let moved = |source: String, amount_minor: MinorUnits, at_ms: i64, category| Movement {
+            source,
+            payment: intent.id.clone(),
+            order: intent.order,
+            attempt: intent.attempt,
+            amount: Money { amount_minor, ..intent.amount },
+            at_ms,
+            category,
+        };
+        let taken = || {
+            let amount = MinorUnits::ZERO - self.amount_minor;
+            moved(self.id.clone(), amount, self.opened_ms, "dispute")
+        };
+        match (self.status, self.closed_ms) {
+            (Status::WarningNeedsResponse, _) => Vec::new(),
+            (Status::Won, Some(at_ms)) => {
+                let source = format!("{}-back", self.id);
+                vec![taken(), moved(source, self.amount_minor, at_ms, "dispute_reversal")]
+            }
+            (Status::NeedsResponse | Status::Won | Status::Lost, _) => vec![taken()],
+        }
+    }
+
+    /// As Stripe shows it, with its payment whole if that is asked for.
+    pub(crate) fn shown(&self, state: &State, is_expanded: bool) -> Value {
+        let intent = state.intent(self.payment.as_str());
+        let payment = match intent.filter(|_| is_expanded) {
+            Some(intent) => intent.shown(),
+            None => json!(self.payment),
+        };
+        json!({
+            "id": self.id, "object": "dispute", "amount": self.amount_minor,
+            "currency": intent.map(|intent| lower(&intent.amount)), "charge": format!("ch_{}", self.payment),
+            "payment_intent": payment, "reason": "fraudulent", "status": self.status.as_str(),
+            "created": self.opened_ms.div_euclid(1000), "is_charge_refundable": false,
+            "metadata": {}, "livemode": false,
+        })
+    }
+}
+
+impl Accounts {
+    /// The bank takes money of a payment back, or asks first: the dispute's name.
+    pub(crate) fn open_dispute(
+        &self,
+        payment: &str,
+        amount_minor: MinorUnits,
+        is_inquiry: bool,
+        now: Timestamp,
+    ) -> Result<String, Error> {
+        let mut book = self.book();
+        let intent = book.state.intent(payment).cloned();
+        let intent = intent.ok_or_else(|| broken(format!("there is no payment {payment}")))?;
+        if !(MinorUnits(1)..=intent.amount.amount_minor).contains(&amount_minor) {
+            return Err(broken(format!("{amount_minor} of {} cannot be disputed", intent.amount)));
+        }
+        let id = format!("dp_{}", book.state.disputes.len() + 1);
+        let status = if is_inquiry { Status::WarningNeedsResponse } else { Status::NeedsResponse };
+        let (payment, opened_ms) = (intent.id, now.ms());
+        let dispute =
+            Dispute { id: id.clone(), payment, amount_minor, status, opened_ms, closed_ms: None };
+        book.change([Change::Disputed(dispute)])?;
+        Ok(id)
+    }
+
+    /// A dispute is decided.
+    pub(crate) fn close_dispute(
+        &self,
+        id: &str,
+        is_won: bool,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        let mut book = self.book();
+        let known = book.state.disputes.get(id).cloned();
+        let known = known.ok_or_else(|| broken(format!("there is no dispute {id}")))?;
+        let status = if is_won { Status::Won } else { Status::Lost };
+        book.change([Change::Disputed(Dispute { status, closed_ms: Some(now.ms()), ..known })])
+    }
+
+    /// A dispute as it is.
+    pub(crate) fn dispute(&self, id: &str, is_expanded: bool) -> Answer {
+        let state = &self.book().state;
+        match state.disputes.get(id) {
+            Some(dispute) => (200, dispute.shown(state, is_expanded)),
+            None => {
+                let text = format!("No such dispute: '{id}'");
+                error(404, INVALID, Some("resource_missing"), &text)
+            }
+        }
+    }
+}

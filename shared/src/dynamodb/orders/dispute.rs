@@ -1,0 +1,47 @@
+//! Disputes of a payment: kept with it, and told by its order.
+
+use aws_sdk_dynamodb::types::TransactWriteItem;
+
+use super::{Committed, DynamoOrders, Part};
+use crate::dynamodb::expressions::{Value, update};
+use crate::dynamodb::items::{payment_key, text};
+use crate::dynamodb::told::disputes_value;
+use engine::domain::dispute::DisputePlan;
+use engine::ports::{ChangeReply, Stored};
+
+impl DynamoOrders {
+    pub(super) async fn dispute(&self, plan: &DisputePlan) -> Stored<ChangeReply> {
+        let items = vec![
+            (Part::Payment, self.disputed(plan)?),
+            (Part::Order, self.told(&plan.order, plan.order.state)?),
+        ];
+        Ok(match self.commit(2, items).await? {
+            Committed::Done => ChangeReply::Done,
+            Committed::Cancelled(_) => ChangeReply::Conflict,
+        })
+    }
+
+    /// Writes the disputes of a payment over those that were seen, and the name of the open one where refunds see it.
+    fn disputed(&self, plan: &DisputePlan) -> Stored<TransactWriteItem> {
+        let DisputePlan { payment, before, .. } = plan;
+        let key = payment_key(payment.capture.order, &payment.capture.key);
+        let mut with: Vec<Value> =
+            vec![("accepted", text("accepted")), ("disputes", disputes_value(&payment.disputes))];
+        let seen = if before.is_empty() {
+            "attribute_not_exists(#disputes)"
+        } else {
+            with.push(("before", disputes_value(before)));
+            "#disputes = :before"
+        };
+        let open = match payment.open_dispute() {
+            Some(open) => {
+                with.push(("disputed", text(&open.id)));
+                ", #disputed = :disputed"
+            }
+            None => " REMOVE #disputed",
+        };
+        let expression = format!("SET #disputes = :disputes{open}");
+        let condition = format!("#outcome = :accepted AND {seen}");
+        update(self.orders(), key, &expression, &condition, with)
+    }
+}

@@ -1,0 +1,224 @@
+//! Disputes on real servers: read from the provider's list, cut off at every call, told once, and a lost one is a refund
+//! that nobody is asked to send.
+
+use engine::domain::captures::Cursor;
+use engine::domain::dispute::{DisputeState, MAX_DISPUTES};
+use engine::domain::fact::FactKind;
+use engine::domain::ids::{DisputeId, ProviderId, ReaderId};
+use engine::domain::money::MinorUnits;
+use engine::domain::order::{Capture, Order, OrderState, PaymentRecord};
+use engine::domain::order_refund::{
+    AskedBy, RefundKey, RefundNumber, RefundRefusal, RefundRequest, RefundedTickets,
+};
+use engine::domain::refund::RefundState;
+use engine::domain::time::Timestamp;
+use engine::flows::captures::{Reading, read_captures};
+use engine::flows::dispute::record_dispute;
+use engine::flows::give_back::{Refusal, give_back};
+use engine::flows::pay::pay;
+use engine::flows::reconcile::reconcile;
+use engine::flows::refund::{PartOutcome, refund_part};
+use engine::flows::reserve::reserve;
+use engine::flows::sync::sync;
+use engine::ports::{ChangeReply, CursorReply, Cursors, Orders, Ports};
+use fake_payments::PROVIDER;
+
+use super::crash_points::at_every_call;
+use super::crashing::Crashing;
+use super::environment::{Fixture, NOW, epoch};
+
+/// When disputes come: long after the sale.
+const LATER: Timestamp = NOW.plus_seconds(30 * 86_400);
+
+fn stripe() -> ProviderId {
+    ProviderId::new(PROVIDER).unwrap()
+}
+
+impl Fixture {
+    /// An order that was paid, and its payment.
+    async fn sold(&self, user: &str) -> (Order, Capture) {
+        let reservation = self.reservation(user).await;
+        let order = reserve(&self.ports, &reservation, NOW).await.unwrap().order;
+        let payment = format!("pi_{user}");
+        let capture = self.provider.capture(&payment, order.number, order.total, NOW).unwrap();
+        pay(&self.ports, &capture, NOW).await.unwrap();
+        (order, capture)
+    }
+
+    /// The list was read until now.
+    async fn read_until(&self, now: Timestamp) {
+        let (provider, reader) = (stripe(), ReaderId::new("before").unwrap());
+        let taken = self.ports.cursors().take_cursor(&provider, &reader, now, now).await.unwrap();
+        assert!(matches!(taken, CursorReply::Taken(_)));
+        let cursor = Cursor::starting(now);
+        let moved = self.ports.cursors().move_cursor(&provider, &reader, &cursor, now).await;
+        assert_eq!(moved, Ok(ChangeReply::Done));
+    }
+
+    async fn reading(&self, name: &str, now: Timestamp) -> Reading {
+        read_captures(&self.ports, &ReaderId::new(name).unwrap(), now, 10).await.unwrap()
+    }
+
+    async fn now_is(&self, capture: &Capture) -> (Order, PaymentRecord) {
+        let order = self.ports.orders().get(capture.order).await.unwrap().unwrap();
+        let payment = self.ports.orders().payment(capture.order, &capture.key).await.unwrap();
+        (order, payment.unwrap())
+    }
+
+    fn disputed(&self, capture: &Capture, amount: i64, now: Timestamp) -> DisputeId {
+        let (payment, amount) = (capture.key.payment.as_str(), MinorUnits(amount));
+        let id = self.provider.open_dispute(payment, amount, false, now).unwrap();
+        DisputeId::new(id).unwrap()
+    }
+
+    fn decided(&self, dispute: &DisputeId, is_won: bool, now: Timestamp) {
+        self.provider.close_dispute(dispute.as_str(), is_won, now).unwrap();
+    }
+}
+
+fn kinds(order: &Order) -> Vec<FactKind> {
+    order.facts.all.iter().map(|fact| fact.kind).collect()
+}
+
+/// What an operator asks for.
+fn whole() -> RefundRequest {
+    RefundRequest {
+        number: RefundNumber::FIRST,
+        tickets: RefundedTickets::All,
+        amount: None,
+        asked_by: AskedBy::Operator,
+        reason: None,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn disputes_are_read_though_nothing_is_sold_and_a_lost_one_is_a_refund() {
+    let fixture = Fixture::start().await;
+    let (lost, lost_by) = fixture.sold("lost").await;
+    let (won, won_by) = fixture.sold("won").await;
+    let (asked, asked_by) = fixture.sold("asked").await;
+    // What is not settled is due, and might be an order that waits.
+    sync(&fixture.ports, &[lost.number, won.number, asked.number], NOW).await.unwrap();
+    fixture.read_until(LATER).await;
+    let idle = fixture.reading("idle", LATER.plus_seconds(60)).await;
+    assert_eq!((idle.is_pending, idle.pages), (false, 0), "it was read a minute ago");
+
+    let at = |seconds: i64| LATER.plus_seconds(seconds);
+    let first = fixture.disputed(&lost_by, 1000, at(100));
+    let second = fixture.disputed(&won_by, 700, at(101));
+    let payment = asked_by.key.payment.as_str();
+    fixture.provider.open_dispute(payment, MinorUnits(1000), true, at(102)).unwrap();
+    let reading = fixture.reading("hour", at(3600)).await;
+    assert_eq!((reading.pages, reading.disputes, reading.unreadable), (1, 3, 0), "{reading:?}");
+    let (order, payment) = fixture.now_is(&lost_by).await;
+    assert_eq!(kinds(&order), [FactKind::Made, FactKind::Paid, FactKind::DisputeOpened]);
+    assert_eq!(payment.open_dispute().map(|open| open.id.clone()), Some(first.clone()));
+    let refused = give_back(&fixture.ports, None, lost.number, &whole(), at(3600)).await;
+    assert_eq!(refused, Err(Refusal::Refused(RefundRefusal::Disputed)));
+    let (order, payment) = fixture.now_is(&asked_by).await;
+    assert_eq!((kinds(&order).len(), payment.disputes), (2, vec![]), "the bank has only asked");
+
+    fixture.decided(&first, false, at(4000));
+    fixture.decided(&second, true, at(4001));
+    let reading = fixture.reading("day", at(86_400)).await;
+    assert_eq!((reading.disputes, reading.unreadable), (2, 0), "{reading:?}");
+    let (order, payment) = fixture.now_is(&lost_by).await;
+    assert_eq!(order.state, OrderState::RefundDue);
+    assert_eq!(payment.disputes[0].state, DisputeState::Lost);
+    assert_eq!(payment.left().amount_minor, MinorUnits(0));
+    let key = RefundKey { order: lost.number, number: RefundNumber::FIRST };
+    let done = refund_part(&fixture.ports, key, at(86_400)).await.unwrap();
+    let PartOutcome::Asked(refund) = done else { panic!("{done:?}") };
+    assert_eq!(refund.state, RefundState::Refunded);
+    let (order, _) = fixture.now_is(&lost_by).await;
+    assert_eq!(order.state, OrderState::Refunded);
+    let lines = [FactKind::RefundMade, FactKind::DisputeLost, FactKind::Refunded];
+    assert_eq!(kinds(&order)[3..], lines);
+    let ledger = fixture.provider.ledger();
+    assert!(ledger.iter().all(|entry| entry.refunds.is_empty()), "nobody was asked to send it");
+
+    let (order, payment) = fixture.now_is(&won_by).await;
+    assert_eq!(order.state, OrderState::Paid);
+    assert_eq!(kinds(&order)[2..], [FactKind::DisputeOpened, FactKind::DisputeWon]);
+    assert_eq!((payment.open_dispute(), payment.left()), (None, won.total));
+    // Read again, late and once more, everything stays as it is.
+    for dispute in [&first, &second, &first] {
+        record_dispute(&fixture.ports, &stripe(), dispute, at(90_000)).await.unwrap();
+    }
+    assert_eq!(fixture.now_is(&won_by).await.0.facts.all.len(), 4);
+
+    // Its seats are sold in Redis and nobody's: the comparison gives them back.
+    let report = reconcile(&fixture.ports, &epoch("later"), at(90_000)).await.unwrap();
+    let numbers = [lost.number, won.number, asked.number];
+    sync(&fixture.ports, &numbers, at(90_000)).await.unwrap();
+    let again = reconcile(&fixture.ports, &epoch("again"), at(90_001)).await.unwrap();
+    assert_ne!(report, again, "the first one had something to do");
+    fixture.must_be_consistent().await;
+}
+
+/// Whoever records a lost dispute may die at any call: the next one goes on, and it is told and refunded once.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dispute_is_recorded_once_from_any_crash_point_on() {
+    let fixture = Fixture::start().await;
+    let calls = at_every_call(async |call, cut| {
+        let (_, capture) = fixture.sold(&format!("{call}-{cut:?}")).await;
+        let dispute = fixture.disputed(&capture, 1000, LATER);
+        fixture.decided(&dispute, false, LATER);
+        let crashing = Crashing::at(&fixture.ports, call, cut);
+        let _ = record_dispute(&crashing, &stripe(), &dispute, LATER).await;
+        record_dispute(&fixture.ports, &stripe(), &dispute, LATER).await.unwrap();
+        let (order, payment) = fixture.now_is(&capture).await;
+        let told = [FactKind::DisputeOpened, FactKind::RefundMade, FactKind::DisputeLost]
+            .map(|kind| order.facts.all.iter().filter(|fact| fact.kind == kind).count());
+        assert_eq!(told, [1; 3], "{}", capture.key.payment);
+        assert_eq!((order.refunds.made, payment.disputes.len()), (1, 1));
+        assert_eq!(payment.left().amount_minor, MinorUnits(0));
+        crashing.has_died()
+    })
+    .await;
+    println!("a lost dispute: cut off at each of {calls} calls");
+    assert!(calls > 8, "{calls}");
+    fixture.must_be_consistent().await;
+}
+
+/// What was refunded before anybody here knew, and the provider does not send any more, is back by the dispute.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refund_that_the_provider_refuses_is_back_by_a_lost_dispute() {
+    let fixture = Fixture::start().await;
+    let (order, capture) = fixture.sold("raced").await;
+    let dispute = fixture.disputed(&capture, 1000, LATER);
+    let made = give_back(&fixture.ports, None, order.number, &whole(), LATER).await.unwrap();
+    let key = made.refund.key;
+    let PartOutcome::Asked(refused) = refund_part(&fixture.ports, key, LATER).await.unwrap() else {
+        panic!("it is the first one")
+    };
+    assert_eq!(refused.state, RefundState::Failed);
+    assert!(refused.refusal.unwrap().contains("charge_disputed"));
+    record_dispute(&fixture.ports, &stripe(), &dispute, LATER).await.unwrap();
+    fixture.decided(&dispute, false, LATER);
+    record_dispute(&fixture.ports, &stripe(), &dispute, LATER).await.unwrap();
+    let (order, payment) = fixture.now_is(&capture).await;
+    assert_eq!((order.state, order.refunds.made), (OrderState::Refunded, 1));
+    assert_eq!(payment.disputes[0].state, DisputeState::Lost);
+    fixture.must_be_consistent().await;
+}
+
+/// What cannot be recorded holds up nothing behind it, and is counted for a person.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dispute_of_nobodys_payment_is_counted_and_passed_by() {
+    let fixture = Fixture::start().await;
+    let (_, capture) = fixture.sold("ours").await;
+    fixture.read_until(LATER).await;
+    let amount = capture.amount;
+    let nobodys = fixture.provider.capture("pi_nobodys", "2048".parse().unwrap(), amount, NOW);
+    fixture.disputed(&nobodys.unwrap(), 1000, LATER.plus_seconds(10));
+    let ours = fixture.disputed(&capture, 1000, LATER.plus_seconds(11));
+    // A second one beside it.
+    fixture.disputed(&capture, 1, LATER.plus_seconds(9));
+    let reading = fixture.reading("hour", LATER.plus_seconds(3600)).await;
+    assert_eq!((reading.disputes, reading.unreadable), (1, 2), "{reading:?}");
+    let (_, payment) = fixture.now_is(&capture).await;
+    assert_eq!(payment.disputes.len(), 1);
+    assert_eq!(payment.open_dispute().map(|open| &open.id), Some(&ours));
+    assert!(payment.disputes.len() < MAX_DISPUTES);
+}

@@ -1,0 +1,397 @@
+//! Disputes by the flow itself, on models: the provider opens, loses and wins them while an operator refunds, the queue
+//! of refunds is worked off, and two readers that die anywhere record what they heard. However it goes, no more goes
+//! back of a payment than was captured, and at rest the order, its payment and the accounts say what the provider does.
+//! Without each of the guards one of these breaks.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails where it stands")]
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Context, Poll, Waker};
+
+use engine::domain::attempt::Attempts;
+use engine::domain::dispute::{DisputeReport, DisputeState};
+use engine::domain::fact::{Cause, FactKind, Facts};
+use engine::domain::guard::Guard;
+#[cfg(debug_assertions)]
+use engine::domain::guard::without;
+use engine::domain::ids::{
+    DisputeId, Legs, PaymentId, ProviderId, RequestFingerprint, SaleId, Seat, SeatName, TierId,
+    UserId,
+};
+use engine::domain::ledger::MerchantTerms;
+use engine::domain::money::{Currency, MinorUnits, Money};
+use engine::domain::number::{Mint, OrderNumber};
+use engine::domain::order::{
+    Capture, Order, OrderLine, OrderState, PaymentKey, PaymentOutcome, PaymentRecord, Ticket,
+};
+use engine::domain::order_refund::{
+    AskedBy, RefundCounts, RefundKey, RefundNumber, RefundRequest, RefundedTickets,
+};
+use engine::domain::ticket::Issue;
+use engine::domain::tickets::Tickets;
+use engine::domain::time::Timestamp;
+use engine::flows::dispute::record_dispute;
+use engine::flows::give_back::give_back;
+use engine::flows::refund::refund_part;
+use engine::flows::sync::sync;
+use engine::ports::{Settlement, StoreError, Stored};
+use model_stores::{Call, Caller, Driver, Reply, Stores, accounts_at_rest};
+use sim::{SeededRng, base_seed, let_others_come_between};
+
+const START: Timestamp = Timestamp::from_ms(1_800_000_000_000);
+const RUNS: u64 = 3_000;
+/// Runs in which the absence of a guard must be found.
+const CONTROL_RUNS: u64 = 5_000;
+const STEPS: u32 = 120;
+const PRICE: i64 = 500;
+const DISPUTES: [&str; 2] = ["dp_1", "dp_2"];
+
+struct Environment {
+    now: Timestamp,
+    stores: Stores,
+    /// The next call of a store fails: with `true` it happens all the same.
+    fault: Option<bool>,
+}
+
+#[derive(Clone)]
+struct Client(Arc<Mutex<Environment>>);
+
+fn locked(environment: &Mutex<Environment>) -> MutexGuard<'_, Environment> {
+    environment.lock().unwrap()
+}
+
+impl Driver for Client {
+    async fn call(&self, call: Call) -> Stored<Reply> {
+        let_others_come_between().await;
+        let mut environment = locked(&self.0);
+        let now = environment.now;
+        match environment.fault.take() {
+            None => environment.stores.apply(now, &call),
+            Some(false) => Err(StoreError::Unavailable("not now".to_owned())),
+            Some(true) => {
+                let _lost = environment.stores.apply(now, &call);
+                Err(StoreError::Unknown("the answer is lost".to_owned()))
+            }
+        }
+    }
+}
+
+fn provider() -> ProviderId {
+    ProviderId::new("stripe").unwrap()
+}
+
+fn key() -> PaymentKey {
+    PaymentKey { provider: provider(), payment: PaymentId::new("pi_1").unwrap() }
+}
+
+fn money(amount: i64) -> Money {
+    Money { amount_minor: MinorUnits(amount), currency: Currency::new("EUR").unwrap() }
+}
+
+/// The stores with one paid order of two tickets.
+fn paid() -> (Stores, OrderNumber) {
+    let user = UserId::new("7").unwrap();
+    let ticket = |seat: u32| Ticket {
+        seat: Seat(seat),
+        name: SeatName::new(format!("a{seat}")).unwrap(),
+        attendee: None,
+        refund: None,
+        issue: Issue::FIRST,
+        checked_in: None,
+    };
+    let pending = Order {
+        number: Mint::new(0).mint(START, &user),
+        sale: SaleId::new("s").unwrap(),
+        user,
+        state: OrderState::Pending,
+        lines: vec![OrderLine {
+            tier: TierId::new("a").unwrap(),
+            legs: Legs::ONE,
+            price_minor: MinorUnits(PRICE),
+            terms: None,
+            tickets: vec![ticket(0), ticket(1)],
+        }],
+        total: money(2 * PRICE),
+        fingerprint: RequestFingerprint::new("0123456789abcdef").unwrap(),
+        created_at: START,
+        pay_by: START.plus_seconds(60),
+        changed_at: START,
+        payment: None,
+        attempts: Attempts::default(),
+        facts: Facts::made(START),
+        refunds: RefundCounts::default(),
+        merchant: MerchantTerms::house(),
+    };
+    let mut stores = Stores::default();
+    stores.orders.create(&pending, Tickets::new(10)).unwrap();
+    let capture =
+        Capture { key: key(), order: pending.number, amount: pending.total, attempt: None };
+    stores.provider.capture(capture.clone());
+    let record = PaymentRecord::decided(&capture, PaymentOutcome::Accepted, START);
+    let number = pending.number;
+    let cause = Cause::capture(&capture, None);
+    let order = Order {
+        state: OrderState::Paid,
+        payment: Some(key()),
+        facts: pending.facts.with(FactKind::Paid, START, cause),
+        ..pending
+    };
+    stores.orders.settle(&record, &Settlement::Pay(order), Tickets::new(10)).unwrap();
+    (stores, number)
+}
+
+type Flow = Pin<Box<dyn Future<Output = &'static str>>>;
+
+/// Somebody at work: what came of it, in a word.
+fn reader(client: &Client, dispute: &str) -> Flow {
+    let (client, dispute) = (client.clone(), DisputeId::new(dispute).unwrap());
+    Box::pin(async move {
+        let now = locked(&client.0).now;
+        match record_dispute(&Caller(client), &provider(), &dispute, now).await {
+            Ok(()) => "recorded",
+            Err(_) => "not recorded",
+        }
+    })
+}
+
+fn operator(client: &Client, order: OrderNumber, request: RefundRequest) -> Flow {
+    let client = client.clone();
+    Box::pin(async move {
+        let now = locked(&client.0).now;
+        match give_back(&Caller(client), None, order, &request, now).await {
+            Ok(_) => "refunded",
+            Err(_) => "not refunded",
+        }
+    })
+}
+
+fn worker(client: &Client, key: RefundKey) -> Flow {
+    let client = client.clone();
+    Box::pin(async move {
+        let now = locked(&client.0).now;
+        match refund_part(&Caller(client), key, now).await {
+            Ok(_) => "sent back",
+            Err(_) => "not sent back",
+        }
+    })
+}
+
+/// What an operator may ask for.
+fn request(rng: &mut SeededRng, made: u8) -> Option<RefundRequest> {
+    Some(RefundRequest {
+        number: RefundNumber::try_from(made + 1).ok()?,
+        tickets: if rng.below(4) == 0 {
+            RefundedTickets::All
+        } else {
+            RefundedTickets::Named(Vec::new())
+        },
+        amount: (rng.below(4) != 0).then(|| money([100, 300, 700][rng.below(3) as usize])),
+        asked_by: AskedBy::Operator,
+        reason: None,
+    })
+}
+
+/// The provider does something with a dispute: at most what is left of the payment is disputed.
+fn move_dispute(rng: &mut SeededRng, stores: &mut Stores) {
+    let id = DisputeId::new(DISPUTES[rng.below(2) as usize]).unwrap();
+    // Of refunds that are made here and not sent it knows nothing.
+    let left = MinorUnits(2 * PRICE) - stores.provider.back(&key());
+    let is_any_open =
+        stores.provider.disputes.values().any(|dispute| dispute.state == DisputeState::Open);
+    match stores.provider.disputes.get_mut(&id) {
+        Some(dispute) if dispute.state == DisputeState::Open => {
+            dispute.state = if rng.below(3) == 0 { DisputeState::Won } else { DisputeState::Lost };
+        }
+        Some(_) => {}
+        None if !is_any_open && left > MinorUnits::ZERO => {
+            let amount = money([400, 1000][rng.below(2) as usize].min(left.0));
+            let (payment, state) = (key(), DisputeState::Open);
+            let order = stores.provider.captured[&payment].order;
+            let report = DisputeReport { id: id.clone(), payment, order, amount, state };
+            stores.provider.disputes.insert(id, report);
+        }
+        None => {}
+    }
+}
+
+/// What must hold at any time.
+fn check(stores: &Stores, order: OrderNumber) -> Result<(), String> {
+    let payment = stores.orders.payment(order, &key()).unwrap();
+    if payment.left().amount_minor < MinorUnits::ZERO {
+        return Err(format!("I11: {} goes back of {}", payment.back, payment.capture.amount));
+    }
+    let refunds = stores.orders.order_refunds(order);
+    for dispute in &payment.disputes {
+        let is_of = |reason: Option<&str>| reason == Some(dispute.id.as_str());
+        let made = refunds
+            .iter()
+            .filter(|one| one.asked_by == AskedBy::Dispute && is_of(one.reason.as_deref()));
+        if made.count() > 1 {
+            return Err(format!("I11: {} is refunded twice", dispute.id));
+        }
+    }
+    let told = stores.orders.get(order).unwrap().facts.all;
+    let count = |kind: FactKind| told.iter().filter(|fact| fact.kind == kind).count();
+    let of = |state: Option<DisputeState>| {
+        payment.disputes.iter().filter(|one| state.is_none_or(|state| one.state == state)).count()
+    };
+    let said = [
+        (FactKind::DisputeOpened, of(None)),
+        (FactKind::DisputeWon, of(Some(DisputeState::Won))),
+        (FactKind::DisputeLost, of(Some(DisputeState::Lost))),
+    ];
+    said.iter().try_for_each(|(kind, disputes)| {
+        let told = count(*kind);
+        (told == *disputes).then_some(()).ok_or_else(|| {
+            format!("I11: {disputes} disputes, {} is told {told} times", kind.as_str())
+        })
+    })
+}
+
+/// True if a dispute of the payment is open here.
+fn is_disputed(stores: &Stores, order: OrderNumber) -> bool {
+    stores.orders.payment(order, &key()).unwrap().open_dispute().is_some()
+}
+
+/// At rest the engine says what the provider does.
+fn check_at_rest(stores: &Stores, order: OrderNumber) -> Result<(), String> {
+    let payment = stores.orders.payment(order, &key()).unwrap();
+    for (id, report) in &stores.provider.disputes {
+        let known = payment.disputes.iter().find(|known| known.id == *id);
+        let says = known.map(|known| (known.state, known.amount_minor));
+        if says != Some((report.state, report.amount.amount_minor)) {
+            return Err(format!("dispute {id} is {report:?} and known as {known:?}"));
+        }
+    }
+    accounts_at_rest(stores).map_or(Ok(()), Err)
+}
+
+/// Polls a flow until it is over.
+fn finish(mut flow: Flow) {
+    let mut context = Context::from_waker(Waker::noop());
+    while flow.as_mut().poll(&mut context).is_pending() {}
+}
+
+/// Nothing goes wrong any more: disputes are over and recorded, refunds are sent back, facts are settled.
+fn come_to_rest(client: &Client, order: OrderNumber) -> Result<(), String> {
+    for id in DISPUTES {
+        let id = DisputeId::new(id).unwrap();
+        let mut environment = locked(&client.0);
+        environment.fault = None;
+        if let Some(dispute) = environment.stores.provider.disputes.get_mut(&id)
+            && dispute.state == DisputeState::Open
+        {
+            dispute.state = DisputeState::Won;
+        }
+    }
+    // One that is heard of while another is open waits for that.
+    for id in DISPUTES.iter().cycle().take(2 * DISPUTES.len()) {
+        finish(reader(client, id));
+    }
+    let refunds = locked(&client.0).stores.orders.order_refunds(order);
+    for refund in refunds {
+        // A minute lies between two refunds of an order.
+        locked(&client.0).now = locked_now(client).plus_seconds(120);
+        finish(worker(client, refund.key));
+    }
+    let (settling, numbers) = (client.clone(), [order]);
+    finish(Box::pin(async move {
+        let now = locked(&settling.0).now;
+        sync(&Caller(settling), &numbers, now).await.map_or("not settled", |_| "settled")
+    }));
+    let environment = locked(&client.0);
+    check(&environment.stores, order)?;
+    check_at_rest(&environment.stores, order)
+}
+
+fn locked_now(client: &Client) -> Timestamp {
+    locked(&client.0).now
+}
+
+/// One run. The outcomes, counted.
+fn run(seed: u64, outcomes: &mut BTreeMap<&'static str, u64>) -> Result<(), String> {
+    let mut rng = SeededRng::new(seed);
+    let (stores, order) = paid();
+    let client = Client(Arc::new(Mutex::new(Environment { now: START, stores, fault: None })));
+    let mut flows: [Option<Flow>; 4] = [const { None }; 4];
+    let mut context = Context::from_waker(Waker::noop());
+    for step in 0..STEPS {
+        match rng.below(20) {
+            0 => move_dispute(&mut rng, &mut locked(&client.0).stores),
+            1 => locked(&client.0).fault = Some(rng.below(2) == 0),
+            2 => flows[rng.below(4) as usize] = None,
+            3 => locked(&client.0).now = locked_now(&client).plus_seconds(70),
+            _ => {}
+        }
+        let turn = rng.below(4) as usize;
+        let (made, refunds, is_open) = {
+            let stores = &locked(&client.0).stores;
+            let made = stores.orders.get(order).unwrap().refunds.made;
+            (made, stores.orders.order_refunds(order), is_disputed(stores, order))
+        };
+        let begun = match turn {
+            0 | 1 => Some(reader(&client, DISPUTES[rng.below(2) as usize])),
+            2 if rng.below(4) == 0 => {
+                request(&mut rng, made).map(|request| operator(&client, order, request))
+            }
+            3 if !refunds.is_empty() => {
+                let of = rng.below(refunds.len() as u64) as usize;
+                Some(worker(&client, refunds[of].key))
+            }
+            _ => None,
+        };
+        let Some(mut flow) = flows[turn].take().or(begun) else { continue };
+        let polled = flow.as_mut().poll(&mut context);
+        let stores = &locked(&client.0).stores;
+        check(stores, order).map_err(|what| format!("step {step}: {what}"))?;
+        let new = stores.orders.order_refunds(order).into_iter().skip(refunds.len());
+        if is_open && new.into_iter().any(|refund| refund.asked_by != AskedBy::Dispute) {
+            return Err(format!("step {step}: a refund is made while a dispute is open"));
+        }
+        match polled {
+            Poll::Pending => flows[turn] = Some(flow),
+            Poll::Ready(outcome) => *outcomes.entry(outcome).or_default() += 1,
+        }
+    }
+    drop(flows);
+    come_to_rest(&client, order)?;
+    for report in locked(&client.0).stores.provider.disputes.values() {
+        let outcome = if report.state == DisputeState::Won { "won" } else { "lost" };
+        *outcomes.entry(outcome).or_default() += 1;
+    }
+    Ok(())
+}
+
+#[test]
+fn no_more_goes_back_than_was_captured_and_the_books_are_the_providers() {
+    let base = base_seed();
+    let mut outcomes = BTreeMap::new();
+    for seed in base..base + RUNS {
+        if let Err(what) = run(seed, &mut outcomes) {
+            panic!("ONSALE_SIM_BASE={seed}: {what}");
+        }
+    }
+    println!("{RUNS} runs from ONSALE_SIM_BASE={base}: {outcomes:?}");
+    for outcome in
+        ["recorded", "not recorded", "refunded", "not refunded", "sent back", "won", "lost"]
+    {
+        assert!(outcomes.contains_key(outcome), "{outcome} never came");
+    }
+}
+
+#[cfg(debug_assertions)]
+#[test]
+fn the_absence_of_every_guard_of_disputes_is_found() {
+    let base = base_seed();
+    for guard in Guard::OF_DISPUTES {
+        let found = (base..base + CONTROL_RUNS).find_map(|seed| {
+            let broken = without(guard, || run(seed, &mut BTreeMap::new()));
+            broken.err().map(|what| (seed - base + 1, what))
+        });
+        let (after, what) = found.unwrap_or_else(|| panic!("without {guard}: nothing was found"));
+        println!("{guard:<18} found after {after:>6} seeds: {what}");
+    }
+}
