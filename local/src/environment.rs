@@ -8,7 +8,7 @@ use shared::beacon::Chain;
 use shared::dynamodb::Tables;
 use shared::redis::Topology;
 use shared::runtime::config::{
-    AdmissionConfig, Config, MetricsConfig, PaymentConfig, ProviderApi, Secret,
+    AdmissionConfig, BusConfig, Config, MetricsConfig, PaymentConfig, ProviderApi, Secret,
 };
 use shared::runtime::functions::QueueName;
 use shared::runtime::merchants::{MERCHANTS, MERCHANTS_FILE, MERCHANTS_SECRET, MerchantsSource};
@@ -97,7 +97,14 @@ pub fn variables(config: &Config) -> Variables {
         ("ONSALE_OPERATOR_ISSUER", config.operators.issuer.clone().unwrap_or_default()),
         ("ONSALE_CA_FILE", config.ca_file.clone().unwrap_or_default()),
     ];
-    queues.into_iter().chain(others).collect()
+    queues.into_iter().chain(others).chain(bus(&config.bus)).collect()
+}
+
+/// The event bus, if there is one.
+fn bus(config: &BusConfig) -> [(&'static str, String); 2] {
+    let BusConfig { name, endpoint } = config;
+    [("ONSALE_EVENT_BUS", name), ("ONSALE_EVENTBRIDGE_ENDPOINT", endpoint)]
+        .map(|(variable, value)| (variable, value.clone().unwrap_or_default()))
 }
 
 /// The document of merchants, the file that has it, and the secret: one of them at most is not empty.
@@ -164,7 +171,7 @@ mod tests {
     use shared::http::origin::Origin;
     use shared::runtime::callbacks::CallbackEntry;
     use shared::runtime::config::{
-        AttendeeConfig, BeaconConfig, ChallengeConfig, DynamoDbConfig, OperatorsConfig,
+        AttendeeConfig, BeaconConfig, BusConfig, ChallengeConfig, DynamoDbConfig, OperatorsConfig,
         ProvidersConfig, RedisConfig, SalesConfig, SiteverifyApi, SqsConfig, WebhooksConfig,
     };
     use shared::runtime::edge::EdgeSecrets;
@@ -207,6 +214,10 @@ mod tests {
             },
             edge: EdgeSecrets::new(vec!["e".repeat(32), "f".repeat(32)]).unwrap(),
             tickets: TicketSecrets::new(vec!["t".repeat(32), "u".repeat(32)]).unwrap(),
+            bus: BusConfig {
+                name: Some("orders".to_owned()),
+                endpoint: Some("http://127.0.0.1:7".to_owned()),
+            },
             webhooks: WebhooksConfig {
                 keys: WebhookKeys(
                     ListedSecrets::new(vec!["v".repeat(32), "w".repeat(32)]).unwrap(),

@@ -26,7 +26,7 @@ use shared::redis::Topology;
 use shared::runtime::app::App;
 use shared::runtime::callbacks::CallbackEntry;
 use shared::runtime::config::{
-    AdmissionConfig, AttendeeConfig, BeaconConfig, ChallengeConfig, Config,
+    AdmissionConfig, AttendeeConfig, BeaconConfig, BusConfig, ChallengeConfig, Config,
     DEFAULT_TOLERANCE_SECONDS, DynamoDbConfig, MetricsConfig, OperatorsConfig, PaymentConfig,
     ProviderApi, ProvidersConfig, RedisConfig, SalesConfig, Secret, SqsConfig, WebhooksConfig,
 };
@@ -667,6 +667,7 @@ pub fn config(
         edge: EdgeSecrets::default(),
         tickets: ticket_secrets(secrets),
         webhooks: WebhooksConfig { keys: webhook_keys(secrets), addresses: Addresses::Any },
+        bus: BusConfig::default(),
         providers: ProvidersConfig {
             apis: vec![ProviderApi {
                 provider,

@@ -28,6 +28,7 @@ const FOOT: &str = "
 | API Gateway | one bucket for all routes, and one for each route of callbacks, as the template throttles it; request line and headers; payload; the time of an integration | |
 | CloudFront | nothing: the template and its tests keep to it | all of it |
 | CloudWatch | metrics of a request, values of a page, requests a second; whatever the profile is | values a second |
+| EventBridge | entries and bytes of a call, calls a second; whatever the profile is | |
 | Stripe | every endpoint, searches, and all together; creating payments by the quota that was agreed (`--payments-per-second`), because a sale is impossible at 25 a second | |
 
 A refusal has the status, the body and the headers that are published. What was refused, and how often, is in the report of `demo`, `replay`, `rush` and `chaos` (*throttled*), and while an engine

@@ -22,6 +22,8 @@ pub enum Service {
     CloudFront,
     /// Amazon CloudWatch.
     CloudWatch,
+    /// Amazon EventBridge.
+    EventBridge,
     /// Stripe.
     Stripe,
     /// WeChat Pay, merchants in China.
@@ -32,7 +34,7 @@ pub enum Service {
 
 impl Service {
     /// Every service, in the order of the document.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::ElastiCache,
         Self::DynamoDb,
         Self::Sqs,
@@ -40,6 +42,7 @@ impl Service {
         Self::ApiGateway,
         Self::CloudFront,
         Self::CloudWatch,
+        Self::EventBridge,
         Self::Stripe,
         Self::WechatPay,
         Self::Alipay,
@@ -56,6 +59,7 @@ impl Service {
             Self::ApiGateway => "API Gateway",
             Self::CloudFront => "CloudFront",
             Self::CloudWatch => "CloudWatch",
+            Self::EventBridge => "EventBridge",
             Self::Stripe => "Stripe",
             Self::WechatPay => "WeChat Pay",
             Self::Alipay => "Alipay",
@@ -390,6 +394,12 @@ limits! {
         "API GetMetricData; re:Post", "2026", Agreed;
     METRIC_REQUESTS: CloudWatch, "such requests, account and Region", Count(50), "requests/s", true,
         "re:Post; the quota of values, 180,000 a second, is not enforced", "2026", OneCopy;
+
+    EVENT_ENTRIES: EventBridge, "entries of a call", Count(10), "entries", false, "API PutEvents", "2026", OneCopy;
+    EVENT_BYTES: EventBridge, "bytes of the entries of a call together", Count(262_144), "bytes", false,
+        "PutEvents, calculating the size of entries", "2026", OneCopy;
+    PUT_EVENTS: EventBridge, "calls, account and Region; 10,000 in the largest Regions", Count(600), "calls/s", true,
+        "Quotas; re:Post", "2026", OneCopy;
 
     STRIPE_ALL: Stripe, "requests of an account", Count(100), "requests/s", true,
         "Rate limits: copies since April 2026; older ones 100 reads and 100 writes", "since 2026-04", Differ;

@@ -1,17 +1,18 @@
-//! The schedule: tell webhooks of the facts that the log has.
+//! The schedule: tell webhooks, and the event bus if there is one, of the facts that the log has.
 
 use std::time::Duration;
 
 use aws_lambda_events::event::eventbridge::EventBridgeEvent;
 use engine::domain::log::LogShard;
-use engine::domain::subscriber::Subscription;
+use engine::domain::subscriber::{Subscription, Wishes};
 use engine::domain::time::Timestamp;
 use engine::flows::tell::{Teller, Telling};
-use engine::ports::{Ports as _, Stored};
+use engine::ports::{Ports as _, Receiver, StoreError, Stored};
+use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 use lambda_runtime::Error;
 use serde_json::Value;
-use shared::events::{Webhook, WebhookSender};
+use shared::events::{BusSender, EventBus, Webhook, WebhookSender, bus_subscriber};
 use shared::runtime::app::{App, new_reader};
 use shared::runtime::functions::Function;
 use shared::runtime::metrics;
@@ -80,15 +81,18 @@ async fn tell_for_a_minute(app: &App) -> Result<Telling, Error> {
     }
 }
 
-/// Tells every webhook of every shard of the log, side by side: none waits for another that is slow.
+/// Tells every webhook, and the bus, of every shard of the log, side by side: none waits for another that is slow.
 async fn tell_all(app: &App, stop_at: Timestamp) -> Stored<Telling> {
     let webhooks = app.ports.webhooks().all().await?;
     let each =
         webhooks.iter().flat_map(|webhook| LogShard::all().map(move |shard| (webhook, shard)));
-    let each = each.map(|(webhook, shard)| tell_one(app, webhook, shard, stop_at));
+    let each = each.map(|(webhook, shard)| tell_webhook(app, webhook, shard, stop_at).boxed());
+    let of_bus =
+        app.bus().into_iter().flat_map(|bus| LogShard::all().map(move |shard| (bus, shard)));
+    let of_bus = of_bus.map(|(bus, shard)| tell_bus(app, bus, shard, stop_at).boxed());
     let mut did = Telling::default();
     let mut failed = None;
-    for told in join_all(each).await {
+    for told in join_all(each.chain(of_bus)).await {
         match told {
             Ok(of_one) => did = did.and(of_one),
             Err(error) => failed = Some(error),
@@ -97,7 +101,7 @@ async fn tell_all(app: &App, stop_at: Timestamp) -> Stored<Telling> {
     failed.map_or(Ok(did), Err)
 }
 
-async fn tell_one(
+async fn tell_webhook(
     app: &App,
     webhook: &Webhook,
     shard: LogShard,
@@ -109,20 +113,44 @@ async fn tell_one(
         connections: app.ports.webhook_connections(),
         catalogue: app.ports.catalogue(),
     };
+    let of = Subscription { subscriber: webhook.id.clone(), shard };
+    tell_one(app, &of, (&webhook.wishes, webhook.since), &receiver, stop_at).await
+}
+
+/// Tells the bus everything that is settled from when it was first told on.
+async fn tell_bus(
+    app: &App,
+    bus: &dyn EventBus,
+    shard: LogShard,
+    stop_at: Timestamp,
+) -> Stored<Telling> {
+    let receiver = BusSender { bus, catalogue: app.ports.catalogue() };
+    let subscriber = bus_subscriber().map_err(|error| StoreError::Contract(error.to_string()))?;
+    let of = Subscription { subscriber, shard };
+    tell_one(app, &of, (&Wishes::default(), Timestamp::now()), &receiver, stop_at).await
+}
+
+async fn tell_one(
+    app: &App,
+    of: &Subscription,
+    (wishes, since): (&Wishes, Timestamp),
+    receiver: &impl Receiver,
+    stop_at: Timestamp,
+) -> Stored<Telling> {
     let reader = new_reader(Timestamp::now())?;
     let teller = Teller {
         orders: app.ports.orders(),
         log: &app.ports.orders().orders.0.log(),
         subscriptions: app.ports.subscriptions(),
-        receiver: &receiver,
-        wishes: &webhook.wishes,
-        since: webhook.since,
+        receiver,
+        wishes,
+        since,
         reader: &reader,
     };
-    let of = Subscription { subscriber: webhook.id.clone(), shard };
-    let told = teller.tell(&of, Timestamp::now, stop_at).await;
+    let told = teller.tell(of, Timestamp::now, stop_at).await;
     if let Err(error) = &told {
-        tracing::warn!(webhook = %webhook.id, shard = shard.get(), %error, "it was not told");
+        let (subscriber, shard) = (&of.subscriber, of.shard.get());
+        tracing::warn!(%subscriber, shard, %error, "it was not told");
     }
     told
 }

@@ -3,13 +3,14 @@
 
 use aws_lambda_events::event::eventbridge::EventBridgeEvent;
 use lambda_runtime::{Error, LambdaEvent, run, service_fn, tracing};
+use shared::events::eventbridge;
 use shared::runtime::app::App;
 use shared::runtime::functions::Function;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     tracing::init_default_subscriber();
-    let app = &App::start(Function::SendEvents).await?;
+    let app = &eventbridge::told_by(App::start(Function::SendEvents).await?).await?;
     run(service_fn(move |event: LambdaEvent<EventBridgeEvent>| async move {
         send_events::handle(app, event.payload).await
     }))

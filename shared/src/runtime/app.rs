@@ -22,7 +22,7 @@ use crate::dynamodb::{
     Dynamo, DynamoCalls, DynamoCatalogue, DynamoCursors, DynamoOperators, DynamoOrders,
     DynamoRooms, DynamoRules, DynamoSubscriptions, DynamoWebhooks, StoreConfig,
 };
-use crate::events::{WEBHOOK_KEYS, WebhookConnections};
+use crate::events::{EventBus, WEBHOOK_KEYS, WebhookConnections};
 use crate::figures::FigureSource;
 use crate::http::attendees::AttendeeKeys;
 use crate::http::origin::Origin;
@@ -414,6 +414,7 @@ pub struct App {
     pub archive_after_days: Option<u16>,
     operator_issuer: Option<String>,
     figures: Option<Arc<dyn FigureSource>>,
+    bus: Option<Arc<dyn EventBus>>,
 }
 
 impl App {
@@ -462,6 +463,18 @@ impl App {
         self.figures.as_deref()
     }
 
+    /// The same, with an event bus to tell.
+    #[must_use]
+    pub fn with_bus(self, bus: Option<Arc<dyn EventBus>>) -> Self {
+        Self { bus, ..self }
+    }
+
+    /// The event bus that is told of facts; `None` if there is none.
+    #[must_use]
+    pub fn bus(&self) -> Option<&dyn EventBus> {
+        self.bus.as_deref()
+    }
+
     /// Counts the commands to the slots of sales that are watched.
     #[must_use]
     pub fn meter(&self) -> &Meter {
@@ -499,6 +512,7 @@ impl App {
             archive_after_days: config.sales.archive_after_days,
             operator_issuer: config.operators.issuer.clone(),
             figures: None,
+            bus: None,
         })
     }
 

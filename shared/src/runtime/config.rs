@@ -31,6 +31,9 @@ use engine::domain::payment::NO_PROVIDER;
 
 /// Fewest bytes of a key of admissions, attendees or challenges: those of a SHA-256 (RFC 7518, section 3.2).
 pub const MIN_KEY_BYTES: usize = 32;
+/// Most bytes of the name or the ARN of an event bus.
+/// Source: <https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_PutEventsRequestEntry.html>
+const MAX_BUS_BYTES: usize = 1600;
 /// Most keys of challenges: one, and the one that replaces it.
 pub const MAX_CHALLENGE_KEYS: usize = 2;
 /// Names a file of certificate authorities.
@@ -88,6 +91,8 @@ pub struct Config {
     pub tickets: TicketSecrets,
     /// How webhooks are told; without keys in functions that tell none.
     pub webhooks: WebhooksConfig,
+    /// The event bus that is told.
+    pub bus: BusConfig,
     /// The metrics that are written.
     pub metrics: MetricsConfig,
     /// The file of the certificate authorities that are trusted in place of the public ones.
@@ -101,6 +106,15 @@ pub struct WebhooksConfig {
     pub keys: WebhookKeys,
     /// Where they may lead.
     pub addresses: Addresses,
+}
+
+/// The event bus that is told of facts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BusConfig {
+    /// Its name or ARN; `None` if there is none.
+    pub name: Option<String>,
+    /// Address of EventBridge; `None` for the service of the region.
+    pub endpoint: Option<String>,
 }
 
 /// Who operators are, beside those whom IAM knows.
@@ -401,6 +415,7 @@ impl Config {
             operators: OperatorsConfig::read(&variables)?,
             tickets: variables.listed_secrets(TICKET_KEYS)?,
             webhooks: WebhooksConfig::read(&variables)?,
+            bus: BusConfig::read(&variables)?,
             metrics: MetricsConfig::read(&variables)?,
             ca_file: variables.optional(CA_FILE),
         })
@@ -417,6 +432,22 @@ impl WebhooksConfig {
             Some(_) => return Err(Defect { variable, rule: "must be public or any" }),
         };
         Ok(Self { keys: WebhookKeys(keys), addresses })
+    }
+}
+
+impl BusConfig {
+    fn read<F: Fn(&str) -> Option<String>>(variables: &Variables<F>) -> Result<Self, Defect> {
+        let variable = "ONSALE_EVENT_BUS";
+        let name = variables.optional(variable);
+        // As EventBridge has names and ARNs of buses.
+        let is_name = |name: &str| {
+            name.len() <= MAX_BUS_BYTES
+                && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/.-_:".contains(&byte))
+        };
+        if !name.as_deref().is_none_or(is_name) {
+            return Err(Defect { variable, rule: "must be the name or the ARN of an event bus" });
+        }
+        Ok(Self { name, endpoint: variables.optional("ONSALE_EVENTBRIDGE_ENDPOINT") })
     }
 }
 
@@ -742,8 +773,22 @@ mod tests {
         assert!(config.edge.is_empty());
         assert_eq!(config.operators.issuer, None);
         assert_eq!(config.webhooks, WebhooksConfig::default());
+        assert_eq!(config.bus, BusConfig::default());
         assert_eq!(config.beacon.urls, DEFAULT_BEACON_URLS);
         assert_eq!(config.beacon.chains, Chains::default());
+    }
+
+    #[test]
+    fn an_event_bus_has_the_name_or_the_arn_of_one() {
+        let arn = "arn:aws:events:eu-central-1:111122223333:event-bus/orders";
+        for name in ["default", "orders_1.x-y", arn] {
+            let read = read(&[("ONSALE_EVENT_BUS", name)]).unwrap().bus;
+            assert_eq!(read, BusConfig { name: Some(name.to_owned()), endpoint: None });
+        }
+        for bad in ["my bus", "bus\n", &"b".repeat(MAX_BUS_BYTES + 1)] {
+            let defect = read(&[("ONSALE_EVENT_BUS", bad)]).unwrap_err();
+            assert_eq!(defect.variable, "ONSALE_EVENT_BUS");
+        }
     }
 
     #[test]

@@ -75,7 +75,7 @@ fn allowed(folder: &str) -> Vec<&'static str> {
     // Tools that other tools may use, each with those before it.
     let siblings: &[&str] = match folder {
         "engine" | "fakes/limits" | "tools/reporting" | "tools/bench/hello" => return Vec::new(),
-        "fakes/sqs" | "fakes/cloudwatch" => return vec!["fakes/limits"],
+        "fakes/sqs" | "fakes/cloudwatch" | "fakes/eventbridge" => return vec!["fakes/limits"],
         "fakes/payments" => return vec!["engine", "fakes/limits"],
         "shared" | "fakes/beacon" | "fakes/identity" | "tools/importers" => {
             return vec!["engine"];

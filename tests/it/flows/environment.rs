@@ -25,9 +25,9 @@ use shared::redis::Topology;
 use shared::runtime::app::{App, LivePorts};
 use shared::runtime::callbacks::CallbackEntry;
 use shared::runtime::config::{
-    AdmissionConfig, AttendeeConfig, ChallengeConfig, Config, DynamoDbConfig, MetricsConfig,
-    OperatorsConfig, PaymentConfig, ProvidersConfig, RedisConfig, SalesConfig, SqsConfig,
-    WebhooksConfig,
+    AdmissionConfig, AttendeeConfig, BusConfig, ChallengeConfig, Config, DynamoDbConfig,
+    MetricsConfig, OperatorsConfig, PaymentConfig, ProvidersConfig, RedisConfig, SalesConfig,
+    SqsConfig, WebhooksConfig,
 };
 use shared::runtime::edge::EdgeSecrets;
 use shared::tickets::TicketSecrets;
@@ -107,6 +107,7 @@ impl Fixture {
             edge: EdgeSecrets::default(),
             tickets: TicketSecrets::default(),
             webhooks: WebhooksConfig::default(),
+            bus: BusConfig::default(),
             providers: ProvidersConfig { grace, ..backends::providers(&provider) },
             beacon: up::beacon_config(&beacon.url()),
             operators: OperatorsConfig::default(),

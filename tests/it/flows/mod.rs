@@ -14,6 +14,7 @@ mod disputes;
 mod draws;
 pub mod ended;
 mod environment;
+mod event_bus;
 mod keeping;
 mod limited;
 mod reconciling;

@@ -43,8 +43,9 @@ use shared::redis::Topology;
 use shared::runtime::app::App;
 use shared::runtime::callbacks::CallbackEntry;
 use shared::runtime::config::{
-    AdmissionConfig, AttendeeConfig, ChallengeConfig, Config, DynamoDbConfig, MetricsConfig,
-    OperatorsConfig, PaymentConfig, RedisConfig, SalesConfig, Secret, SqsConfig, WebhooksConfig,
+    AdmissionConfig, AttendeeConfig, BusConfig, ChallengeConfig, Config, DynamoDbConfig,
+    MetricsConfig, OperatorsConfig, PaymentConfig, RedisConfig, SalesConfig, Secret, SqsConfig,
+    WebhooksConfig,
 };
 use shared::runtime::edge::EdgeSecrets;
 use shared::runtime::functions::Function;
@@ -265,6 +266,7 @@ impl Fixture {
             edge: EdgeSecrets::default(),
             tickets: ticket_secrets(),
             webhooks: WebhooksConfig::default(),
+            bus: BusConfig::default(),
             providers: backends::providers(&provider),
             beacon: up::beacon_config(&beacon.url()),
             operators: OperatorsConfig { issuer: Some(OPERATOR_ISSUER.to_owned()) },

@@ -39,6 +39,7 @@ async fn sam_local_gives_a_function_all_but_the_secrets_of_others() {
         "ONSALE_CALLBACK_SOURCES",
         "ONSALE_CHALLENGE_KEYS",
         "ONSALE_EDGE_SECRETS",
+        "ONSALE_EVENT_BUS",
         "ONSALE_PAYMENT_SECRETS",
         "ONSALE_PROVIDER_KEYS",
         "ONSALE_SITEVERIFY_SECRETS",
@@ -53,6 +54,7 @@ async fn sam_local_gives_a_function_all_but_the_secrets_of_others() {
         sources,
         challenge,
         edge,
+        bus,
         payment,
         provider,
         siteverify,
@@ -74,7 +76,7 @@ async fn sam_local_gives_a_function_all_but_the_secrets_of_others() {
                 &[edge]
             }
             "StartPaymentFunction" => &[edge, provider],
-            "SendEventsFunction" => &[addresses, webhooks],
+            "SendEventsFunction" => &[addresses, webhooks, bus],
             "PayCallbackFunction" => &[payment],
             "TakeCallbackFunction" => &[key, sources, payment],
             "ClosePaymentsFunction" | "ReadCapturesFunction" | "RefundFunction" => &[provider],

@@ -36,6 +36,7 @@ use engine::flows::reserve::Reservation;
 use engine::ports::messages::ClosePayments;
 use engine::ports::{Catalogue as _, Freshness, Ports as _, RoomPorts, Rooms as _, StoreError};
 use fake_cloudwatch::CloudWatch as FakeCloudWatch;
+use fake_eventbridge::EventBridge as FakeEventBridge;
 use fake_payments::API_KEY;
 use fake_payments::Fault;
 use lambda_http::{Body, Response};
@@ -53,7 +54,9 @@ use redis::aio::MultiplexedConnection;
 use serde_json::{Value, json};
 use shared::beacon::DrandBeacon;
 use shared::dynamodb::{Dynamo, DynamoRooms, DynamoSubscriptions, DynamoWebhooks};
+use shared::events::EventBus;
 use shared::events::Webhook;
+use shared::events::eventbridge::EventBridge;
 use shared::figures::FigureSource;
 use shared::figures::cloudwatch::CloudWatch;
 use shared::runtime::app::{App, new_epoch};
@@ -72,6 +75,8 @@ pub const FUNCTIONS: [&str; Function::ALL.len()] = Function::NAMES;
 const PAYMENT_SECRET: &str = "whsec_deployed";
 const SALE: &str = "hall";
 /// The price of a ticket, in cents.
+/// The event bus.
+pub const BUS: &str = "orders";
 const PRICE: MinorUnits = MinorUnits(2500);
 
 /// More places than a room with two members and what a process has in stock.
@@ -88,6 +93,7 @@ pub struct Deployed {
     beacon: FakeBeacon,
     dynamo: Dynamo,
     _cloudwatch: FakeCloudWatch,
+    eventbridge: FakeEventBridge,
     _stack: Stack,
 }
 
@@ -135,8 +141,11 @@ impl Deployed {
 
         let prefix = endpoints.table_prefix.clone();
         let cloudwatch = FakeCloudWatch::start().await.unwrap();
+        let eventbridge = FakeEventBridge::start(BUS).await.unwrap();
         let Endpoints { dynamodb, sqs: queues_at, .. } = &endpoints;
-        let recorder = Recorder::start(dynamodb, queues_at, &cloudwatch.url(), &prefix).await;
+        let (metrics_at, bus_at) = (cloudwatch.url(), eventbridge.url());
+        let servers = [dynamodb.as_str(), queues_at, &metrics_at, &bus_at];
+        let recorder = Recorder::start(servers, &prefix).await;
         let url = endpoints.redis.replace("://", "://engine:secret@");
         let mut apps = BTreeMap::new();
         for function in FUNCTIONS {
@@ -171,14 +180,34 @@ impl Deployed {
                     ("ONSALE_CLOUDWATCH_ENDPOINT", endpoint),
                 ]);
             }
+            if function == Function::SendEvents.as_str() {
+                variables.extend([
+                    ("ONSALE_EVENT_BUS", BUS.to_owned()),
+                    ("ONSALE_EVENTBRIDGE_ENDPOINT", recorder.endpoint(function)),
+                ]);
+            }
             let config = Config::read(|name| variables.get(name).cloned()).unwrap();
+            let told = EventBridge::from_config(&config).await.unwrap();
+            let told = told.map(|bus| Arc::new(bus) as Arc<dyn EventBus>);
             let read = CloudWatch::from_config(&config).await.unwrap();
             let app = App::from_config(&config).await.unwrap();
             let read = read.map(|read| Arc::new(read) as Arc<dyn FigureSource>);
-            apps.insert(function, app.with_figures(read));
+            apps.insert(function, app.with_figures(read).with_bus(told));
         }
         let (_cloudwatch, _stack) = (cloudwatch, stack);
-        Self { recorder, redis, apps, sqs, queues, provider, beacon, dynamo, _cloudwatch, _stack }
+        Self {
+            recorder,
+            redis,
+            apps,
+            sqs,
+            queues,
+            provider,
+            beacon,
+            dynamo,
+            _cloudwatch,
+            eventbridge,
+            _stack,
+        }
     }
 
     fn app(&self, function: &str) -> &App {
@@ -391,6 +420,7 @@ impl Deployed {
         self.losses().await;
         self.reads().await;
         self.webhook().await;
+        self.bus().await;
         self.repairs().await;
         self.draws().await;
         self.sample_events().await;
@@ -1066,6 +1096,17 @@ impl Deployed {
         let told = send_events::tell(app).await.unwrap();
         assert!(told.told > 0 && told.waiting == 0, "{told:?}");
         serving.abort();
+    }
+
+    /// The bus is told what was settled since it was told first.
+    async fn bus(&self) {
+        let paid = self.buy("wanda", "4-9").await;
+        self.callback("pi_30", &paid.number, PRICE).await;
+        // This one alone: what else is not settled is what the repairs find.
+        let ports = &self.app("sync-db").ports;
+        flows::sync::sync(ports, &[paid.number()], Timestamp::now()).await.unwrap();
+        send_events::tell(self.app("send-events")).await.unwrap();
+        assert!(!self.eventbridge.taken().is_empty());
     }
 
     async fn reconcile_at(&self, now: Timestamp) {

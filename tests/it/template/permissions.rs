@@ -18,7 +18,7 @@ use shared::runtime::app::Need;
 use shared::runtime::connections::Trust;
 use shared::runtime::functions::Function;
 
-use super::deployed::{Deployed, FUNCTIONS, user};
+use super::deployed::{BUS, Deployed, FUNCTIONS, user};
 use super::recorder::{Right, SUBSCRIBERS};
 use super::stack::{Edit, Stack, Variant, name_in, translate};
 
@@ -33,6 +33,9 @@ pub fn list(value: &Value) -> Vec<String> {
 
 /// What an ARN of the template is called by who records the calls.
 fn name(stack: &Stack, arn: &str) -> String {
+    if let Some((_, bus)) = arn.split_once(":event-bus/") {
+        return format!("event-bus {bus}");
+    }
     let found = name_in(arn).and_then(|name| Some((stack.resources.get(name)?, arn)));
     let Some((resource, arn)) = found else { return arn.to_owned() };
     let text = |field: &str| resource.properties[field].as_str().unwrap().to_owned();
@@ -135,7 +138,8 @@ fn differences(stack: &Stack, seen: &BTreeSet<Right>) -> (Vec<Right>, Vec<Right>
 }
 
 /// Changes of a role: what lacks then (true), or is idle (false).
-const MISTAKES: [(bool, Edit); 14] = [
+const MISTAKES: [(bool, Edit); 15] = [
+    (true, edit("  SendEventsRole:", "event-bus/${EventBusName}", "event-bus/default")),
     (true, edit("  SendEventsRole:", "[\"#subscriber#*\"]", "[\"#webhooks\"]")),
     (true, edit("  CancelRole:", "[\"#actions\"]", "[\"#sales\"]")),
     (true, edit("  OperatorRole:", "!GetAtt CloseDeadLetterQueue.Arn", "!GetAtt CloseQueue.Arn")),
@@ -191,8 +195,9 @@ async fn seen_commands(redis: &mut MultiplexedConnection) -> BTreeSet<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_role_allows_what_its_function_does_and_nothing_else() {
-    let mut variants = vec![Variant::from_stage("prod")];
-    variants.extend(MISTAKES.map(|(_, mistake)| Variant::from_stage("prod").edited(mistake)));
+    let with_bus = || Variant::from_stage("prod").with("EventBusName", BUS);
+    let mut variants = vec![with_bus()];
+    variants.extend(MISTAKES.map(|(_, mistake)| with_bus().edited(mistake)));
     let translations = translate(&variants);
     let stacks: Vec<Stack> = translations
         .iter()

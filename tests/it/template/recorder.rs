@@ -38,6 +38,7 @@ struct Behind {
     dynamodb: String,
     sqs: String,
     cloudwatch: String,
+    eventbridge: String,
     /// What the names of tables and queues begin with here.
     prefix: String,
     seen: Arc<Mutex<BTreeSet<Right>>>,
@@ -45,7 +46,7 @@ struct Behind {
 
 impl Recorder {
     /// Starts one in front of these servers.
-    pub async fn start(dynamodb: &str, sqs: &str, cloudwatch: &str, prefix: &str) -> Self {
+    pub async fn start([dynamodb, sqs, cloudwatch, eventbridge]: [&str; 4], prefix: &str) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let seen = Arc::default();
@@ -54,6 +55,7 @@ impl Recorder {
             dynamodb: dynamodb.to_owned(),
             sqs: sqs.to_owned(),
             cloudwatch: cloudwatch.to_owned(),
+            eventbridge: eventbridge.to_owned(),
             prefix: prefix.to_owned(),
             seen: Arc::clone(&seen),
         };
@@ -94,6 +96,15 @@ async fn pass_on(State(behind): State<Arc<Behind>>, request: Request) -> Respons
     }
     let target = parts.headers.get("x-amz-target").map(|target| target.to_str().unwrap());
     let (service, operation) = target.and_then(|target| target.split_once('.')).unwrap_or_default();
+    if service == "AWSEvents" {
+        let content: Value = serde_json::from_slice(&body).unwrap();
+        let bus = content["Entries"][0]["EventBusName"].as_str().unwrap();
+        let (action, on) = (format!("events:{operation}"), format!("event-bus {bus}"));
+        let right = Right { function: function.to_owned(), action, on };
+        behind.seen.lock().unwrap_or_else(PoisonError::into_inner).insert(right);
+        return forward(&behind.http, parts.method, &behind.eventbridge, &parts.headers, body)
+            .await;
+    }
     let is_dynamodb = service.starts_with("DynamoDB");
     // A request without an operation only connects, and needs no right.
     if !operation.is_empty() {

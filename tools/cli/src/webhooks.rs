@@ -13,7 +13,9 @@ use engine::domain::time::Timestamp;
 use engine::ports::{Log as _, Ports as _};
 use serde_json::{Value, json};
 use shared::dynamodb::{DynamoLog, ShardState};
-use shared::events::{MAX_WEBHOOKS, SecretName, Webhook, WebhookUrl};
+use shared::events::{
+    BUS_SUBSCRIBER, MAX_WEBHOOKS, SecretName, Webhook, WebhookUrl, bus_subscriber,
+};
 use shared::runtime::app::new_reader;
 
 use super::engine::{EngineArgs, Reached};
@@ -174,7 +176,9 @@ impl WebhooksCommand {
             Action::Rotate(rotate) => rotate.run(data_dir, json).await,
             Action::Retry(Retry { id, engine }) => {
                 let reached = engine.reach(data_dir).await?;
-                one(&reached, &id).await?;
+                if !is_bus(&id) {
+                    one(&reached, &id).await?;
+                }
                 let now = Timestamp::now();
                 let subscriptions = reached.app.ports.subscriptions();
                 let held = subscriptions.retry(&id, &new_reader(now)?, now).await?;
@@ -196,6 +200,9 @@ impl WebhooksCommand {
 impl Set {
     async fn run(self, data_dir: &Path, json: bool) -> Result<ExitCode, Failure> {
         let Self { id, url, kinds, sales, engine } = self;
+        if is_bus(&id) {
+            return Err(format!("{id} is the event bus, and the name of no webhook").into());
+        }
         let reached = engine.reach(data_dir).await?;
         let webhooks = reached.app.ports.webhooks();
         let keys = &reached.app.webhooks.keys;
@@ -247,21 +254,28 @@ impl Replay {
     async fn run(self, data_dir: &Path, json: bool) -> Result<ExitCode, Failure> {
         let Self { id, from, engine } = self;
         let reached = engine.reach(data_dir).await?;
-        let webhook = one(&reached, &id).await?;
+        let webhook = if is_bus(&id) { None } else { Some(one(&reached, &id).await?) };
         let log: DynamoLog = reached.app.ports.orders().orders.0.log();
         let mut positions: BTreeMap<LogShard, u64> = BTreeMap::new();
         for shard in LogShard::all() {
             positions.insert(shard, log.before(shard, from).await?);
         }
-        // Where it was never told anything, it begins there.
-        let since = webhook.since.min(from);
-        reached.app.ports.webhooks().put(&Webhook { since, ..webhook }).await?;
+        if let Some(webhook) = webhook {
+            // Where it was never told anything, it begins there.
+            let since = webhook.since.min(from);
+            reached.app.ports.webhooks().put(&Webhook { since, ..webhook }).await?;
+        }
         let now = Timestamp::now();
         let to = |shard| positions.get(&shard).copied().unwrap_or_default();
         let subscriptions = reached.app.ports.subscriptions();
         let held = subscriptions.rewind(&id, &new_reader(now)?, now, to).await?;
         all_but(&held, &format!("{id} is told again what was settled since {from}"), json)
     }
+}
+
+/// True for what is told as the event bus.
+fn is_bus(id: &SubscriberId) -> bool {
+    id.as_str() == BUS_SUBSCRIBER
 }
 
 async fn one(reached: &Reached, id: &SubscriberId) -> Result<Webhook, Failure> {
@@ -305,9 +319,18 @@ async fn list(reached: &Reached, json: bool) -> Result<ExitCode, Failure> {
         last.insert(shard, log.last(shard).await?);
     }
     let mut all = Vec::new();
-    for webhook in reached.app.ports.webhooks().all().await? {
-        let states = reached.app.ports.subscriptions().state(&webhook.id).await?;
-        let Webhook { id, url, wishes, .. } = &webhook;
+    let webhooks = reached.app.ports.webhooks().all().await?;
+    let mut subscribers: Vec<(SubscriberId, Option<String>, Wishes)> = webhooks
+        .into_iter()
+        .map(|Webhook { id, url, wishes, .. }| (id, Some(url.to_string()), wishes))
+        .collect();
+    subscribers.push((bus_subscriber()?, None, Wishes::default()));
+    for (id, url, wishes) in subscribers {
+        let states = reached.app.ports.subscriptions().state(&id).await?;
+        // There is no bus, or it was never told anything.
+        if url.is_none() && states.is_empty() {
+            continue;
+        }
         let waiting: usize = states.iter().map(|state| state.waiting.len()).sum();
         let behind: u64 = states.iter().map(|state| behind(state, &last)).sum();
         let failing =
@@ -315,7 +338,7 @@ async fn list(reached: &Reached, json: bool) -> Result<ExitCode, Failure> {
         let given_up = states.iter().map(given_up).sum::<usize>();
         if json {
             all.push(json!({
-                "webhook": id, "url": url.to_string(), "kinds": wishes.kinds, "sales": wishes.sales,
+                "webhook": id, "url": url, "kinds": wishes.kinds, "sales": wishes.sales,
                 "records_behind": behind, "orders_waiting": waiting, "given_up": given_up,
                 "failing_since": failing.map(|failing| failing.since),
                 "tried_again": failing.and_then(|failing| failing.next),
@@ -327,6 +350,7 @@ async fn list(reached: &Reached, json: bool) -> Result<ExitCode, Failure> {
                 next.map_or_else(|| "given up".to_owned(), |next| format!("again at {next}"));
             format!(", takes nothing since {since}, {next}")
         });
+        let url = url.unwrap_or_else(|| "(EventBridge)".to_owned());
         out(&format!(
             "{id} {url}: {behind} records behind, {waiting} orders wait, {given_up} given up{failing}"
         ))?;

@@ -13,7 +13,7 @@ use shared::redis::Topology;
 use shared::runtime::app::App;
 use shared::runtime::callbacks::CallbackEntry;
 use shared::runtime::config::{
-    AdmissionConfig, AttendeeConfig, BeaconConfig, ChallengeConfig, Config,
+    AdmissionConfig, AttendeeConfig, BeaconConfig, BusConfig, ChallengeConfig, Config,
     DEFAULT_TOLERANCE_SECONDS, DynamoDbConfig, MetricsConfig, OperatorsConfig, PaymentConfig,
     ProvidersConfig, RedisConfig, SalesConfig, Secret, SqsConfig, WebhooksConfig,
 };
@@ -106,6 +106,7 @@ impl Environment {
             edge: EdgeSecrets::default(),
             tickets: TicketSecrets::default(),
             webhooks: WebhooksConfig::default(),
+            bus: BusConfig::default(),
             providers: ProvidersConfig { grace: Grace::NONE, ..ProvidersConfig::default() },
             beacon: BeaconConfig::default(),
             operators: OperatorsConfig::default(),
