@@ -54,6 +54,10 @@ pub async fn record_dispute(
         let is_lost = report.state == DisputeState::Lost;
         let refunds =
             if is_lost { ports.orders().order_refunds(order.number).await? } else { Vec::new() };
+        // One was made between the two reads.
+        if is_lost && refunds.len() != usize::from(order.refunds.made) {
+            continue;
+        }
         let revokes = is_lost && revokes(ports, &order).await?;
         let step = decide_dispute(&order, &payment, &refunds, &report, revokes, now)?;
         match step {

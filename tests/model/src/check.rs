@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use engine::domain::dispute::DisputeState;
+use engine::domain::fact::FactKind;
 use engine::domain::ids::{InventoryId, Leg, SaleId, Seat, TierId, UserId};
 use engine::domain::inventory::{Inventory, SeatLeg};
 use engine::domain::money::MinorUnits;
 use engine::domain::order::{Order, OrderState, PaymentOutcome, RefundReason, totals};
-use engine::domain::order_refund::OrderRefund;
+use engine::domain::order_refund::{AskedBy, OrderRefund};
 use engine::domain::refund::RefundState;
 use engine::domain::tickets::Tickets;
 use model_stores::{Place, Stores, accounts_as_told, accounts_at_rest};
@@ -36,6 +38,7 @@ pub fn stores(stores: &Stores) -> Checked {
     counts(stores)?;
     payments(stores)?;
     refunds(stores)?;
+    disputes(stores, false)?;
     sold(stores)?;
     loaded(stores)?;
     let orders = &stores.orders;
@@ -197,6 +200,59 @@ fn refunds(stores: &Stores) -> Checked {
     Ok(())
 }
 
+/// I11: the disputes of a payment are told by its order, one step once, and nothing is refunded while one is open but by
+/// it. At rest they are as the provider says (`is_at_rest`).
+fn disputes(stores: &Stores, is_at_rest: bool) -> Checked {
+    for ((number, key), record) in &stores.orders.payments {
+        let Some(order) = stores.orders.orders.get(number) else { continue };
+        let told = |kind: FactKind| order.facts.all.iter().filter(|fact| fact.kind == kind).count();
+        let of = |state: DisputeState| {
+            record.disputes.iter().filter(|dispute| dispute.state == state).count()
+        };
+        let expected = [record.disputes.len(), of(DisputeState::Won), of(DisputeState::Lost)];
+        let kinds = [FactKind::DisputeOpened, FactKind::DisputeWon, FactKind::DisputeLost];
+        must(expected == kinds.map(told), || format!("I11: told otherwise: {record:?} {order:?}"))?;
+        let mut is_open = false;
+        for fact in &order.facts.all {
+            match fact.kind {
+                FactKind::DisputeOpened => is_open = true,
+                FactKind::DisputeWon | FactKind::DisputeLost => is_open = false,
+                FactKind::RefundMade => {
+                    let reason = fact.cause.moved.as_ref().and_then(|moved| moved.reason);
+                    let is_by_it = reason == Some(RefundReason::Disputed);
+                    must(!is_open || is_by_it, || {
+                        format!("I11: refunded while a dispute is open: {order:?}")
+                    })?;
+                }
+                FactKind::Made
+                | FactKind::Paid
+                | FactKind::Rescued
+                | FactKind::Cancelled
+                | FactKind::Expired
+                | FactKind::RefundDue
+                | FactKind::CaptureRefused
+                | FactKind::Refunded => {}
+            }
+        }
+        let by_disputes: BTreeSet<&str> = stores
+            .orders
+            .refunds
+            .values()
+            .filter(|refund| refund.key.order == *number && refund.asked_by == AskedBy::Dispute)
+            .filter_map(|refund| refund.reason.as_deref())
+            .collect();
+        let lost = record.disputes.iter().filter(|dispute| dispute.state != DisputeState::Won);
+        let lost: BTreeSet<&str> = lost.map(|dispute| dispute.id.as_str()).collect();
+        must(by_disputes.is_subset(&lost), || format!("I11: {by_disputes:?} of {record:?}"))?;
+        for report in stores.provider.disputes.values().filter(|report| report.payment == *key) {
+            let known = record.disputes.iter().find(|dispute| dispute.id == report.id);
+            let is_known = known.is_some_and(|known| known.state == report.state);
+            must(is_known || !is_at_rest, || format!("{report:?} is known as {known:?}"))?;
+        }
+    }
+    Ok(())
+}
+
 /// What was acknowledged stays true.
 ///
 /// # Errors
@@ -211,7 +267,8 @@ pub fn acknowledged(scenario: &Scenario, state: &State) -> Checked {
         must(order.all_lines() == *lines, || {
             format!("buyer {who} was given {lines:?}, the order is {order:?}")
         })?;
-        let may_end = seen.cancels > 0 || order.pay_by <= now || !seen.refunds.is_empty();
+        let goes_back = !seen.refunds.is_empty() || scenario.is_disputed;
+        let may_end = seen.cancels > 0 || order.pay_by <= now || goes_back;
         must(order.state.is_live() || may_end, || {
             format!("buyer {who}'s order ended before its time: it is {}", order.state.as_str())
         })?;
@@ -339,20 +396,24 @@ fn equal_in(
 /// Says what is broken.
 pub fn rest(scenario: &Scenario, stores: &Stores) -> Checked {
     self::stores(stores)?;
+    disputes(stores, true)?;
     for order in stores.orders.orders.values() {
         must(order.state != OrderState::Pending, || format!("I7: still pending: {order:?}"))?;
         let is_closed = !order.attempts.any_open();
         must(is_closed, || format!("a payment stays open: {order:?}"))?;
-        let is_back = order.state != OrderState::RefundDue;
+        // What was refunded while the bank had the money already is asked for again a day later.
+        let is_back = order.state != OrderState::RefundDue || scenario.is_disputed;
         must(is_back, || format!("I5: its money is back and it does not say so: {order:?}"))?;
         let is_settled = order.facts.are_settled();
         must(is_settled, || format!("I10: never settled: {order:?}"))?;
     }
     accounts_at_rest(stores).map_or(Ok(()), |what| Err(format!("I8: {what}")))?;
     for refund in stores.orders.refunds.values() {
-        let is_back = stores.provider.parts.contains_key(&refund.key);
+        let is_by_dispute = refund.asked_by == AskedBy::Dispute || refund.refund.refusal.is_some();
+        let is_back = stores.provider.parts.contains_key(&refund.key) || is_by_dispute;
         let is_said = refund.refund.state == RefundState::Refunded;
-        must(is_back && is_said, || format!("I11: its money is not back: {refund:?}"))?;
+        let is_left = scenario.is_disputed && refund.refund.state == RefundState::Failed;
+        must(is_back && is_said || is_left, || format!("I11: its money is not back: {refund:?}"))?;
     }
     for capture in stores.provider.captured.values() {
         let key = (capture.order, capture.key.clone());

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use engine::domain::attempt::AttemptKey;
+use engine::domain::dispute::DisputeState;
 use engine::domain::guard::without;
 use engine::domain::ids::Epoch;
 use engine::domain::order::{OrderState, PaymentKey, PaymentOutcome};
@@ -15,7 +16,7 @@ use crate::check;
 use crate::explore::PROPERTY;
 use crate::flow::{Flow, Outcome};
 use crate::rest::Rest;
-use crate::scenario::{Buyer, LAG_SECONDS, LIST_LAG_SECONDS, Scenario, epoch, reader};
+use crate::scenario::{Buyer, LAG_SECONDS, LIST_LAG_SECONDS, Scenario, dispute, epoch, reader};
 use crate::state::State;
 use crate::task::{Answer, Task};
 
@@ -82,6 +83,10 @@ pub enum Action {
     Load,
     /// The reader of the provider's list begins.
     Read,
+    /// Somebody begins to record what the provider says of the dispute.
+    Dispute,
+    /// The provider says whose the disputed money is: true, the merchant's.
+    Decide(bool),
     /// A call of a task, by its place.
     Call(usize, usize, CallOutcome),
     /// The process of a task dies.
@@ -194,6 +199,7 @@ impl Engine {
             | Flow::Pay { .. }
             | Flow::Load { .. }
             | Flow::Read { .. }
+            | Flow::Dispute { .. }
             | Flow::Sweep { .. } => false,
         };
         state.tasks.iter().filter(|task| is_of(&task.flow)).count()
@@ -330,6 +336,17 @@ impl Engine {
         self.begin(state, Flow::GiveBack { buyer, refund, now });
     }
 
+    /// A message reaches its consumer.
+    fn deliver(&self, state: &mut State, sent: &Sent, is_copy: bool) {
+        if is_copy {
+            state.left.copies -= 1;
+        } else {
+            *state.deliveries.entry(sent.clone()).or_default() += 1;
+        }
+        let (epoch, now) = (epoch_of(&sent.message, state), state.now(&self.scenario));
+        self.begin(state, Flow::Consume { sent: sent.clone(), is_copy, epoch, now });
+    }
+
     /// A buyer begins to pay, the second time by another choice.
     fn start(&self, state: &mut State, buyer: usize) {
         let starts = &mut state.buyer_states[buyer].starts;
@@ -365,16 +382,7 @@ impl Engine {
                 let capture = state.stores.provider.captured.get(key)?.clone();
                 self.begin(&mut state, Flow::Pay { capture, now });
             }
-            Action::Deliver(sent, is_copy) => {
-                if *is_copy {
-                    state.left.copies -= 1;
-                } else {
-                    *state.deliveries.entry(sent.clone()).or_default() += 1;
-                }
-                let epoch = epoch_of(&sent.message, &mut state);
-                let (sent, is_copy) = (sent.clone(), *is_copy);
-                self.begin(&mut state, Flow::Consume { sent, is_copy, epoch, now });
-            }
+            Action::Deliver(sent, is_copy) => self.deliver(&mut state, sent, *is_copy),
             Action::Sweep => {
                 state.left.sweeps -= 1;
                 let epoch = next_epoch(&mut state);
@@ -390,6 +398,11 @@ impl Engine {
                 let reader = reader(state.left.reads);
                 self.begin(&mut state, Flow::Read { reader, now });
             }
+            Action::Dispute => {
+                state.left.reads -= 1;
+                self.begin(&mut state, Flow::Dispute { now });
+            }
+            Action::Decide(is_won) => decide(&mut state, *is_won)?,
             Action::Call(task, place, fate) => self.call(&mut state, *task, *place, *fate)?,
             Action::Crash(task) => {
                 state.left.faults -= 1;
@@ -427,6 +440,14 @@ impl Engine {
             None => act(),
         }
     }
+}
+
+/// The provider says whose the disputed money is.
+fn decide(state: &mut State, is_won: bool) -> Option<()> {
+    let disputes = &mut Arc::make_mut(&mut state.stores).provider.disputes;
+    let said = if is_won { DisputeState::Won } else { DisputeState::Lost };
+    disputes.get_mut(&dispute())?.state = said;
+    Some(())
 }
 
 /// The name that a load would get that a message asks for.
@@ -472,7 +493,15 @@ impl Model for Engine {
         }
         // One reader at a time: a second one would find the lease taken.
         let reads = |flow: &Flow| matches!(flow, Flow::Read { .. });
-        if state.left.reads > 0 && !state.tasks.iter().any(|task| reads(&task.flow)) {
+        if self.scenario.is_disputed {
+            if state.left.reads > 0 {
+                actions.push(Action::Dispute);
+            }
+            let report = state.stores.provider.dispute(&dispute());
+            if report.is_some_and(|report| report.state == DisputeState::Open) {
+                actions.extend([true, false].map(Action::Decide));
+            }
+        } else if state.left.reads > 0 && !state.tasks.iter().any(|task| reads(&task.flow)) {
             actions.push(Action::Read);
         }
         Self::calls(state, actions);

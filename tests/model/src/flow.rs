@@ -6,6 +6,7 @@ use engine::domain::time::Timestamp;
 use engine::flows::cancel::{self, cancel};
 use engine::flows::captures::read_captures;
 use engine::flows::close::close_or_requeue;
+use engine::flows::dispute::{self, record_dispute};
 use engine::flows::expire::{Expiry, expire_or_requeue};
 use engine::flows::give_back::{self, give_back};
 use engine::flows::load::load;
@@ -18,7 +19,7 @@ use engine::flows::sync::sync;
 use engine::ports::{Ports, StoreError, Stored};
 use model_stores::{Message, Sent};
 
-use crate::scenario::{Refunded, Scenario};
+use crate::scenario::{Refunded, Scenario, dispute, provider};
 
 /// Most pages of a run of the reader.
 const MAX_PAGES: u32 = 2;
@@ -92,6 +93,11 @@ pub enum Flow {
         /// The time at which it began.
         now: Timestamp,
     },
+    /// What the provider says of the dispute is recorded.
+    Dispute {
+        /// The time at which it began.
+        now: Timestamp,
+    },
     /// The scheduled run.
     Sweep {
         /// The name that a load would get.
@@ -122,6 +128,8 @@ pub enum Outcome {
     NotGivenBack(give_back::Refusal),
     /// No payment was started.
     NotStarted(start::Refusal),
+    /// The dispute could not be recorded.
+    NotRecorded(dispute::Refusal),
     /// It is done, and nothing is acknowledged to anyone.
     Done,
     /// A store failed; whoever asked will ask again.
@@ -147,6 +155,7 @@ impl Outcome {
             | Self::GivenBack
             | Self::NotGivenBack(_)
             | Self::NotStarted(_)
+            | Self::NotRecorded(_)
             | Self::Done => return None,
         };
         match error {
@@ -212,6 +221,13 @@ impl Flow {
             }
             Self::Load { epoch, now } => done(load(ports, scenario.id(), epoch, *now).await),
             Self::Read { reader, now } => done(read_captures(ports, reader, *now, MAX_PAGES).await),
+            Self::Dispute { now } => {
+                match record_dispute(ports, &provider(), &dispute(), *now).await {
+                    Ok(()) => Outcome::Done,
+                    Err(dispute::Refusal::Store(error)) => Outcome::Failed(error),
+                    Err(refusal) => Outcome::NotRecorded(refusal),
+                }
+            }
             Self::Sweep { epoch, now } => done(reconcile(ports, epoch, *now).await),
         }
     }

@@ -47,7 +47,8 @@ impl Rest {
         // A sale that comes after the refund marks a seat sold that is nobody's: the comparison finds it.
         let sells_late = scenario.budget.callbacks > 0
             && state.stores.orders.orders.values().any(|order| order.refunds.made > 0);
-        let is_left = came_twice || is_read || sells_late;
+        // The comparison finds the seats of a lost dispute.
+        let is_left = came_twice || is_read || sells_late || scenario.is_disputed;
         if is_idle && !is_left && !is_under_way && state.is_fault_free(scenario) {
             let said = "though nothing went wrong and nothing was repaired";
             check::equal(scenario, &state.stores).map_err(|what| format!("{what}, {said}"))?;
@@ -78,6 +79,9 @@ fn settle(scenario: &Scenario, state: &State) -> Checked {
     let last = pending.chain(holds.map(|record| record.deadline)).fold(now, Timestamp::max);
     for (run, seconds) in SWEEPS_SECONDS.into_iter().enumerate() {
         let now = last.plus_seconds(seconds);
+        if scenario.is_disputed {
+            run_flow(scenario, &mut stores, now, &Flow::Dispute { now })?;
+        }
         let sweep = Flow::Sweep { epoch: epoch(1000 + run), now };
         run_flow(scenario, &mut stores, now, &sweep)?;
         // The queues that money goes back through, that captures are kept in, and that have payments
@@ -137,6 +141,7 @@ fn run_flow(scenario: &Scenario, stores: &mut Stores, now: Timestamp, flow: &Flo
             | Outcome::NotGivenBack(_)
             | Outcome::NotStarted(_)
             | Outcome::Done => Ok(()),
+            Outcome::NotRecorded(refusal) => Err(format!("{flow:?}: {refusal}")),
         },
     }
 }

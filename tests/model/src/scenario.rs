@@ -8,10 +8,11 @@ use engine::domain::archive::Lifecycle;
 use engine::domain::attempt::{Offer, PaymentChoice, PaymentMethod};
 use engine::domain::captures::{ListLag, Listing};
 use engine::domain::choice::Choice;
+use engine::domain::dispute::{DisputeReport, DisputeState};
 use engine::domain::grace::Grace;
 use engine::domain::guard::Guard;
 use engine::domain::ids::{
-    Epoch, Legs, PaymentId, ProviderId, ReaderId, SaleId, Seat, SeatName, TierId, UserId,
+    DisputeId, Epoch, Legs, PaymentId, ProviderId, ReaderId, SaleId, Seat, SeatName, TierId, UserId,
 };
 use engine::domain::inventory::{Line, PartLimit};
 use engine::domain::money::{MinorUnits, Money};
@@ -156,6 +157,9 @@ pub struct Scenario {
     /// True if a capture that no store can take now is kept in its queue before the provider is answered;
     /// else the provider calls again.
     pub keeps: bool,
+    /// True if the bank takes back what the first buyer has paid. The provider says so from the start on, and whose the
+    /// money is at some time later; runs of the reader are spent on that.
+    pub is_disputed: bool,
     /// The queues that deliver. The sweeper must compensate for the others, at rest.
     pub delivers: Delivers,
     /// The guard that is away.
@@ -213,7 +217,15 @@ pub fn reader(left: u8) -> ReaderId {
     ReaderId::new(format!("r{left}")).unwrap()
 }
 
-fn provider() -> ProviderId {
+/// The dispute of the first buyer's payment.
+#[must_use]
+pub fn dispute() -> DisputeId {
+    DisputeId::new("dp").unwrap()
+}
+
+/// The provider.
+#[must_use]
+pub fn provider() -> ProviderId {
     ProviderId::new("bank").unwrap()
 }
 
@@ -332,6 +344,7 @@ impl Scenario {
             lags: false,
             lists: None,
             keeps: false,
+            is_disputed: false,
             delivers: Delivers::default(),
             without: None,
         };
@@ -396,6 +409,16 @@ impl Scenario {
     #[must_use]
     pub fn listing(self) -> Self {
         Self { lists: Some(ListLag::DEFAULT), ..self }
+    }
+
+    /// This scenario, in which the bank takes back what the first buyer has paid.
+    #[must_use]
+    pub fn disputed(mut self) -> Self {
+        let Capture { key: payment, order, amount, .. } = self.capture(0, 0);
+        let (id, state) = (dispute(), DisputeState::Open);
+        let report = DisputeReport { id: id.clone(), payment, order, amount, state };
+        self.stores.provider.disputes.insert(id, report);
+        Self { is_disputed: true, ..self }
     }
 
     /// This scenario, in which a capture that cannot be decided now is kept.

@@ -421,6 +421,44 @@ pub fn refunds_at_once() -> Scenario {
         .budget(Budget { copies: 1, ..Budget::default() })
 }
 
+/// The bank takes the money of an order back, while an operator refunds it; the money may be sent back meanwhile.
+#[must_use]
+pub fn dispute_against_refund() -> Scenario {
+    Scenario::new("dispute against refund", 2, vec![paid().refunded(&[(1, None)])])
+        .with_paid(0)
+        .disputed()
+        .delivering(REFUND)
+        .budget(Budget { reads: 1, ..Budget::default() })
+}
+
+/// Two record the same dispute while an operator refunds the order.
+#[must_use]
+pub fn disputes_against_refund() -> Scenario {
+    Scenario::new("disputes against refund", 2, vec![paid().refunded(&[(1, None)])])
+        .with_paid(0)
+        .disputed()
+        .budget(Budget { reads: 2, ..Budget::default() })
+}
+
+/// Two record the same dispute at once.
+#[must_use]
+pub fn dispute_heard_twice() -> Scenario {
+    Scenario::new("dispute heard twice", 2, vec![paid()])
+        .with_paid(0)
+        .disputed()
+        .budget(Budget { reads: 2, ..Budget::default() })
+}
+
+/// A dispute is recorded, and anything may fail once; a lost one is sent back by its message.
+#[must_use]
+pub fn dispute_cut_off() -> Scenario {
+    Scenario::new("dispute cut off", 2, vec![paid()])
+        .with_paid(0)
+        .disputed()
+        .delivering(REFUND)
+        .budget(Budget { reads: 1, faults: 2, ..Budget::default() })
+}
+
 /// Every scenario that is explored whole in seconds.
 #[must_use]
 pub fn small() -> Vec<Scenario> {
@@ -459,6 +497,10 @@ pub fn small() -> Vec<Scenario> {
         refund_against_a_late_sale(),
         refund_against_forgetting(),
         refunds_at_once(),
+        dispute_against_refund(),
+        disputes_against_refund(),
+        dispute_heard_twice(),
+        dispute_cut_off(),
     ]
 }
 

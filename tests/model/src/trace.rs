@@ -53,6 +53,9 @@ fn step(engine: &Engine, state: &State, action: &Action) -> String {
         }
         Action::Sweep => "the sweeper begins".to_owned(),
         Action::Load => "a loader begins".to_owned(),
+        Action::Dispute => "somebody asks about the dispute".to_owned(),
+        Action::Decide(true) => "the provider says that the dispute is won".to_owned(),
+        Action::Decide(false) => "the provider says that the dispute is lost".to_owned(),
         Action::Read => "the reader of the provider's list begins".to_owned(),
         Action::Crash(task) => {
             format!("the process of {} dies", who(scenario, &state.tasks[*task].flow))
@@ -119,6 +122,7 @@ fn who(scenario: &Scenario, flow: &Flow) -> String {
         Flow::Consume { sent, .. } => format!("consumer of {}", message(scenario, &sent.message)),
         Flow::Load { epoch, .. } => format!("loader of {epoch}"),
         Flow::Read { reader, .. } => format!("reader {reader}"),
+        Flow::Dispute { .. } => "who records the dispute".to_owned(),
         Flow::Sweep { .. } => "sweeper".to_owned(),
     }
 }
@@ -152,6 +156,7 @@ fn request_line(scenario: &Scenario, call: &Call) -> String {
         }
         Call::Hold { command } => of(&command.order),
         Call::GiveBack { plan } => of(&plan.order.number),
+        Call::Dispute { plan } => of(&plan.order.number),
         Call::Unsell { command } => seats(&command.lines),
         Call::Sell { command } => format!("{}: {}", of(&command.order), seats(&command.lines)),
         Call::Release { command } => {

@@ -71,10 +71,14 @@ races! {
     refund_against_a_late_sale
     refund_against_forgetting
     refunds_at_once
+    dispute_against_refund
+    disputes_against_refund
+    dispute_heard_twice
+    dispute_cut_off
 }
 
 /// The guards that so small a scenario can show, each with a scenario that shows it.
-const PLANTED: [(Guard, fn() -> Scenario); 28] = [
+const PLANTED: [(Guard, fn() -> Scenario); 30] = [
     (Guard::ClaimCondition, scenarios::rescue_against_another_buyer),
     (Guard::StateCondition, scenarios::second_and_wrong_payments),
     (Guard::NumberOnce, scenarios::two_buyers_for_one_seat),
@@ -103,6 +107,8 @@ const PLANTED: [(Guard, fn() -> Scenario); 28] = [
     (Guard::TicketOnce, scenarios::one_ticket_twice),
     (Guard::RefundsSeen, scenarios::refunds_at_once),
     (Guard::SellCounter, scenarios::refund_against_a_late_sale),
+    (Guard::DisputeOpen, scenarios::dispute_against_refund),
+    (Guard::DisputesSeen, scenarios::dispute_heard_twice),
 ];
 
 #[test]
