@@ -61,6 +61,8 @@ pub struct SeededRng {
     plan: Option<RefundPlan>,
     /// A step of a dispute that was decided, and may be recorded once more.
     disputed: Option<DisputePlan>,
+    /// An order as it was when it was to be counted.
+    counted: Option<Order>,
     /// A paid order as it was.
     seen: Option<Order>,
 }
@@ -78,6 +80,7 @@ impl SeededRng {
             now: START,
             plan: None,
             disputed: None,
+            counted: None,
             seen: None,
             numbers: numbers.collect(),
             sales: ["s1", "s2"].map(|id| SaleId::new(id).unwrap()).to_vec(),
@@ -549,7 +552,12 @@ impl SeededRng {
             17 if self.once_in(2) => self.part_is_back(stores).unwrap_or_else(|| self.read()),
             11 => self.refund(stores).unwrap_or_else(|| self.read()),
             12 => {
-                let orders = (0..3).map(|_| self.known(stores)).collect();
+                let mut orders: Vec<Order> = (0..3).map(|_| self.known(stores)).collect();
+                // As it was when it was counted before, or would have been.
+                if let Some(before) = self.counted.take().filter(|_| self.once_in(2)) {
+                    orders[0] = before;
+                }
+                self.counted = orders.first().cloned();
                 Call::Count { orders, now: self.now }
             }
             13..=15 => self.of_the_catalogue(stores),
