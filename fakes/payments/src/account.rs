@@ -190,7 +190,7 @@ pub(crate) fn error(status: u16, kind: &str, code: Option<&str>, message: &str) 
 }
 
 pub(crate) const INVALID: &str = "invalid_request_error";
-/// The type of the event of a capture, the only one that there is here.
+/// The type of the event of a capture. The others that are listed here are those of disputes.
 pub(crate) const CAPTURED: &str = "payment_intent.succeeded";
 
 impl State {

@@ -29,6 +29,8 @@ pub(crate) struct Dispute {
 pub(crate) enum Status {
     /// The bank asks first: no money was taken.
     WarningNeedsResponse,
+    /// The bank has asked, and takes nothing.
+    WarningClosed,
     NeedsResponse,
     Won,
     Lost,
@@ -38,22 +40,43 @@ impl Status {
     const fn as_str(self) -> &'static str {
         match self {
             Self::WarningNeedsResponse => "warning_needs_response",
+            Self::WarningClosed => "warning_closed",
             Self::NeedsResponse => "needs_response",
             Self::Won => "won",
             Self::Lost => "lost",
         }
     }
+
+    /// True if the bank only asks, or has only asked.
+    const fn is_inquiry(self) -> bool {
+        match self {
+            Self::WarningNeedsResponse | Self::WarningClosed => true,
+            Self::NeedsResponse | Self::Won | Self::Lost => false,
+        }
+    }
 }
 
 /// The types of the events of disputes that are listed here.
-pub(crate) const EVENTS: [&str; 2] = ["charge.dispute.created", "charge.dispute.closed"];
+/// Source: <https://docs.stripe.com/api/events/types>
+const EVENTS: [&str; 4] = [
+    "charge.dispute.created",
+    "charge.dispute.funds_withdrawn",
+    "charge.dispute.closed",
+    "charge.dispute.funds_reinstated",
+];
 
 impl Dispute {
     /// The events that tell of it: when each happened, what it is called in its name, and its type.
     pub(crate) fn told(&self) -> impl Iterator<Item = (i64, PaymentId, &'static str)> {
-        let [created, closed] = EVENTS;
-        let events =
-            [(Some(self.opened_ms), "created", created), (self.closed_ms, "closed", closed)];
+        let [created, withdrawn, closed, reinstated] = EVENTS;
+        let withdrawn_ms = (!self.status.is_inquiry()).then_some(self.opened_ms);
+        let reinstated_ms = self.closed_ms.filter(|_| self.status == Status::Won);
+        let events = [
+            (Some(self.opened_ms), "created", created),
+            (withdrawn_ms, "withdrawn", withdrawn),
+            (self.closed_ms, "closed", closed),
+            (reinstated_ms, "reinstated", reinstated),
+        ];
         events.into_iter().filter_map(|(at_ms, what, kind)| {
             Some((at_ms?, PaymentId::new(format!("{}-{what}", self.id)).ok()?, kind))
         })
@@ -63,7 +86,7 @@ impl Dispute {
     pub(crate) fn taken(&self) -> MinorUnits {
         match self.status {
             Status::NeedsResponse | Status::Lost => self.amount_minor,
-            Status::WarningNeedsResponse | Status::Won => MinorUnits::ZERO,
+            Status::WarningNeedsResponse | Status::WarningClosed | Status::Won => MinorUnits::ZERO,
         }
     }
 
@@ -83,7 +106,7 @@ impl Dispute {
             moved(self.id.clone(), amount, self.opened_ms, "dispute")
         };
         match (self.status, self.closed_ms) {
-            (Status::WarningNeedsResponse, _) => Vec::new(),
+            (Status::WarningNeedsResponse | Status::WarningClosed, _) => Vec::new(),
             (Status::Won, Some(at_ms)) => {
                 let source = format!("{}-back", self.id);
                 vec![taken(), moved(source, self.amount_minor, at_ms, "dispute_reversal")]
@@ -103,8 +126,8 @@ impl Dispute {
             "id": self.id, "object": "dispute", "amount": self.amount_minor,
             "currency": intent.map(|intent| lower(&intent.amount)), "charge": format!("ch_{}", self.payment),
             "payment_intent": payment, "reason": "fraudulent", "status": self.status.as_str(),
-            "created": self.opened_ms.div_euclid(1000), "is_charge_refundable": false,
-            "metadata": {}, "livemode": false,
+            "created": self.opened_ms.div_euclid(1000),
+            "is_charge_refundable": self.status.is_inquiry(), "metadata": {}, "livemode": false,
         })
     }
 }
@@ -133,7 +156,7 @@ impl Accounts {
         Ok(id)
     }
 
-    /// A dispute is decided.
+    /// A dispute is decided, once. An inquiry ends, and cannot be lost: it has taken no money.
     pub(crate) fn close_dispute(
         &self,
         id: &str,
@@ -143,7 +166,17 @@ impl Accounts {
         let mut book = self.book();
         let known = book.state.disputes.get(id).cloned();
         let known = known.ok_or_else(|| broken(format!("there is no dispute {id}")))?;
-        let status = if is_won { Status::Won } else { Status::Lost };
+        let status = match (known.status, is_won) {
+            (Status::NeedsResponse, true) => Status::Won,
+            (Status::NeedsResponse, false) => Status::Lost,
+            (Status::WarningNeedsResponse, true) => Status::WarningClosed,
+            (Status::WarningNeedsResponse, false) => {
+                return Err(broken(format!("{id} is an inquiry, and cannot be lost")));
+            }
+            (Status::WarningClosed | Status::Won | Status::Lost, _) => {
+                return Err(broken(format!("{id} is {}", known.status.as_str())));
+            }
+        };
         book.change([Change::Disputed(Dispute { status, closed_ms: Some(now.ms()), ..known })])
     }
 

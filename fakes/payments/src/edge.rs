@@ -356,7 +356,7 @@ async fn search(State(accounts): Shared, request: Request) -> Response {
     .await
 }
 
-/// The list of events, newest first, of the one type that there is.
+/// The list of events, newest first: of captures, and of disputes if they are asked for too.
 /// Source: <https://docs.stripe.com/api/events/list>
 async fn list_events(State(accounts): Shared, request: Request) -> Response {
     answered(request, |_, form| {

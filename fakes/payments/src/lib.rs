@@ -208,10 +208,10 @@ impl PaymentProvider {
         self.accounts.open_dispute(payment, amount_minor, is_inquiry, now)
     }
 
-    /// A dispute is decided: won, or lost.
+    /// A dispute is decided: won, or lost. An inquiry ends (`is_won`), and has moved no money.
     ///
     /// # Errors
-    /// [`Error::Provider`] if there is none of this name, or it cannot be kept.
+    /// [`Error::Provider`] if none of this name is open, an inquiry shall be lost, or it cannot be kept.
     pub fn close_dispute(&self, id: &str, is_won: bool, now: Timestamp) -> Result<(), Error> {
         self.accounts.close_dispute(id, is_won, now)
     }

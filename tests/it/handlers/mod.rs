@@ -7,6 +7,7 @@ mod awaited_turns;
 mod buying;
 mod challenges;
 mod codes;
+mod disputes;
 mod entry;
 mod exported_orders;
 mod exported_rooms;
