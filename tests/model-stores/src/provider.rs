@@ -42,6 +42,9 @@ pub struct ProviderModel {
     pub refunded: BTreeMap<PaymentKey, Money>,
     /// The parts that went back, by their names.
     pub parts: BTreeMap<RefundKey, (PaymentKey, Money)>,
+    /// The parts that it refused because of a dispute. It remembers that under their idempotency keys for longer than
+    /// anybody lives who asked.
+    pub refused: BTreeSet<RefundKey>,
     /// Its disputes.
     pub disputes: BTreeMap<DisputeId, DisputeReport>,
     /// Payments that went back again, which only a provider does that forgets its idempotency keys.
@@ -172,7 +175,11 @@ impl ProviderModel {
             return RefundReply::Refunded;
         }
         let back = self.back(&refund.payment);
-        if back + refund.amount.amount_minor > capture.amount.amount_minor {
+        let too_large = back + refund.amount.amount_minor > capture.amount.amount_minor;
+        if self.refused.contains(&refund.key) || too_large {
+            if self.disputes.values().any(|dispute| dispute.payment == refund.payment) {
+                self.refused.insert(refund.key);
+            }
             return RefundReply::Refused("amount_too_large: more than is left".to_owned());
         }
         self.parts.insert(refund.key, (refund.payment.clone(), refund.amount));

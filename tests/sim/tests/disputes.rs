@@ -290,6 +290,8 @@ fn come_to_rest(client: &Client, order: OrderNumber) -> Result<(), String> {
             dispute.state = DisputeState::Won;
         }
     }
+    // A day later: nobody asks for anything any more, and what was refused may be asked for again.
+    locked(&client.0).stores.provider.refused.clear();
     // One that is heard of while another is open waits for that.
     for id in DISPUTES.iter().cycle().take(2 * DISPUTES.len()) {
         finish(reader(client, id));
