@@ -10,6 +10,7 @@
 --- @arg   content          string
 --- @arg   now_ms           integer
 --- @arg   deadline_ms      integer
+--- @arg   replaced         integer
 --- @arg   tier[line]       string
 --- @arg   from[line]       integer
 --- @arg   to[line]         integer
@@ -27,7 +28,7 @@
 --- @reply sold_out         tier
 --- @reply no_adjacent      tier
 
-local FIRST_LINE_KEY, FIRST_LINE_ARG, LINE_ARGS = 4, 7, 7
+local FIRST_LINE_KEY, FIRST_LINE_ARG, LINE_ARGS = 4, 8, 7
 
 local sale_key, order, user, content = KEYS[1], ARGV[2], ARGV[3], ARGV[4]
 local now, deadline_ms = tonumber(ARGV[5]), ARGV[6]
@@ -39,7 +40,8 @@ if found[1] ~= ARGV[1] then
   return { 'not_loaded' }
 end
 local record, bought = found[6], found[7] or 0
-local left = math.max(found[5] - bought, 0)
+-- The limit makes room for tickets that replace others of the buyer.
+local left = math.max(found[5] + ARGV[7] - bought, 0)
 if record then
   local deadline, held_content, _, _, held_user = string.match(record, RECORD)
   if not deadline then

@@ -181,8 +181,13 @@ async fn order(
         choice: Choice::Best { count: 2, together: Together::Preferred },
     };
     let lines = vec![RequestedLine { line, price_minor: MinorUnits(1000), attendees: Vec::new() }];
-    let reservation =
-        Reservation { published: published.clone(), number, user: user(buyer), lines };
+    let reservation = Reservation {
+        published: published.clone(),
+        number,
+        user: user(buyer),
+        lines,
+        exchange: None,
+    };
     reserve(ports, &reservation, NOW).await
 }
 
@@ -245,7 +250,8 @@ async fn learned(names: usize) -> usize {
     let request = async |buyer: &str, lines| {
         let number = Mint::new(1).mint(NOW, &user(buyer));
         let published = published.clone();
-        let reservation = Reservation { published, number, user: user(buyer), lines };
+        let reservation =
+            Reservation { published, number, user: user(buyer), lines, exchange: None };
         reserve(&ports, &reservation, NOW).await
     };
     request("a", lines(&["bait"])).await.unwrap();

@@ -47,6 +47,7 @@ fn order(number: OrderNumber) -> Order {
         facts: engine::domain::fact::Facts::default(),
         refunds: engine::domain::order_refund::RefundCounts::default(),
         merchant: engine::domain::ledger::MerchantTerms::house(),
+        exchange: None,
     }
 }
 

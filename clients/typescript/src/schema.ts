@@ -997,7 +997,7 @@ export interface components {
             sale: components["schemas"]["SaleId"];
         };
         /** @description Who asked for a refund. */
-        AskedBy: "buyer" | "operator" | "sale_cancelled" | "dispute";
+        AskedBy: "buyer" | "operator" | "sale_cancelled" | "dispute" | "exchange";
         /** @description attendee id: 1 to 64 bytes without control characters or # */
         AttendeeId: string;
         /**
@@ -1456,6 +1456,66 @@ export interface components {
              */
             ticket: number;
         };
+        /** @description The tickets that an order replaces. */
+        Exchange: {
+            /** @description The order that has them, or had them until this one was paid. */
+            order: components["schemas"]["OrderNumber"];
+            /**
+             * @description True if that pays this order, and nothing is to be paid; what is left of it goes back. Otherwise this order is
+             *     paid whole, and all of it goes back.
+             */
+            pays: boolean;
+            /** @description The tickets. */
+            tickets: components["schemas"]["TicketName"][];
+            /**
+             * Format: int64
+             * @description What they are worth, in minor units: their price without the fee of the exchange.
+             */
+            value_minor: number;
+        };
+        /**
+         * Tickets are exchanged one for one
+         * @description docs/problems/exchange-differs.md says when this happens and what to do.
+         */
+        ExchangeDiffersProblem: {
+            /** @description What happened this time, for people. */
+            detail: string;
+            /** @constant */
+            status: 422;
+            /** @constant */
+            title: "Tickets are exchanged one for one";
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "/problems/exchange-differs";
+        };
+        /** @description exchange group: 1 to 32 of a-z, 0-9 and - (not first or last) */
+        ExchangeGroup: string;
+        /**
+         * The terms allow no such exchange
+         * @description docs/problems/exchange-not-allowed.md says when this happens and what to do.
+         */
+        ExchangeNotAllowedProblem: {
+            /** @description What happened this time, for people. */
+            detail: string;
+            /** @constant */
+            status: 403;
+            /** @constant */
+            title: "The terms allow no such exchange";
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "/problems/exchange-not-allowed";
+        };
+        /** @description Tickets that are exchanged, one for each ticket of the lines. */
+        ExchangeRequest: {
+            /** @description The paid order that has them. */
+            order: components["schemas"]["OrderNumber"];
+            /** @description The tickets. */
+            tickets: components["schemas"]["TicketName"][];
+        };
         /** @description The price of one journey. */
         Fare: {
             /** @description Where the journey begins. */
@@ -1592,6 +1652,8 @@ export interface components {
             created_at: components["schemas"]["Timestamp"];
             /** @description Currency of its amounts. */
             currency: components["schemas"]["Currency"];
+            /** @description What it replaces, once it is paid; absent of an order that is no exchange. */
+            exchange?: components["schemas"]["Exchange"];
             /** @description Lines of the order, at most one a tier. */
             lines: components["schemas"]["LineReply"][];
             /** @description Its number. */
@@ -1950,6 +2012,8 @@ export interface components {
         });
         /** @description Tickets of one tier on one journey at one price. */
         LineReply: {
+            /** @description The terms under which its buyer may exchange its tickets, as they were when it was made; absent if never. */
+            exchangeable?: components["schemas"]["RefundTerms"];
             /** @description Stop where the journey begins; absent for a concert. */
             from?: components["schemas"]["StopId"];
             /**
@@ -2308,6 +2372,14 @@ export interface components {
             changed_at: components["schemas"]["Timestamp"];
             /** @description The currency they are units of. */
             currency: components["schemas"]["Currency"];
+            /** @description The order that its tickets were exchanged for; absent if they were not. */
+            exchanged_for?: components["schemas"]["OrderNumber"];
+            /**
+             * Format: int64
+             * @description What pays the order that its tickets were exchanged for instead of going back, in minor units; absent if
+             *     nothing does.
+             */
+            kept_minor?: number;
             /** @description Time of its making. */
             made_at: components["schemas"]["Timestamp"];
             /**
@@ -2345,6 +2417,8 @@ export interface components {
             created_at: components["schemas"]["Timestamp"];
             /** @description Currency of its amounts. */
             currency: components["schemas"]["Currency"];
+            /** @description What it replaces, once it is paid; absent of an order that is no exchange. */
+            exchange?: components["schemas"]["Exchange"];
             /** @description Lines of the order, at most one a tier. */
             lines: components["schemas"]["LineReply"][];
             /** @description Its number. */
@@ -2658,7 +2732,10 @@ export interface components {
             status: 410;
             /** @constant */
             title: "The payment is too old to be refunded";
-            /** @constant */
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
             type: "/problems/payment-too-old";
         };
         /** @description State of a sale for a buyer: open, or why it takes no orders now. */
@@ -2889,7 +2966,7 @@ export interface components {
         };
         /** @description Why money is refunded. */
         RefundReason: "unknown_order" | "wrong_amount" | "wrong_currency" | "second_payment" | "too_late" | "cancelled" | "returned" | "disputed";
-        /** @description Until when buyers may give paid tickets back, and for what fee. */
+        /** @description Until when buyers may give paid tickets back, or exchange them, and for what fee. */
         RefundSettings: {
             /**
              * Format: int64
@@ -2906,7 +2983,7 @@ export interface components {
         };
         /** @description The state of a refund. */
         RefundState: "due" | "requested" | "pending" | "failed" | "refunded";
-        /** @description Until when a buyer may give a ticket back, and what it costs. */
+        /** @description Until when a buyer may give a ticket back, or exchange it, and what it costs. */
         RefundTerms: {
             /**
              * Format: int64
@@ -2973,6 +3050,8 @@ export interface components {
              * @default null
              */
             admission?: string | null;
+            /** @description Tickets of a paid order of the buyer that the new ones replace. */
+            exchange?: components["schemas"]["ExchangeRequest"] | null;
             /** @description Requested lines: at most one a tier, and at most ten seats in all. */
             lines: components["schemas"]["Line"][];
         };
@@ -3248,6 +3327,13 @@ export interface components {
             closes_at: components["schemas"]["Timestamp"];
             /** @description The currency of every price. */
             currency: components["schemas"]["Currency"];
+            /** @description Sales of one merchant that are in the same group take each other's tickets in exchange; absent: only its own. */
+            exchange_group?: components["schemas"]["ExchangeGroup"] | null;
+            /**
+             * @description Whether buyers may exchange paid tickets for others, for every tier without terms of its own; absent: they
+             *     may not. An order keeps the terms of the moment of its making.
+             */
+            exchanges?: components["schemas"]["RefundSettings"] | null;
             /**
              * @description How the admission gate is set.
              * @default {
@@ -3741,6 +3827,8 @@ export interface components {
         TierFile: {
             /** @description Column letters from left to right, `null` for the aisle; needed for patterns. */
             columns?: (string | null)[];
+            /** @description Whether buyers may exchange its tickets, instead of what the sale says. */
+            exchanges?: components["schemas"]["RefundSettings"] | null;
             /** @description The price by journey; a journey without a fare is not sold. */
             fares?: components["schemas"]["Fare"][];
             /**
@@ -8035,7 +8123,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
                 };
             };
-            /** @description An admission is needed (`/problems/not-admitted`); The sale takes no reservations now (`/problems/sale-closed`); The limit of tickets is reached (`/problems/limit-reached`); Too many people were named (`/problems/attendee-limit`); The request did not come through the edge (`/problems/not-through-the-edge`). */
+            /** @description An admission is needed (`/problems/not-admitted`); The sale takes no reservations now (`/problems/sale-closed`); The limit of tickets is reached (`/problems/limit-reached`); Too many people were named (`/problems/attendee-limit`); The request did not come through the edge (`/problems/not-through-the-edge`); The terms allow no such exchange (`/problems/exchange-not-allowed`). */
             403: {
                 headers: {
                     /** @description Not to be kept. */
@@ -8043,7 +8131,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["NotAdmittedProblem"] | components["schemas"]["SaleClosedProblem"] | components["schemas"]["LimitReachedProblem"] | components["schemas"]["AttendeeLimitProblem"] | components["schemas"]["NotThroughTheEdgeProblem"];
+                    "application/problem+json": components["schemas"]["NotAdmittedProblem"] | components["schemas"]["SaleClosedProblem"] | components["schemas"]["LimitReachedProblem"] | components["schemas"]["AttendeeLimitProblem"] | components["schemas"]["NotThroughTheEdgeProblem"] | components["schemas"]["ExchangeNotAllowedProblem"];
                 };
             };
             /** @description There is no such thing (`/problems/not-found`). */
@@ -8057,7 +8145,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["NotFoundProblem"];
                 };
             };
-            /** @description Chosen seats are taken (`/problems/seat-taken`); An attendee has a ticket already (`/problems/attendee-taken`); Nothing is left that fits (`/problems/sold-out`); No seats are left side by side (`/problems/no-adjacent`); The order is decided (`/problems/order-resolved`). */
+            /** @description Chosen seats are taken (`/problems/seat-taken`); An attendee has a ticket already (`/problems/attendee-taken`); Nothing is left that fits (`/problems/sold-out`); No seats are left side by side (`/problems/no-adjacent`); The order is decided (`/problems/order-resolved`); The order is not paid (`/problems/order-not-paid`); A ticket is refunded already (`/problems/ticket-refunded`); A ticket was used to get in (`/problems/ticket-checked-in`); The payment is disputed (`/problems/payment-disputed`); The order has too many refunds (`/problems/too-many-refunds`). */
             409: {
                 headers: {
                     /** @description Not to be kept. */
@@ -8065,10 +8153,10 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["SeatTakenProblem"] | components["schemas"]["AttendeeTakenProblem"] | components["schemas"]["SoldOutProblem"] | components["schemas"]["NoAdjacentProblem"] | components["schemas"]["OrderResolvedProblem"];
+                    "application/problem+json": components["schemas"]["SeatTakenProblem"] | components["schemas"]["AttendeeTakenProblem"] | components["schemas"]["SoldOutProblem"] | components["schemas"]["NoAdjacentProblem"] | components["schemas"]["OrderResolvedProblem"] | components["schemas"]["OrderNotPaidProblem"] | components["schemas"]["TicketRefundedProblem"] | components["schemas"]["TicketCheckedInProblem"] | components["schemas"]["PaymentDisputedProblem"] | components["schemas"]["TooManyRefundsProblem"];
                 };
             };
-            /** @description The sale is archived (`/problems/sale-archived`); The order was not paid in time (`/problems/hold-expired`). */
+            /** @description The sale is archived (`/problems/sale-archived`); The order was not paid in time (`/problems/hold-expired`); The payment is too old to be refunded (`/problems/payment-too-old`). */
             410: {
                 headers: {
                     /** @description Not to be kept. */
@@ -8076,7 +8164,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["SaleArchivedProblem"] | components["schemas"]["HoldExpiredProblem"];
+                    "application/problem+json": components["schemas"]["SaleArchivedProblem"] | components["schemas"]["HoldExpiredProblem"] | components["schemas"]["PaymentTooOldProblem"];
                 };
             };
             /** @description The body is too large (`/problems/too-large`). */
@@ -8101,7 +8189,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["UnsupportedMediaTypeProblem"];
                 };
             };
-            /** @description The request breaks a rule (`/problems/invalid`); An order of this sale has one tier (`/problems/one-tier-only`); The admission was used for another request (`/problems/token-reused`). */
+            /** @description The request breaks a rule (`/problems/invalid`); An order of this sale has one tier (`/problems/one-tier-only`); The admission was used for another request (`/problems/token-reused`); The order has no such ticket (`/problems/unknown-ticket`); Tickets are exchanged one for one (`/problems/exchange-differs`). */
             422: {
                 headers: {
                     /** @description Not to be kept. */
@@ -8109,7 +8197,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["InvalidProblem"] | components["schemas"]["OneTierOnlyProblem"] | components["schemas"]["TokenReusedProblem"];
+                    "application/problem+json": components["schemas"]["InvalidProblem"] | components["schemas"]["OneTierOnlyProblem"] | components["schemas"]["TokenReusedProblem"] | components["schemas"]["UnknownTicketProblem"] | components["schemas"]["ExchangeDiffersProblem"];
                 };
             };
             /** @description Too many requests (`/problems/too-many-requests`). */

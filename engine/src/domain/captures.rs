@@ -233,6 +233,7 @@ mod tests {
             facts: crate::domain::fact::Facts::default(),
             refunds: crate::domain::order_refund::RefundCounts::default(),
             merchant: crate::domain::ledger::MerchantTerms::house(),
+            exchange: None,
         }
     }
 

@@ -349,6 +349,7 @@ mod tests {
                 legs: Legs::ONE,
                 price_minor: MinorUnits(500),
                 terms: None,
+                exchange: None,
                 tickets: vec![ticket(0), ticket(1)],
             }],
             total: money(1000, "EUR"),
@@ -361,6 +362,7 @@ mod tests {
             facts: Facts::made(NOW),
             refunds: RefundCounts::default(),
             merchant: MerchantTerms::house(),
+            exchange: None,
         };
         let capture = Capture { key, order: order.number, amount: order.total, attempt: None };
         let payment = PaymentRecord::decided(&capture, PaymentOutcome::Accepted, NOW);

@@ -180,7 +180,15 @@ impl Cause {
         Self { by: Actor::Provider, moved: Some(moved) }
     }
 
-    /// A refund of a paid order, made or confirmed by somebody.
+    /// A refund of a paid order that somebody makes: the worth of its tickets, of which an exchange keeps some.
+    #[must_use]
+    pub fn refund_made(refund: &OrderRefund, by: Actor) -> Self {
+        let confirmed = Self::refund(refund, by);
+        let moved = confirmed.moved.map(|moved| Moved { amount: refund.worth(), ..moved });
+        Self { by, moved }
+    }
+
+    /// A refund of a paid order whose money is back, as somebody says.
     #[must_use]
     pub fn refund(refund: &OrderRefund, by: Actor) -> Self {
         let moved = Moved {

@@ -99,6 +99,8 @@ pub enum Guard {
     TicketOnce,
     /// What goes back of a payment is never more than was captured (DynamoDB).
     RefundBound,
+    /// What an exchange keeps of a payment for another order counts as gone from it.
+    KeptCounted,
     /// A refund goes from the refunds that were seen: two at once make two numbers (DynamoDB).
     RefundsSeen,
     /// A buyer's tickets are corrected only if they are what was seen (Redis).
@@ -151,6 +153,9 @@ pub enum Guard {
 }
 
 impl Guard {
+    /// Those that a test of exchanges with its own crowd removes.
+    pub const OF_EXCHANGES: [Self; 1] = [Self::KeptCounted];
+
     /// Every guard but [`Self::OF_ROOMS`], [`Self::OF_TICKETS`], [`Self::OF_POSTINGS`],
     /// [`Self::OF_DISPUTES`] and [`Self::OF_TELLING`], for the test that removes each.
     pub const ALL: [Self; 47] = [

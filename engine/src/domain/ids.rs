@@ -224,6 +224,10 @@ text_id!(
     schemars::json_schema!({ "type": "string", "pattern": "^[!\"$-~]{1,128}$" })
 );
 text_id!(
+    /// Sales that take each other's tickets in exchange.
+    ExchangeGroup, 32, "exchange group", "1 to 32 of a-z, 0-9 and - (not first or last)", |text| is_slug(text, ExchangeGroup::MAX_BYTES), slug_schema(ExchangeGroup::MAX_BYTES)
+);
+text_id!(
     /// A subscriber of facts: a webhook.
     SubscriberId, 32, "subscriber", "1 to 32 of a-z, 0-9 and - (not first or last)", |text| is_slug(text, SubscriberId::MAX_BYTES), slug_schema(SubscriberId::MAX_BYTES)
 );

@@ -62,7 +62,8 @@ pub enum Account {
     Provider(ProviderId),
     /// The platform's commission.
     Fees,
-    /// What is owed to those who paid: captures that buy nothing, and refunds until the money is back.
+    /// What is owed to those who paid: captures that buy nothing, refunds until the money is back, and what tickets
+    /// are worth that are exchanged, until it pays the order that replaces them.
     Owed,
     /// What the platform's bank has, with the opposite sign: it falls by what providers pay out and rises by what
     /// merchants are paid.
@@ -135,9 +136,9 @@ impl From<Account> for String {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TransferCode {
-    /// What a paid order leaves its merchant, from the provider.
+    /// What a paid order leaves its merchant, from the provider, or from what is owed for tickets that it replaces.
     Sale,
-    /// The commission on it, from the provider.
+    /// The commission on it, from the same.
     Commission,
     /// A capture that buys nothing, from the provider to what is owed.
     Unowned,
@@ -324,9 +325,11 @@ fn moved(order: &Order, fact: &Fact, kept: &mut MinorUnits) -> Vec<Transfer> {
         FactKind::Paid | FactKind::Rescued => {
             *kept = all;
             let commission = terms.commission(all);
+            // Money for tickets that it replaces is owed since they were given up.
+            let from = || if order.is_moved(&moved.payment) { Account::Owed } else { provider() };
             vec![
-                transfer(provider(), merchant(), TransferCode::Sale, all - commission),
-                transfer(provider(), Account::Fees, TransferCode::Commission, commission),
+                transfer(from(), merchant(), TransferCode::Sale, all - commission),
+                transfer(from(), Account::Fees, TransferCode::Commission, commission),
             ]
         }
         FactKind::RefundDue | FactKind::CaptureRefused => {
@@ -449,6 +452,7 @@ mod tests {
                 merchant: MerchantId::new("opera").unwrap(),
                 commission_basis_points: basis_points,
             },
+            exchange: None,
         }
     }
 

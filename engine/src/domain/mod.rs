@@ -10,6 +10,7 @@ pub mod captures;
 pub mod challenge;
 pub mod choice;
 pub mod dispute;
+pub mod exchange;
 pub mod fact;
 pub mod gate;
 pub mod grace;

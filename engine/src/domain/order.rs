@@ -11,6 +11,7 @@ pub use super::payment::{
 
 use crate::domain::attempt::Attempts;
 use crate::domain::attendee::{Attendee, AttendeeHash};
+use crate::domain::exchange::Exchange;
 use crate::domain::fact::{Cause, Fact, FactKind, Facts};
 use crate::domain::ids::{Legs, RequestFingerprint, SaleId, Seat, SeatName, TierId, UserId};
 use crate::domain::inventory::{HeldLine, HoldRecord};
@@ -213,6 +214,8 @@ pub struct OrderLine {
     pub price_minor: MinorUnits,
     /// Until when its buyer may give a ticket back, and for what fee; `None` if never.
     pub terms: Option<RefundTerms>,
+    /// Until when its buyer may exchange a ticket, and for what fee; `None` if never.
+    pub exchange: Option<RefundTerms>,
     /// The tickets, live and refunded.
     pub tickets: Vec<Ticket>,
 }
@@ -276,6 +279,8 @@ pub struct Order {
     pub refunds: RefundCounts,
     /// Whose money it is, as its sale said when it was made.
     pub merchant: MerchantTerms,
+    /// What it replaces.
+    pub exchange: Option<Exchange>,
 }
 
 impl Order {
@@ -375,7 +380,9 @@ impl Order {
 
     /// The hashes that it claims for them: of each attendee one by each key.
     pub fn attendee_claims(&self) -> impl Iterator<Item = AttendeeHash> {
-        self.attendees().flat_map(|attendee| &attendee.hashes).copied()
+        let claims = self.claims_its_people();
+        let hashes = self.attendees().flat_map(|attendee| &attendee.hashes).copied();
+        hashes.filter(move |_| claims)
     }
 
     /// The attendees as they are counted against what its buyer may name.

@@ -110,11 +110,14 @@ pub enum AskedBy {
     SaleCancelled,
     /// A dispute that was lost: its money is back already, whether anybody likes it or not. The reason is its name.
     Dispute,
+    /// Another order of the buyer, which replaces the tickets. The reason is its number.
+    Exchange,
 }
 
 impl AskedBy {
     /// Everybody, for tables and tests.
-    pub const ALL: [Self; 4] = [Self::Buyer, Self::Operator, Self::SaleCancelled, Self::Dispute];
+    pub const ALL: [Self; 5] =
+        [Self::Buyer, Self::Operator, Self::SaleCancelled, Self::Dispute, Self::Exchange];
 
     /// The text in JSON and in the database.
     #[must_use]
@@ -124,6 +127,7 @@ impl AskedBy {
             Self::Operator => "operator",
             Self::SaleCancelled => "sale_cancelled",
             Self::Dispute => "dispute",
+            Self::Exchange => "exchange",
         }
     }
 }
@@ -176,6 +180,8 @@ pub struct OrderRefund {
     pub tickets: Vec<TicketName>,
     /// What goes back.
     pub amount: Money,
+    /// What of its tickets' worth does not go back, but pays the order that they were exchanged for.
+    pub kept_minor: MinorUnits,
     /// Who asked for it.
     pub asked_by: AskedBy,
     /// Why, on one line; `None` if nobody said.
@@ -274,6 +280,20 @@ pub fn decide_refund(
     request: &RefundRequest,
     now: Timestamp,
 ) -> Result<RefundPlan, RefundRefusal> {
+    decide_refund_keeping(order, payment, request, MinorUnits::ZERO, now)
+}
+
+/// [`decide_refund`] of which some does not go back: it pays another order of the buyer.
+///
+/// # Errors
+/// As [`decide_refund`].
+pub(crate) fn decide_refund_keeping(
+    order: &Order,
+    payment: Option<&PaymentRecord>,
+    request: &RefundRequest,
+    kept_minor: MinorUnits,
+    now: Timestamp,
+) -> Result<RefundPlan, RefundRefusal> {
     let not_paid = || RefundRefusal::NotPaid(order.state);
     let payment = payment.filter(|record| {
         record.outcome == PaymentOutcome::Accepted
@@ -283,7 +303,7 @@ pub fn decide_refund(
     check_number(order, request.number)?;
     // What a dispute takes is gone, however old the payment is.
     if request.asked_by != AskedBy::Dispute {
-        if payment.decided_at.plus_seconds(REFUNDABLE_SECONDS) <= now {
+        if payment.captured_at().plus_seconds(REFUNDABLE_SECONDS) <= now {
             return Err(RefundRefusal::TooOld);
         }
         if stands(Guard::DisputeOpen) && payment.open_dispute().is_some() {
@@ -292,7 +312,11 @@ pub fn decide_refund(
     }
     let (tickets, price) = taken_back(order, request, now)?;
     let left = payment.left();
-    let amount = amount_of(order, request, price, left)?;
+    let worth = amount_of(order, request, price, left)?;
+    if worth.amount_minor < kept_minor {
+        return Err(RefundRefusal::MoreThanLeft { left: worth });
+    }
+    let amount = Money { amount_minor: worth.amount_minor - kept_minor, ..worth };
     if tickets.is_empty() && amount.amount_minor == MinorUnits::ZERO {
         return Err(RefundRefusal::Nothing);
     }
@@ -305,13 +329,15 @@ pub fn decide_refund(
         payment: payment.capture.key.clone(),
         tickets,
         amount,
+        kept_minor,
         asked_by: request.asked_by,
         reason: request.reason.as_deref().map(one_line),
         made_at: now,
         refund: Refund { state, changed_at: now, refusal: None },
     };
     let order = order.with_refund(&refund, now).ok_or_else(not_paid)?;
-    let back = payment.back + amount.amount_minor;
+    let counted = if stands(Guard::KeptCounted) { worth } else { amount };
+    let back = payment.back + counted.amount_minor;
     let payment = PaymentRecord { back, ..payment.clone() };
     Ok(RefundPlan { order, refund, payment })
 }
@@ -350,11 +376,17 @@ fn taken_back(
         }
         price += match request.asked_by {
             AskedBy::Operator | AskedBy::SaleCancelled | AskedBy::Dispute => line.price_minor,
-            AskedBy::Buyer => {
+            AskedBy::Buyer | AskedBy::Exchange => {
                 if stands(Guard::CheckedInStays) && ticket.checked_in.is_some() {
                     return Err(RefundRefusal::TicketCheckedIn(name.clone()));
                 }
-                let terms = line.terms.filter(|terms| now < terms.until);
+                let terms = match request.asked_by {
+                    AskedBy::Exchange => line.exchange,
+                    _ => line.terms,
+                };
+                // What an exchange that was begun in time is worth was said then.
+                let is_begun = request.asked_by == AskedBy::Exchange && request.amount.is_some();
+                let terms = terms.filter(|terms| is_begun || now < terms.until);
                 let terms = terms.ok_or(RefundRefusal::NotAllowed)?;
                 (line.price_minor - terms.fee_minor).max(MinorUnits::ZERO)
             }
@@ -374,9 +406,14 @@ fn amount_of(
     let is_whole = request.tickets == RefundedTickets::All;
     let amount = match (request.asked_by, request.amount) {
         (AskedBy::Buyer, Some(_)) => return Err(RefundRefusal::NotAllowed),
-        (AskedBy::Operator | AskedBy::SaleCancelled | AskedBy::Dispute, Some(amount)) => amount,
+        (
+            AskedBy::Operator | AskedBy::SaleCancelled | AskedBy::Dispute | AskedBy::Exchange,
+            Some(amount),
+        ) => amount,
         // What went back before without a ticket is not owed once more.
-        (AskedBy::Buyer, None) => Money { amount_minor: price.min(left.amount_minor), ..left },
+        (AskedBy::Buyer | AskedBy::Exchange, None) => {
+            Money { amount_minor: price.min(left.amount_minor), ..left }
+        }
         (AskedBy::Operator | AskedBy::SaleCancelled | AskedBy::Dispute, None) if is_whole => left,
         (AskedBy::Operator | AskedBy::SaleCancelled | AskedBy::Dispute, None) => {
             Money { amount_minor: price, ..left }
@@ -456,8 +493,9 @@ impl Order {
             AskedBy::Buyer => Actor::Buyer,
             AskedBy::Operator | AskedBy::SaleCancelled => Actor::Operator,
             AskedBy::Dispute => Actor::Provider,
+            AskedBy::Exchange => Actor::Buyer,
         };
-        let order = order.after(event, Cause::refund(refund, by), now)?;
+        let order = order.after(event, Cause::refund_made(refund, by), now)?;
         // Tickets that cost nothing, and were the last: there is nothing to wait for.
         let confirmed = transition(order.state, OrderEvent::RefundConfirmed);
         let state = confirmed.filter(|_| order.is_all_back()).unwrap_or(order.state);
@@ -489,7 +527,9 @@ impl OrderRefund {
     #[must_use]
     pub const fn why(&self) -> RefundReason {
         match self.asked_by {
-            AskedBy::Buyer | AskedBy::Operator | AskedBy::SaleCancelled => RefundReason::Returned,
+            AskedBy::Buyer | AskedBy::Operator | AskedBy::SaleCancelled | AskedBy::Exchange => {
+                RefundReason::Returned
+            }
             AskedBy::Dispute => RefundReason::Disputed,
         }
     }
@@ -512,7 +552,7 @@ impl OrderRefund {
     pub fn answers(&self, request: &RefundRequest, order: &Order, left: Money) -> bool {
         let by_default = match request.asked_by {
             // A buyer's amount is what the terms said then.
-            AskedBy::Buyer => true,
+            AskedBy::Buyer | AskedBy::Exchange => true,
             AskedBy::Operator | AskedBy::SaleCancelled | AskedBy::Dispute => match &request.tickets
             {
                 RefundedTickets::All => left.amount_minor == MinorUnits::ZERO,
@@ -606,6 +646,7 @@ mod tests {
                     until: NOW.plus_seconds(60),
                     fee_minor: MinorUnits(100),
                 }),
+                exchange: None,
                 tickets: (1..=3).map(ticket).collect(),
             }],
             total: Money { amount_minor: MinorUnits(1500), currency },
@@ -618,6 +659,7 @@ mod tests {
             facts: Facts::made(NOW).with(FactKind::Paid, NOW, Cause::BUYER),
             refunds: RefundCounts::default(),
             merchant: MerchantTerms::house(),
+            exchange: None,
         };
         let capture = Capture { key, order: order.number, amount: order.total, attempt: None };
         let record = PaymentRecord::decided(&capture, PaymentOutcome::Accepted, NOW);

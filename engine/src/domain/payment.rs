@@ -23,7 +23,7 @@ pub struct PaymentKey {
 }
 
 /// Money that a provider says it has captured, with a signature that was checked.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Capture {
     /// The payment.
     pub key: PaymentKey,
@@ -156,6 +156,17 @@ pub struct PaymentRecord {
     pub back: MinorUnits,
     /// The disputes of an accepted one, in the order in which they were heard of.
     pub disputes: Vec<Dispute>,
+    /// The capture whose money it is, if that was for tickets that its order replaces.
+    pub captured: Option<Captured>,
+}
+
+/// A capture, and when it was decided.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Captured {
+    /// The capture.
+    pub capture: Capture,
+    /// Time of the decision.
+    pub decided_at: Timestamp,
 }
 
 impl PaymentRecord {
@@ -168,7 +179,7 @@ impl PaymentRecord {
         };
         let back = MinorUnits::ZERO;
         let (capture, disputes) = (capture.clone(), Vec::new());
-        Self { capture, outcome, decided_at: now, refund, back, disputes }
+        Self { capture, outcome, decided_at: now, refund, back, disputes, captured: None }
     }
 }
 
@@ -243,6 +254,7 @@ mod tests {
                 legs: Legs::ONE,
                 price_minor: MinorUnits(500),
                 terms: None,
+                exchange: None,
                 tickets: vec![Ticket {
                     seat: Seat(0),
                     name: SeatName::new("a1").unwrap(),
@@ -262,6 +274,7 @@ mod tests {
             facts: Facts::default(),
             refunds: RefundCounts::default(),
             merchant: MerchantTerms::house(),
+            exchange: None,
         }
     }
 

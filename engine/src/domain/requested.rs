@@ -4,10 +4,12 @@ use sha2::{Digest, Sha256};
 
 use super::attendee::Attendee;
 use super::choice::{Choice, Together};
+use super::exchange::ExchangeRequest;
 use super::ids::{RequestFingerprint, SeatName};
 use super::inventory::{HoldRecord, Line};
 use super::money::MinorUnits;
 use super::order::{OrderLine, Ticket};
+use super::order_refund::TicketName;
 use super::sale::Sale;
 use super::ticket::Issue;
 
@@ -33,7 +35,10 @@ pub struct RequestedLine {
 /// it by the keyed hash: a fingerprint of few digits of an id, which anybody could try all of, would
 /// keep what is erased.
 #[must_use]
-pub fn fingerprint(lines: &[RequestedLine]) -> RequestFingerprint {
+pub fn fingerprint(
+    lines: &[RequestedLine],
+    exchange: Option<&ExchangeRequest>,
+) -> RequestFingerprint {
     let mut hash = Sha256::new();
     // Each part is written with its length, so that no two requests share one text.
     let mut part = |text: &str| {
@@ -64,6 +69,13 @@ pub fn fingerprint(lines: &[RequestedLine]) -> RequestFingerprint {
         for attendee in attendees {
             let hash = attendee.counted().map(|hash| hash.to_string()).unwrap_or_default();
             part(&format!("attendee {hash}"));
+        }
+    }
+    if let Some(ExchangeRequest { order, tickets }) = exchange {
+        part(&format!("for {order}"));
+        for TicketName { tier, seat } in tickets {
+            part(tier.as_str());
+            part(seat.as_str());
         }
     }
     let digest = hash.finalize();
@@ -106,6 +118,7 @@ pub fn order_lines(
             legs: held.legs,
             price_minor: requested.price_minor,
             terms: sale.refund_terms(&held.tier, requested.price_minor),
+            exchange: sale.exchange_terms(&held.tier, requested.price_minor),
             tickets: held.seats.iter().enumerate().map(ticket).collect::<Option<_>>()?,
         })
     };
@@ -153,8 +166,17 @@ mod tests {
             ],
         ];
         let prints: std::collections::HashSet<RequestFingerprint> =
-            requests.iter().map(|request| fingerprint(request)).collect();
+            requests.iter().map(|request| fingerprint(request, None)).collect();
         assert_eq!(prints.len(), requests.len());
-        assert_eq!(fingerprint(&requests[0]), fingerprint(&requests[0].clone()));
+        assert_eq!(fingerprint(&requests[0], None), fingerprint(&requests[0].clone(), None));
+        let name = |seat| TicketName {
+            tier: TierId::new("a").unwrap(),
+            seat: SeatName::new(seat).unwrap(),
+        };
+        let exchange =
+            |seat| ExchangeRequest { order: "1".parse().unwrap(), tickets: vec![name(seat)] };
+        let one = fingerprint(&requests[0], Some(&exchange("a1")));
+        assert!(!prints.contains(&one));
+        assert_ne!(one, fingerprint(&requests[0], Some(&exchange("a2"))));
     }
 }

@@ -267,7 +267,7 @@ impl RefundPlan {
     pub fn revokes(&self) -> Revocations {
         match self.refund.asked_by {
             AskedBy::SaleCancelled => Revocations::new(),
-            AskedBy::Buyer | AskedBy::Operator | AskedBy::Dispute => {
+            AskedBy::Buyer | AskedBy::Operator | AskedBy::Dispute | AskedBy::Exchange => {
                 let number = Some(self.refund.key.number);
                 let taken = self.order.numbered().filter(|of| of.ticket.refund == number);
                 taken.map(|of| (of.number, None)).collect()
@@ -279,7 +279,7 @@ impl RefundPlan {
     #[must_use]
     pub fn must_be_unused(&self) -> bool {
         match self.refund.asked_by {
-            AskedBy::Buyer => true,
+            AskedBy::Buyer | AskedBy::Exchange => true,
             AskedBy::Operator | AskedBy::SaleCancelled | AskedBy::Dispute => false,
         }
     }
@@ -420,6 +420,7 @@ mod tests {
             legs: Legs::ONE,
             price_minor: MinorUnits(500),
             terms: None,
+            exchange: None,
             tickets: seats.map(ticket).collect(),
         };
         Order {
@@ -441,6 +442,7 @@ mod tests {
             facts: Facts::made(NOW),
             refunds: RefundCounts::default(),
             merchant: MerchantTerms::house(),
+            exchange: None,
         }
     }
 

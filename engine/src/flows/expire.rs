@@ -32,8 +32,9 @@ use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderEvent, OrderState};
 use crate::domain::order_refund::RefundCounts;
 use crate::domain::time::Timestamp;
+use crate::flows::exchange;
 use crate::flows::hold::{align, release, sale_of, sell};
-use crate::flows::pay::pay_nothing;
+use crate::flows::pay::pay_at_once;
 use crate::flows::sync::settle_soon;
 use crate::ports::{
     ChangeReply, Cursors, Freshness, Orders, Ports, Queue, Seats, StoreError, Stored, messages,
@@ -178,9 +179,10 @@ async fn end(
     let (number, heard_at) = (*number, *heard_at);
     for attempt in 1..=ATTEMPTS {
         if let Some(pending) = order.as_ref().filter(|order| order.state == OrderState::Pending) {
-            if pending.costs_nothing() {
-                let paid = pay_nothing(ports, pending.clone(), now).await?;
-                settle(ports, &paid, at).await?;
+            if pending.needs_no_payment() {
+                // Boxed, as what follows of it: few orders are paid at their end.
+                let paid = Box::pin(pay_at_once(ports, pending.clone(), now)).await?;
+                settle(ports, &paid, at, now).await?;
                 return Ok(Expired::Resolved);
             }
             if stands(Guard::Deadline) && now < pending.pay_by {
@@ -201,7 +203,7 @@ async fn end(
             Some(order) => match order.after(OrderEvent::Expire, Cause::DEADLINE, now) {
                 Some(end) => ports.orders().end(&end).await?,
                 None => {
-                    settle(ports, &order, at).await?;
+                    settle(ports, &order, at, now).await?;
                     return Ok(Expired::Resolved);
                 }
             },
@@ -241,9 +243,12 @@ async fn end(
 
 /// Brings Redis to an order that is not pending, and has its facts settled. One that is paid and not settled
 /// may have been paid while Redis did not answer, or its callback died: it is handed over now.
-async fn settle(ports: &impl Ports, order: &Order, at: &InventoryId) -> Stored<()> {
+async fn settle(ports: &impl Ports, order: &Order, at: &InventoryId, now: Timestamp) -> Stored<()> {
     if order.state == OrderState::Paid && !order.facts.are_settled() {
         sell(ports, order).await?;
+        if order.exchange.is_some() {
+            Box::pin(exchange::follow_up(ports, order, now)).await;
+        }
     } else {
         align(ports, order, at).await?;
     }
@@ -360,5 +365,6 @@ async fn tombstone(
         facts: Facts::default(),
         refunds: RefundCounts::default(),
         merchant: MerchantTerms::house(),
+        exchange: None,
     })
 }

@@ -110,7 +110,12 @@ async fn known(
 
 /// What follows from a refund that is made: the seats are offered again, and the money is asked for. What
 /// fails is done by the comparison and by the sweeper.
-async fn follow_up(ports: &impl Ports, order: &Order, refund: &OrderRefund, now: Timestamp) {
+pub(crate) async fn follow_up(
+    ports: &impl Ports,
+    order: &Order,
+    refund: &OrderRefund,
+    now: Timestamp,
+) {
     let seats = order.seats_of(refund.key.number);
     if let Err(error) = unsell(ports, order, &seats).await {
         tracing::warn!(refund = %refund.key, %error, "its seats are left to the comparison");

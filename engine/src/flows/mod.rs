@@ -13,6 +13,7 @@ pub mod check_in;
 pub mod close;
 pub mod discrepancy;
 pub mod dispute;
+pub mod exchange;
 pub mod expire;
 pub mod give_back;
 pub mod hold;

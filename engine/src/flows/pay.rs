@@ -3,6 +3,7 @@
 use crate::domain::attempt::Attempts;
 use crate::domain::fact::{Cause, FactKind};
 use crate::domain::guard::{Guard, stands};
+use crate::domain::number::OrderNumber;
 use crate::domain::order::{
     Capture, Order, OrderEvent, OrderState, PaymentDecision, PaymentOutcome, PaymentRecord,
     RefundReason, decide_payment,
@@ -11,7 +12,8 @@ use crate::domain::refund::RefundState;
 use crate::domain::sale::SaleState;
 use crate::domain::tickets::Tickets;
 use crate::domain::time::Timestamp;
-use crate::flows::hold::{inventory_of, sale_of, sell};
+use crate::flows::exchange;
+use crate::flows::hold::{inventory_of, release, sale_of, sell};
 use crate::flows::refund::request;
 use crate::flows::sync::settle_soon;
 use crate::ports::{Freshness, Orders, Ports, Queue, SettleReply, Settlement, StoreError, Stored};
@@ -32,6 +34,9 @@ pub async fn pay(ports: &impl Ports, capture: &Capture, now: Timestamp) -> Store
         (Some(order), PaymentOutcome::Accepted) => {
             hand_over(ports, &order, now).await?;
             close_the_rest(ports, &order).await;
+            if order.exchange.is_some() {
+                Box::pin(exchange::follow_up(ports, &order, now)).await;
+            }
         }
         (order, PaymentOutcome::Refund(_)) => {
             follow_up(ports, &record, now).await?;
@@ -111,34 +116,80 @@ pub async fn pay_from_afar(
     Ok(record)
 }
 
-/// Pays an order of 0 as it is made: nobody captures anything, and its payment is recorded all the same.
-/// The order as it is then; one that is not pending stays as it is.
+/// Pays an order that needs no payment of its buyer as it is made: one of 0, of which nobody captures anything and
+/// whose payment is recorded all the same, and one that the money of the tickets pays which it replaces. The order
+/// as it is then: cancelled if those tickets cannot be given up any more; one that is not pending stays as it is.
 ///
 /// # Errors
 /// Fails if a store does; running it again finishes it.
-pub async fn pay_nothing(ports: &impl Ports, order: Order, now: Timestamp) -> Stored<Order> {
+pub async fn pay_at_once(ports: &impl Ports, order: Order, now: Timestamp) -> Stored<Order> {
     let (number, mut order) = (order.number, order);
-    let capture = Capture::of_nothing(&order)?;
     for _ in 0..ATTEMPTS {
         if order.state != OrderState::Pending {
             return Ok(order);
         }
-        let accepted = PaymentOutcome::Accepted;
-        let settlement = moved(Some(order), OrderEvent::Pay, &capture, accepted, now)?;
-        let record = PaymentRecord::decided(&capture, accepted, now);
+        let record = match &order.exchange {
+            Some(exchange) => exchange::moved(ports, &order, exchange, now).await?,
+            None => {
+                let accepted = PaymentOutcome::Accepted;
+                PaymentRecord::decided(&Capture::of_nothing(&order)?, accepted, now)
+            }
+        };
+        let Some(settlement) = paid(ports, order.clone(), &record.capture, now).await? else {
+            if let Some(end) = exchange::call_off(ports, &order, now).await? {
+                release(ports, &inventory_of(ports, &end).await?, number).await?;
+                settle_soon(ports, number).await;
+                return Ok(end);
+            }
+            order = again(ports, number).await?;
+            continue;
+        };
         match ports.orders().settle(&record, &settlement, Tickets::NONE).await? {
             SettleReply::Settled => {
                 let missing = || StoreError::Contract(format!("order {number}: paid and not"));
                 let paid = settlement.order().ok_or_else(missing)?;
                 hand_over(ports, &paid, now).await?;
+                if paid.exchange.is_some() {
+                    exchange::follow_up(ports, &paid, now).await;
+                }
                 return Ok(paid);
             }
             SettleReply::Known(_) | SettleReply::Conflict | SettleReply::Gone => {}
         }
-        let missing = || StoreError::Contract(format!("order {number} is lost"));
-        order = ports.orders().get(number).await?.ok_or_else(missing)?;
+        order = again(ports, number).await?;
     }
     Err(StoreError::Unavailable(format!("order {number} keeps changing")))
+}
+
+/// An order that is there, as it is by now.
+async fn again(ports: &impl Ports, number: OrderNumber) -> Stored<Order> {
+    let missing = || StoreError::Contract(format!("order {number} is lost"));
+    ports.orders().get(number).await?.ok_or_else(missing)
+}
+
+/// The settlement that pays a pending order by a capture; `None` if the tickets that it replaces cannot be given up
+/// any more.
+async fn paid(
+    ports: &impl Ports,
+    order: Order,
+    capture: &Capture,
+    now: Timestamp,
+) -> Stored<Option<Settlement>> {
+    let plan = match &order.exchange {
+        None => None,
+        Some(exchange) => {
+            let key = &capture.key;
+            let Some(plan) = exchange::plan(ports, &order, exchange, key, now).await? else {
+                return Ok(None);
+            };
+            Some(Box::new(plan))
+        }
+    };
+    let settlement = moved(Some(order), OrderEvent::Pay, capture, PaymentOutcome::Accepted, now)?;
+    Ok(Some(match (settlement, plan) {
+        (Settlement::Pay(order), Some(plan)) => Settlement::Exchange(order, plan),
+        (settlement, _) => settlement,
+    }))
 }
 
 /// Decision on a payment.
@@ -174,9 +225,23 @@ async fn decide(ports: &impl Ports, capture: &Capture, now: Timestamp) -> Stored
                 (PaymentOutcome::Refund(reason), Settlement::RefundOnly(told), none)
             }
             PaymentDecision::Pay => {
-                (accepted, moved(order, OrderEvent::Pay, capture, accepted, now)?, none)
+                let missing = || StoreError::Contract("paid without an order".to_owned());
+                let order = order.ok_or_else(missing)?;
+                if order.exchange.is_none() {
+                    (accepted, moved(Some(order), OrderEvent::Pay, capture, accepted, now)?, none)
+                } else if let Some(settlement) =
+                    Box::pin(paid(ports, order.clone(), capture, now)).await?
+                {
+                    (accepted, settlement, none)
+                } else {
+                    if let Some(end) = exchange::call_off(ports, &order, now).await? {
+                        close_the_rest(ports, &end).await;
+                    }
+                    continue;
+                }
             }
-            PaymentDecision::Rescue if rescue => {
+            // The tickets that it replaces are still its buyer's: there is nothing to rescue.
+            PaymentDecision::Rescue if rescue && replaces_none(order.as_ref()) => {
                 let Some(rescued) = rescued(ports, order, capture, now).await? else {
                     rescue = false;
                     continue;
@@ -207,6 +272,10 @@ async fn decide(ports: &impl Ports, capture: &Capture, now: Timestamp) -> Stored
         }
     }
     Err(StoreError::Unavailable(format!("order {} keeps changing", capture.order)))
+}
+
+fn replaces_none(order: Option<&Order>) -> bool {
+    order.is_none_or(|order| order.exchange.is_none())
 }
 
 /// What becomes of a capture for an order that has expired, whose seats are free perhaps; `None` if its sale is

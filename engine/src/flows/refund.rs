@@ -148,7 +148,8 @@ pub async fn refund_part(
                 } else {
                     let payment = ports.orders().payment(key.order, &refund.payment).await?;
                     let payment = payment.ok_or_else(|| missing("its payment is not there"))?;
-                    reply.insert(ports.provider().refund_part(&payment, refund).await?)
+                    reply
+                        .insert(ports.provider().refund_part(&payment.at_provider(), refund).await?)
                 }
             }
         };

@@ -4,6 +4,7 @@ use futures_util::future::join;
 
 use crate::domain::attempt::Attempts;
 use crate::domain::attendee::{AttendeeHash, max_named};
+use crate::domain::exchange::{Exchange, ExchangeRefusal, ExchangeRequest};
 use crate::domain::fact::Facts;
 use crate::domain::guard::{Guard, stands};
 use crate::domain::ids::{
@@ -19,9 +20,10 @@ use crate::domain::requested::{RequestedLine, fingerprint, order_lines, total_mi
 use crate::domain::sale::Sale;
 use crate::domain::tickets::Tickets;
 use crate::domain::time::Timestamp;
+use crate::flows::exchange;
 use crate::flows::hold::align_to;
 use crate::flows::load;
-use crate::flows::pay::pay_nothing;
+use crate::flows::pay::pay_at_once;
 use crate::ports::{
     Catalogue, CreateReply, Freshness, Orders, Ports, Published, Queue, Seats, StoreError, Stored,
 };
@@ -40,6 +42,14 @@ pub struct Reservation {
     pub user: UserId,
     /// The lines requested.
     pub lines: Vec<RequestedLine>,
+    /// The tickets that they shall replace.
+    pub exchange: Option<ExchangeRequest>,
+}
+
+impl Reservation {
+    fn fingerprint(&self) -> RequestFingerprint {
+        fingerprint(&self.lines, self.exchange.as_ref())
+    }
 }
 
 /// A reservation that succeeded, now or at an earlier attempt.
@@ -107,6 +117,9 @@ pub enum Refusal {
     /// Other buyers were quicker each time.
     #[error("other buyers were quicker; try again")]
     Contended,
+    /// The tickets that it was to replace cannot be given for these.
+    #[error(transparent)]
+    Exchange(ExchangeRefusal),
     /// A store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -128,14 +141,23 @@ pub async fn reserve(
     reservation: &Reservation,
     now: Timestamp,
 ) -> Result<Reserved, Refusal> {
-    let fingerprint = fingerprint(&reservation.lines);
+    let fingerprint = reservation.fingerprint();
     let sale = &reservation.published.sale;
     let tiers = reservation.lines.iter().map(|requested| &requested.line.tier);
     let Some(at) = sale.inventory_of_all(tiers) else {
         return existing_or(ports, reservation, &fingerprint, Refusal::OneTierOnly).await;
     };
+    let exchange = match &reservation.exchange {
+        None => None,
+        // Boxed: few orders replace others.
+        Some(request) => match Box::pin(begin(ports, reservation, request, now)).await? {
+            Ok(exchange) => Some(exchange),
+            Err(refusal) => return existing_or(ports, reservation, &fingerprint, refusal).await,
+        },
+    };
+    let exchange = exchange.as_ref();
     for _ in 0..ATTEMPTS {
-        let reply = hold(ports, reservation, &at, &fingerprint, now).await?;
+        let reply = hold(ports, reservation, &at, (&fingerprint, exchange), now).await?;
         let reply = reply.map_err(|Over| Refusal::SaleArchived);
         let (record, allowance) = match reply.and_then(|reply| held(sale, reply)) {
             Ok(held) => held,
@@ -144,7 +166,7 @@ pub async fn reserve(
                 return existing_or(ports, reservation, &fingerprint, refusal).await;
             }
         };
-        match claim(ports, reservation, &at, &record, now).await? {
+        match claim(ports, reservation, &at, &record, exchange, now).await? {
             Claimed::Created(order) => return made_whole(ports, *order, allowance, now).await,
             Claimed::Exists(existing) => {
                 align_to(ports, &existing, &at, &record).await?;
@@ -182,10 +204,27 @@ async fn made_whole(
     allowance: Option<Tickets>,
     now: Timestamp,
 ) -> Result<Reserved, Refusal> {
-    let is_to_be_paid = order.state == OrderState::Pending && order.costs_nothing();
+    let is_to_be_paid = order.state == OrderState::Pending && order.needs_no_payment();
     // Boxed: few orders cost nothing, and the others need no room for that.
-    let order = if is_to_be_paid { Box::pin(pay_nothing(ports, order, now)).await? } else { order };
+    let order = if is_to_be_paid { Box::pin(pay_at_once(ports, order, now)).await? } else { order };
+    // The tickets that it was to replace went meanwhile.
+    if is_to_be_paid && order.state == OrderState::Cancelled {
+        return Err(Refusal::Resolved(order.state));
+    }
     Ok(Reserved { order, allowance })
+}
+
+/// What the reservation replaces, if it may.
+async fn begin(
+    ports: &impl Ports,
+    reservation: &Reservation,
+    request: &ExchangeRequest,
+    now: Timestamp,
+) -> Stored<Result<Exchange, Refusal>> {
+    let Reservation { published, number, user, lines, .. } = reservation;
+    let new = (&*published.sale, lines.as_slice());
+    let begun = exchange::begin(ports, *number, user, new, request, now).await?;
+    Ok(begun.map_err(Refusal::Exchange))
 }
 
 /// The order that an earlier attempt with this admission made, if one did. Holds nothing: for an
@@ -197,7 +236,7 @@ pub async fn repeat(
     ports: &impl Ports,
     reservation: &Reservation,
 ) -> Result<Option<Reserved>, Refusal> {
-    let fingerprint = fingerprint(&reservation.lines);
+    let fingerprint = reservation.fingerprint();
     match ports.orders().get(reservation.number).await? {
         Some(order) => found(order, reservation, &fingerprint, None).map(Some),
         None => Ok(None),
@@ -213,7 +252,7 @@ async fn hold(
     ports: &impl Ports,
     reservation: &Reservation,
     at: &InventoryId,
-    fingerprint: &RequestFingerprint,
+    (fingerprint, exchange): (&RequestFingerprint, Option<&Exchange>),
     now: Timestamp,
 ) -> Stored<Result<HoldReply, Over>> {
     let sale = &reservation.published.sale;
@@ -232,6 +271,7 @@ async fn hold(
                 fingerprint: fingerprint.clone(),
                 now,
                 deadline: now.plus_seconds(pay_window),
+                replaced: replaced_in(sale, at, exchange),
                 lines: reservation.lines.iter().map(|requested| requested.line.clone()).collect(),
             };
             // A lost reply is asked again: the number makes `hold` answer the same hold.
@@ -254,6 +294,13 @@ async fn hold(
     }
     load::ask(ports, sale.id()).await;
     Ok(Ok(HoldReply::NotLoaded))
+}
+
+/// The tickets of an inventory that an exchange replaces.
+fn replaced_in(sale: &Sale, at: &InventoryId, exchange: Option<&Exchange>) -> Tickets {
+    let own = exchange.filter(|exchange| exchange.sale == *sale.id());
+    let tickets = own.into_iter().flat_map(|exchange| &exchange.tickets);
+    Tickets::of_seats(tickets.filter(|ticket| sale.inventory_of(&ticket.tier) == *at).count())
 }
 
 /// What is held and what the buyer may still have, or the refusal in the buyer's words. Where tiers are
@@ -314,6 +361,7 @@ async fn claim(
     reservation: &Reservation,
     at: &InventoryId,
     record: &HoldRecord,
+    exchange: Option<&Exchange>,
     now: Timestamp,
 ) -> Result<Claimed, Refusal> {
     let sale = &reservation.published.sale;
@@ -335,8 +383,9 @@ async fn claim(
         facts: Facts::made(now),
         refunds: RefundCounts::default(),
         merchant: sale.merchant(),
+        exchange: exchange.cloned(),
     };
-    let limit = sale.limit();
+    let limit = sale.limit().saturating_add(order.replaced());
     let (created, queued) = join(
         ports.orders().create(&order, limit),
         ports.queue().expire_later(at, order.number, now, order.pay_by),

@@ -79,6 +79,8 @@ pub async fn start(
     let offer = offers.iter().find(|offer| offer.provider == choice.provider);
     for _ in 0..TRIES {
         let order = payable(ports, user, number, now).await?;
+        // It is paid with the money of the tickets that it replaces.
+        let offer = offer.filter(|_| !order.is_covered());
         let expires_at = offer.and_then(|offer| offer.expiry(choice.method, &order, now));
         let expires_at = expires_at.ok_or(Refusal::NotOffered)?;
         if let Some(open) = order.attempts.open().next() {

@@ -34,6 +34,12 @@ const MAX_ITEMS_OF_REFUND: usize =
     5 + (1 + MAX_ATTENDEE_KEYS) * MAX_SEATS_PER_ORDER + MAX_LINES_PER_ORDER;
 const _: () = assert!(MAX_ITEMS_OF_REFUND <= MAX_TRANSACTION_ITEMS);
 
+/// Items of the largest exchange: the new order and its payment, and the old one's refund, whose people are those of
+/// the new order by other keys perhaps.
+const MAX_ITEMS_OF_EXCHANGE: usize =
+    MAX_ITEMS_OF_REFUND + 2 + MAX_ATTENDEE_KEYS * MAX_SEATS_PER_ORDER;
+const _: () = assert!(MAX_ITEMS_OF_EXCHANGE <= MAX_TRANSACTION_ITEMS);
+
 /// Items that one order adds to the transaction which counts it: the order, and the counter of each
 /// line's tier. A batch has at least one order.
 const MAX_ITEMS_OF_SYNC: usize = 1 + MAX_LINES_PER_ORDER;
@@ -87,6 +93,8 @@ pub enum ChangeReply {
 pub enum Settlement {
     /// Pending to paid.
     Pay(Order),
+    /// Pending to paid, giving up the tickets that it replaces: a refund of their order.
+    Exchange(Order, Box<RefundPlan>),
     /// Ended to paid, claiming every seat-leg, ticket and attendee again.
     Rescue(Order),
     /// Ended to refund due.
@@ -100,7 +108,10 @@ impl Settlement {
     #[must_use]
     pub fn order(self) -> Option<Order> {
         match self {
-            Self::Pay(order) | Self::Rescue(order) | Self::PayTooLate(order) => Some(order),
+            Self::Pay(order)
+            | Self::Exchange(order, _)
+            | Self::Rescue(order)
+            | Self::PayTooLate(order) => Some(order),
             Self::RefundOnly(order) => order,
         }
     }
@@ -113,7 +124,8 @@ pub enum SettleReply {
     Settled,
     /// The payment was decided before, like this.
     Known(PaymentRecord),
-    /// The order is not in the state that the decision starts from: read it again.
+    /// The order, or the one whose tickets it replaces, is not in the state that the decision starts from: read it
+    /// again.
     Conflict,
     /// The order cannot be rescued: a seat, an attendee or the limit stands against it.
     Gone,
@@ -211,7 +223,8 @@ pub trait Orders: Send + Sync {
         tombstone: &Order,
     ) -> impl Future<Output = Stored<ChangeReply>> + Send;
     /// Records what became of a payment, and does to its order what that means. The order in the
-    /// settlement is as it shall be, its last fact tells this; `limit` is the buyer's, for a rescue.
+    /// settlement is as it shall be, its last fact tells this; `limit` is the buyer's, for a rescue. An exchange is
+    /// done under the conditions of [`Orders::give_back`] too.
     fn settle(
         &self,
         payment: &PaymentRecord,

@@ -188,6 +188,7 @@ fn order() -> Order {
         facts: engine::domain::fact::Facts::default(),
         refunds: engine::domain::order_refund::RefundCounts::default(),
         merchant: engine::domain::ledger::MerchantTerms::house(),
+        exchange: None,
     }
 }
 

@@ -41,7 +41,8 @@ async fn reserve(
     let lines = body.requested(&published.sale, &app.attendees)?;
     admission.check_tickets(&lines)?;
     let (number, user) = (admission.order(), buyer.user().clone());
-    let reservation = Reservation { published, number, user, lines };
+    let exchange = body.exchange()?;
+    let reservation = Reservation { published, number, user, lines, exchange };
     let reserved = counted(app, &admission, &reservation, now).await?;
     Ok(Created(OrderReply::reserved(&reservation.published.sale, &reserved)))
 }

@@ -10,11 +10,14 @@ use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::orders::ticket_attributes;
 use super::tables;
-use super::told::{disputes_value, fact_value, read_disputes, read_fact};
+use super::told::{
+    self, captured_value, disputes_value, exchange_value, fact_value, read_disputes, read_fact,
+};
 use engine::domain::attempt::{
     Attempt, AttemptNumber, AttemptState, Attempts, PaymentChoice, PaymentMethod,
 };
 use engine::domain::attendee::{Attendee, AttendeeHash};
+use engine::domain::exchange::Exchange;
 use engine::domain::fact::Facts;
 use engine::domain::ids::{Legs, SaleId, Seat, UserId};
 use engine::domain::ledger::MerchantTerms;
@@ -27,6 +30,7 @@ use engine::domain::order::{
 use engine::domain::order_refund::{
     AskedBy, OrderRefund, RefundCounts, RefundKey, RefundNumber, RefundTerms, TicketName,
 };
+use engine::domain::payment::Captured;
 use engine::domain::refund::{Refund, RefundState};
 use engine::domain::ticket::{CheckIn, Issue};
 use engine::domain::time::Timestamp;
@@ -39,6 +43,11 @@ const ATTENDEE_HASHES: &str = "attendee_hashes";
 
 /// The attribute of a ticket that has the number of the refund which took it back.
 pub(super) const TICKET_REFUND: &str = "refund";
+
+/// The attributes of a line that say until when a ticket may be given back, and for what fee.
+const REFUND_TERMS: [&str; 2] = ["refund_until_ms", "refund_fee_minor"];
+/// The attributes of a line that say until when a ticket may be exchanged, and for what fee.
+const EXCHANGE_TERMS: [&str; 2] = ["exchange_until_ms", "exchange_fee_minor"];
 
 /// The attribute of a ticket that has its issue, unless that is the first.
 pub(super) const TICKET_ISSUE: &str = "issue";
@@ -226,6 +235,7 @@ pub(super) fn order_item(order: &Order) -> Item {
             ],
         );
     }
+    add(&mut item, order.exchange.iter().map(|exchange| ("exchange", exchange_value(exchange))));
     if order.refunds.made > 0 {
         add(
             &mut item,
@@ -329,11 +339,13 @@ fn line_value(line: &OrderLine) -> AttributeValue {
         ("price_minor", number(line.price_minor)),
         ("tickets", AttributeValue::L(line.tickets.iter().map(ticket_value).collect())),
     ]);
-    if let Some(RefundTerms { until, fee_minor }) = line.terms {
-        add(
-            &mut map,
-            [("refund_until_ms", number(until.ms())), ("refund_fee_minor", number(fee_minor))],
-        );
+    for (terms, [until_ms, fee_minor]) in
+        [(line.terms, REFUND_TERMS), (line.exchange, EXCHANGE_TERMS)]
+    {
+        let written = terms.map(|terms| {
+            [(until_ms, number(terms.until.ms())), (fee_minor, number(terms.fee_minor))]
+        });
+        add(&mut map, written.into_iter().flatten());
     }
     AttributeValue::M(map)
 }
@@ -383,7 +395,14 @@ pub(super) fn read_order(item: &Item) -> Stored<Order> {
             back: fields.maybe_number("refunds_back")?.unwrap_or_default(),
         },
         merchant: read_merchant(&fields)?,
+        exchange: read_exchange(&fields)?,
     })
+}
+
+fn read_exchange(fields: &Fields<'_>) -> Stored<Option<Exchange>> {
+    let Some(text) = fields.maybe_text::<String>("exchange")? else { return Ok(None) };
+    let read = told::read_exchange(&text);
+    read.map(Some).map_err(|error| fields.broken("exchange", &error.to_string()))
 }
 
 fn read_merchant(fields: &Fields<'_>) -> Stored<MerchantTerms> {
@@ -406,7 +425,8 @@ fn read_line(fields: &Fields<'_>) -> Stored<OrderLine> {
         tier: fields.text("tier")?,
         legs,
         price_minor: fields.number("price_minor")?,
-        terms: read_terms(fields)?,
+        terms: read_terms(fields, REFUND_TERMS)?,
+        exchange: read_terms(fields, EXCHANGE_TERMS)?,
         tickets: fields.maps("tickets")?.iter().map(read_ticket).collect::<Stored<_>>()?,
     })
 }
@@ -438,9 +458,12 @@ fn read_check_in(fields: &Fields<'_>) -> Stored<Option<CheckIn>> {
     Ok(Some(CheckIn { at: Timestamp::from_ms(at), door: fields.text(TICKET_DOOR)? }))
 }
 
-fn read_terms(fields: &Fields<'_>) -> Stored<Option<RefundTerms>> {
-    let Some(until) = fields.maybe_number("refund_until_ms")? else { return Ok(None) };
-    let fee_minor = fields.number("refund_fee_minor")?;
+fn read_terms(
+    fields: &Fields<'_>,
+    [until_ms, fee_minor]: [&str; 2],
+) -> Stored<Option<RefundTerms>> {
+    let Some(until) = fields.maybe_number(until_ms)? else { return Ok(None) };
+    let fee_minor = fields.number(fee_minor)?;
     Ok(Some(RefundTerms { until: Timestamp::from_ms(until), fee_minor }))
 }
 
@@ -457,7 +480,17 @@ pub(super) fn order_refund_key(key: RefundKey) -> Item {
 
 /// A refund of an order as an item, due until the money is back.
 pub(super) fn order_refund_item(refund: &OrderRefund) -> Item {
-    let OrderRefund { key, payment, tickets, amount, asked_by, reason, made_at, refund } = refund;
+    let OrderRefund {
+        key,
+        payment,
+        tickets,
+        amount,
+        kept_minor,
+        asked_by,
+        reason,
+        made_at,
+        refund,
+    } = refund;
     let ticket = |ticket: &TicketName| {
         AttributeValue::M(item([("tier", text(&ticket.tier)), ("seat", text(&ticket.seat))]))
     };
@@ -475,6 +508,9 @@ pub(super) fn order_refund_item(refund: &OrderRefund) -> Item {
             ("made_ms", number(made_at.ms())),
         ],
     );
+    if *kept_minor != MinorUnits::ZERO {
+        add(&mut item, [("kept_minor", number(*kept_minor))]);
+    }
     add(&mut item, reason.iter().map(|reason| ("reason", text(reason))));
     add(&mut item, refund_attributes(key.order, refund));
     item
@@ -499,6 +535,7 @@ pub(super) fn read_order_refund(item: &Item) -> Stored<OrderRefund> {
         },
         tickets: fields.maps("tickets")?.iter().map(ticket).collect::<Stored<_>>()?,
         amount: read_money(&fields)?,
+        kept_minor: fields.maybe_number("kept_minor")?.unwrap_or_default(),
         asked_by: asked_by.ok_or_else(|| fields.broken("asked_by", "is nobody"))?,
         reason: fields.maybe_text("reason")?,
         made_at: fields.time("made_ms")?,
@@ -516,7 +553,7 @@ fn read_attendee(fields: &Fields<'_>) -> Stored<Option<Attendee>> {
 
 /// A payment as an item. One that goes back is due until the money is back.
 pub(super) fn payment_item(record: &PaymentRecord) -> Item {
-    let PaymentRecord { capture, outcome, decided_at, refund, back, disputes } = record;
+    let PaymentRecord { capture, outcome, decided_at, refund, back, disputes, captured } = record;
     let mut item = payment_key(capture.order, &capture.key);
     add(
         &mut item,
@@ -541,6 +578,7 @@ pub(super) fn payment_item(record: &PaymentRecord) -> Item {
     if !disputes.is_empty() {
         add(&mut item, [("disputes", disputes_value(disputes))]);
     }
+    add(&mut item, captured.iter().map(|captured| ("captured", captured_value(captured))));
     add(&mut item, record.open_dispute().map(|open| ("disputed", text(&open.id))));
     if let Some(refund) = refund {
         add(&mut item, refund_attributes(capture.order, refund));
@@ -599,7 +637,14 @@ pub(super) fn read_payment(item: &Item) -> Stored<PaymentRecord> {
         refund: read_refund(&fields)?,
         back: fields.maybe_number("back_minor")?.unwrap_or_default(),
         disputes: disputes.map_err(|error| fields.broken("disputes", &error.to_string()))?,
+        captured: read_captured(&fields)?,
     })
+}
+
+fn read_captured(fields: &Fields<'_>) -> Stored<Option<Captured>> {
+    let Some(text) = fields.maybe_text::<String>("captured")? else { return Ok(None) };
+    let read = told::read_captured(&text);
+    read.map(Some).map_err(|error| fields.broken("captured", &error.to_string()))
 }
 
 /// The claim of an attendee as an item.
@@ -642,6 +687,7 @@ mod tests {
                 legs: Legs::new(1, 4).unwrap(),
                 price_minor: MinorUnits(55_300),
                 terms: None,
+                exchange: None,
                 tickets: vec![ticket(400_000, Some("id 1")), ticket(1, None)],
             }],
             total: Money {
@@ -657,6 +703,7 @@ mod tests {
             facts: Facts::made(now),
             refunds: RefundCounts::default(),
             merchant: MerchantTerms::house(),
+            exchange: None,
         }
     }
 
@@ -685,6 +732,14 @@ mod tests {
             refunded.lines[0].tickets[1].refund = RefundNumber::try_from(2).ok();
             let until = refunded.pay_by;
             refunded.lines[0].terms = Some(RefundTerms { until, fee_minor: MinorUnits(7) });
+            refunded.lines[0].exchange = Some(RefundTerms { until, fee_minor: MinorUnits(8) });
+            let name = refunded.lines[0].tickets[1].named(&refunded.lines[0]);
+            refunded.exchange = Some(Exchange {
+                order: refunded.number,
+                sale: refunded.sale.clone(),
+                tickets: vec![name],
+                value_minor: MinorUnits(9),
+            });
             refunded.lines[0].tickets[0].issue = Issue::FIRST.next();
             let door = engine::domain::ids::DoorName::new("北门 2").unwrap();
             refunded.lines[0].tickets[1].checked_in = Some(CheckIn { at: until, door });
@@ -730,6 +785,16 @@ mod tests {
             |outcome| PaymentRecord::decided(&capture, outcome, order.created_at.plus_ms(3));
         let accepted = decided(PaymentOutcome::Accepted);
         assert_eq!(read_payment(&payment_item(&accepted)), Ok(accepted.clone()));
+        let mut new = Order { number: "7".parse().unwrap(), ..order.clone() };
+        new.exchange = Some(Exchange {
+            order: order.number,
+            sale: order.sale.clone(),
+            tickets: Vec::new(),
+            value_minor: MinorUnits(9),
+        });
+        let moved = accepted.moved_to(&new, order.pay_by).unwrap();
+        assert_eq!(moved.at_provider().capture, capture);
+        assert_eq!(read_payment(&payment_item(&moved)), Ok(moved));
         assert!(!payment_item(&accepted).contains_key("due_ms"));
         for reason in RefundReason::ALL {
             let due = decided(PaymentOutcome::Refund(reason));
@@ -760,6 +825,7 @@ mod tests {
                     payment: key(),
                     tickets: vec![ticket.named(&order.lines[0])],
                     amount: order.total,
+                    kept_minor: MinorUnits(i64::from(asked_by == AskedBy::Exchange)),
                     asked_by,
                     reason: (asked_by == AskedBy::Operator).then(|| "rain".to_owned()),
                     made_at: order.created_at,

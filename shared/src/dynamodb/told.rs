@@ -10,6 +10,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use serde::{Deserialize, Serialize};
 
 use engine::domain::dispute::Dispute;
+use engine::domain::exchange::Exchange;
 use engine::domain::fact::{Actor, Cause, Fact, FactKind, Moved};
 use engine::domain::ids::{PaymentId, ProviderId};
 use engine::domain::inventory::HeldLine;
@@ -19,6 +20,7 @@ use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{PaymentKey, RefundReason};
 use engine::domain::order_refund::RefundNumber;
+use engine::domain::payment::Captured;
 use engine::domain::time::Timestamp;
 
 /// A fact as it is written: kind, time in milliseconds, who caused it, and what moved.
@@ -108,6 +110,26 @@ pub(super) fn disputes_value(disputes: &[Dispute]) -> AttributeValue {
 
 /// Reads the disputes of a payment.
 pub(super) fn read_disputes(text: &str) -> serde_json::Result<Vec<Dispute>> {
+    serde_json::from_str(text)
+}
+
+/// What an order replaces, as a value.
+pub(super) fn exchange_value(exchange: &Exchange) -> AttributeValue {
+    text_of(exchange)
+}
+
+/// Reads what an order replaces.
+pub(super) fn read_exchange(text: &str) -> serde_json::Result<Exchange> {
+    serde_json::from_str(text)
+}
+
+/// The capture whose money a payment is that moved it, as a value.
+pub(super) fn captured_value(captured: &Captured) -> AttributeValue {
+    text_of(captured)
+}
+
+/// Reads the capture whose money a payment is.
+pub(super) fn read_captured(text: &str) -> serde_json::Result<Captured> {
     serde_json::from_str(text)
 }
 

@@ -172,6 +172,13 @@ pub struct OrderRefundReply {
     pub amount_minor: MinorUnits,
     /// The currency they are units of.
     pub currency: Currency,
+    /// What pays the order that its tickets were exchanged for instead of going back, in minor units; absent if
+    /// nothing does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kept_minor: Option<MinorUnits>,
+    /// The order that its tickets were exchanged for; absent if they were not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exchanged_for: Option<OrderNumber>,
     /// Who asked for it.
     pub asked_by: AskedBy,
     /// Time of its making.
@@ -190,6 +197,8 @@ impl From<&OrderRefund> for OrderRefundReply {
             tickets: refund.tickets.clone(),
             amount_minor: refund.amount.amount_minor,
             currency: refund.amount.currency,
+            kept_minor: Some(refund.kept_minor).filter(|kept| *kept != MinorUnits::ZERO),
+            exchanged_for: refund.exchanged_for(),
             asked_by: refund.asked_by,
             made_at: refund.made_at,
             state: refund.refund.state,

@@ -9,7 +9,9 @@ use engine::domain::ids::{AttendeeId, SaleId, SeatName, StopId, TierId, UserId};
 use engine::domain::money::{Currency, MinorUnits};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Order, OrderLine, OrderState, PaymentRecord, Ticket};
-use engine::domain::order_refund::{MAX_REFUNDS, RefundCounts, RefundNumber, RefundTerms};
+use engine::domain::order_refund::{
+    MAX_REFUNDS, RefundCounts, RefundNumber, RefundTerms, TicketName,
+};
 use engine::domain::sale::Sale;
 use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
@@ -48,6 +50,24 @@ pub struct OrderReply {
     /// Its refunds, counted; absent without any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refunds: Option<RefundCountsReply>,
+    /// What it replaces, once it is paid; absent of an order that is no exchange.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exchange: Option<ExchangeReply>,
+}
+
+/// The tickets that an order replaces.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "Exchange")]
+pub struct ExchangeReply {
+    /// The order that has them, or had them until this one was paid.
+    pub order: OrderNumber,
+    /// The tickets.
+    pub tickets: Vec<TicketName>,
+    /// What they are worth, in minor units: their price without the fee of the exchange.
+    pub value_minor: MinorUnits,
+    /// True if that pays this order, and nothing is to be paid; what is left of it goes back. Otherwise this order is
+    /// paid whole, and all of it goes back.
+    pub pays: bool,
 }
 
 /// How many refunds an order has.
@@ -62,7 +82,7 @@ pub struct RefundCountsReply {
     pub back: u8,
 }
 
-/// Until when a buyer may give a ticket back, and what it costs.
+/// Until when a buyer may give a ticket back, or exchange it, and what it costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "RefundTerms")]
 pub struct RefundTermsReply {
@@ -89,6 +109,9 @@ pub struct LineReply {
     /// never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refundable: Option<RefundTermsReply>,
+    /// The terms under which its buyer may exchange its tickets, as they were when it was made; absent if never.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exchangeable: Option<RefundTermsReply>,
     /// The tickets.
     pub tickets: Vec<TicketReply>,
 }
@@ -168,6 +191,12 @@ impl OrderReply {
             remaining_allowance: None,
             payments: None,
             refunds: RefundCountsReply::new(order.refunds),
+            exchange: order.exchange.as_ref().map(|exchange| ExchangeReply {
+                order: exchange.order,
+                tickets: exchange.tickets.clone(),
+                value_minor: exchange.value_minor,
+                pays: order.is_covered(),
+            }),
         }
     }
 
@@ -222,6 +251,7 @@ impl LineReply {
             to: sale.stop(line.legs.to()).cloned(),
             price_minor: line.price_minor,
             refundable: line.terms.map(RefundTermsReply::from),
+            exchangeable: line.exchange.map(RefundTermsReply::from),
             tickets: line.tickets.iter().map(ticket).collect(),
         }
     }

@@ -30,6 +30,7 @@ pub(super) fn part(payment: &PaymentRecord, amount_minor: i64) -> OrderRefund {
         payment: payment.capture.key.clone(),
         tickets: Vec::new(),
         amount: Money { amount_minor: MinorUnits(amount_minor), currency },
+        kept_minor: MinorUnits::ZERO,
         asked_by: AskedBy::Operator,
         reason: None,
         made_at: now,
@@ -149,6 +150,7 @@ pub(super) fn order(total: Money) -> Order {
         facts: engine::domain::fact::Facts::default(),
         refunds: RefundCounts::default(),
         merchant: MerchantTerms::house(),
+        exchange: None,
     }
 }
 

@@ -28,6 +28,7 @@ pub(super) const CONTRACT: Contract = Contract {
         string("content"),
         integer("now_ms"),
         integer("deadline_ms"),
+        integer("replaced"),
         string("tier[line]"),
         integer("from[line]"),
         integer("to[line]"),
@@ -110,7 +111,8 @@ pub(super) fn encode<'s>(script: &'s Script, command: &Hold) -> Stored<Call<'s>>
         .arg("user", command.user.as_str())
         .arg("content", command.fingerprint.as_str())
         .arg("now_ms", command.now.ms())
-        .arg("deadline_ms", command.deadline.ms());
+        .arg("deadline_ms", command.deadline.ms())
+        .arg("replaced", command.replaced.get());
     refuse_repeated_tiers(command.lines.iter().map(|line| &line.tier))?;
     for line in &command.lines {
         call.add_key("tier[line]", keys.tier(&line.tier));

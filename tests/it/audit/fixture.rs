@@ -17,6 +17,7 @@ use engine::domain::posting::{Posting, PostingKind};
 use engine::domain::requested::{RequestedLine, fingerprint};
 use engine::domain::sale::Sale;
 use engine::domain::ticket::{CheckIn, Serial};
+use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
 use engine::flows::cancel::cancel;
 use engine::flows::check_in::{Outcome, Scan, check_in};
@@ -152,7 +153,8 @@ impl Fixture {
         assert_eq!(self.engine.gate.admit(&admit).await, Ok(AdmitReply::Admitted));
         let number = self.mint.mint(now, &user);
         let published = published.clone();
-        let reservation = Reservation { published, number, user, lines: vec![line] };
+        let reservation =
+            Reservation { published, number, user, lines: vec![line], exchange: None };
         reserve(&self.engine, &reservation, now).await.unwrap().order.number
     }
 
@@ -294,9 +296,10 @@ impl Fixture {
             epoch: epoch(),
             order,
             user,
-            fingerprint: fingerprint(&lines),
+            fingerprint: fingerprint(&lines, None),
             now: NOW,
             deadline: NOW.plus_seconds(600),
+            replaced: Tickets::NONE,
             lines: lines.map(|requested| requested.line).into(),
         };
         assert!(matches!(self.engine.seats.hold(&hold).await, Ok(HoldReply::Held { .. })));

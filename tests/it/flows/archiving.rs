@@ -92,7 +92,7 @@ impl<'a> OnSale<'a> {
         let line = Line { tier: TierId::new("hall").unwrap(), legs: Legs::ONE, choice };
         let lines = vec![RequestedLine { line, price_minor: MinorUnits(500), attendees: vec![] }];
         let number = self.mint.mint(NOW, &user);
-        Reservation { published: self.published().await, number, user, lines }
+        Reservation { published: self.published().await, number, user, lines, exchange: None }
     }
 
     async fn buy(&self, user: &str) -> Order {

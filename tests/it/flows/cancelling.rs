@@ -50,7 +50,7 @@ async fn reservation(fixture: &Fixture, sale: &SaleId, user: &str) -> Reservatio
     let choice = Choice::Best { count: 2, together: Together::Preferred };
     let line = Line { tier: TierId::new("hall").unwrap(), legs: Legs::ONE, choice };
     let lines = vec![RequestedLine { line, price_minor: MinorUnits(500), attendees: vec![] }];
-    Reservation { published, number: mint.mint(NOW, &user), user, lines }
+    Reservation { published, number: mint.mint(NOW, &user), user, lines, exchange: None }
 }
 
 async fn buy(fixture: &Fixture, sale: &SaleId, user: &str) -> Order {

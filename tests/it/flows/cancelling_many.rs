@@ -205,8 +205,13 @@ async fn sell_out(hall: &Hall, sale: &Sale) {
         let line = Line { tier, legs: Legs::ONE, choice: Choice::Seats(seats) };
         let line = RequestedLine { line, price_minor: MinorUnits(5000), attendees: vec![] };
         let order = Mint::new(number).mint(NOW, &user);
-        let reservation =
-            Reservation { published: published.clone(), number: order, user, lines: vec![line] };
+        let reservation = Reservation {
+            published: published.clone(),
+            number: order,
+            user,
+            lines: vec![line],
+            exchange: None,
+        };
         let order = reserve(&ports, &reservation, NOW).await.unwrap().order;
         let payment = PaymentId::new(format!("pi_{number}")).unwrap();
         let key = PaymentKey { provider: ProviderId::new("stripe").unwrap(), payment };

@@ -396,6 +396,7 @@ fn order(number: u32, payment: Option<PaymentKey>) -> Order {
         facts: engine::domain::fact::Facts::made(NOW).all_settled(),
         refunds: engine::domain::order_refund::RefundCounts::default(),
         merchant: engine::domain::ledger::MerchantTerms::house(),
+        exchange: None,
     }
 }
 

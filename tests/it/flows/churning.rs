@@ -10,6 +10,7 @@ use engine::domain::ids::{
 use engine::domain::inventory::{Hold, HoldReply, Line, Release, ReleaseReply};
 use engine::domain::number::Mint;
 use engine::domain::sale::Sale;
+use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
 use engine::flows::publish::publish;
 use engine::flows::reconcile::reconcile;
@@ -72,6 +73,7 @@ impl Crowd {
             fingerprint: RequestFingerprint::new("00000000000000aa").unwrap(),
             now: self.now,
             deadline: self.now.plus_seconds(3600),
+            replaced: Tickets::NONE,
             lines: vec![Line { tier: tier(), legs: Legs::ONE, choice }],
         };
         let reply = self.stores.seats.of(&inventory_id()).hold(&hold);

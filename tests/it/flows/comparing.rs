@@ -90,7 +90,7 @@ impl Fixture {
         let lines =
             vec![requested("hall", 500, HALL_SEATS), requested("balcony", 900, BALCONY_SEATS)];
         let number = self.mint.mint(NOW, &user);
-        let reservation = Reservation { published, number, user, lines };
+        let reservation = Reservation { published, number, user, lines, exchange: None };
         reserve(&self.ports, &reservation, NOW).await.unwrap().order
     }
 

@@ -51,7 +51,8 @@ async fn orders_whose_messages_were_lost_are_counted_by_shards_not_one_by_one() 
         let line = Line { tier: TierId::new("all").unwrap(), legs: Legs::ONE, choice };
         let lines = vec![RequestedLine { line, price_minor: MinorUnits(10), attendees: vec![] }];
         let number = mint.mint(NOW, &user);
-        let reservation = Reservation { published: published.clone(), number, user, lines };
+        let reservation =
+            Reservation { published: published.clone(), number, user, lines, exchange: None };
         let order = reserve(&ports, &reservation, NOW).await.unwrap().order;
         let payment = PaymentId::new(format!("pi_{buyer}")).unwrap();
         let key = PaymentKey { provider: ProviderId::new("stripe").unwrap(), payment };

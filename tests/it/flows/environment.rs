@@ -133,7 +133,7 @@ impl Fixture {
         let line = Line { tier: tier_id(), legs: Legs::new(0, 2).unwrap(), choice };
         let requested = RequestedLine { line, price_minor: MinorUnits(500), attendees: vec![] };
         let number: OrderNumber = self.mint.mint(NOW, &user);
-        Reservation { published, number, user, lines: vec![requested] }
+        Reservation { published, number, user, lines: vec![requested], exchange: None }
     }
 
     /// A connection to Redis, to do what no engine does.

@@ -15,6 +15,7 @@ mod draws;
 pub mod ended;
 mod environment;
 mod event_bus;
+mod exchanging;
 mod keeping;
 mod limited;
 mod reconciling;

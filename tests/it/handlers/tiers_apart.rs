@@ -4,6 +4,7 @@ use engine::domain::choice::{Choice, Together};
 use engine::domain::ids::{InventoryId, Legs, RequestFingerprint, SaleId, TierId, UserId};
 use engine::domain::inventory::{Hold, HoldReply, Line};
 use engine::domain::number::OrderNumber;
+use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
 use engine::ports::{Catalogue as _, Freshness, Ports as _, Seats as _};
 use local::handlers::reconcile;
@@ -99,6 +100,7 @@ async fn a_hold_that_never_became_an_order_is_found_by_the_tier_of_its_message()
         fingerprint: RequestFingerprint::new("0123456789abcdef").unwrap(),
         now: Timestamp::now(),
         deadline: Timestamp::now().plus_seconds(-1),
+        replaced: Tickets::NONE,
         lines: vec![Line { tier: TierId::new("small").unwrap(), legs: Legs::ONE, choice }],
     };
     let held = fixture.app.ports.seats().hold(&hold).await.unwrap();

@@ -79,6 +79,7 @@ pub(super) fn hold(order: u64, legs: Legs, choice: Choice) -> Hold {
         fingerprint: RequestFingerprint::new("0123456789abcdef").unwrap(),
         now: NOW,
         deadline: NOW.plus_seconds(600),
+        replaced: Tickets::NONE,
         lines: vec![Line { tier: tier(), legs, choice }],
     }
 }

@@ -306,6 +306,7 @@ impl SeededRng {
             fingerprint: self.fingerprint(),
             now: self.now,
             deadline: self.now.plus_ms(self.rng.random_range(1..60_000)),
+            replaced: Tickets::new(self.rng.random_range(0..4_u16).saturating_sub(2)),
             lines,
         };
         self.holds.push(hold.clone());

@@ -302,6 +302,7 @@ async fn fill(seats: &RedisSeats, inventory: &InventoryId, tier: &TierId, user: 
         fingerprint: RequestFingerprint::new("0123456789abcdef").unwrap(),
         now: NOW,
         deadline: NOW.plus_seconds(600),
+        replaced: Tickets::NONE,
         lines: vec![Line { tier: tier.clone(), legs: Legs::new(0, 2).unwrap(), choice }],
     };
     let other = Hold { order: "8".parse().unwrap(), ..hold.clone() };

@@ -18,6 +18,7 @@ use engine::domain::inventory::{Freed, Hold, HoldReply, Inventory, Line, Load, T
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Order, OrderEvent, PaymentOutcome};
 use engine::domain::sale::SaleState;
+use engine::domain::tickets::Tickets;
 use engine::ports::{
     CreateReply, DUE_SHARDS, MAX_TRANSACTION_ITEMS, Orders as _, SettleReply, Settlement,
     StoreError, due_shard,
@@ -131,6 +132,7 @@ fn orders(fixture: &Fixture, journeys: &Journeys, rng: &mut StdRng) -> Vec<(f64,
             fingerprint: order.fingerprint.clone(),
             now: NOW,
             deadline: order.pay_by,
+            replaced: Tickets::NONE,
             lines: vec![Line { tier: tier("a"), legs, choice }],
         };
         let HoldReply::Held { record, .. } = inventory.hold(&hold) else {

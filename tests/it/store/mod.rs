@@ -111,6 +111,7 @@ impl Fixture {
             facts: engine::domain::fact::Facts::made(NOW),
             refunds: engine::domain::order_refund::RefundCounts::default(),
             merchant: engine::domain::ledger::MerchantTerms::house(),
+            exchange: None,
         }
     }
 
@@ -177,6 +178,7 @@ fn line(in_tier: &str, legs: (u16, u16), seats: &[u32]) -> OrderLine {
         legs: Legs::new(legs.0, legs.1).unwrap(),
         price_minor: MinorUnits(500),
         terms: None,
+        exchange: None,
         tickets: seats.iter().map(ticket).collect(),
     }
 }

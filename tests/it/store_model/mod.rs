@@ -90,7 +90,7 @@ const ANSWERS: [&str; 56] = [
 ];
 
 /// The conditions that the models restate: without any of them a discrepancy must be found.
-const MUTANTS: [Guard; 13] = [
+const MUTANTS: [Guard; 14] = [
     Guard::ClaimCondition,
     Guard::StateCondition,
     Guard::NumberOnce,
@@ -104,6 +104,7 @@ const MUTANTS: [Guard; 13] = [
     Guard::IssueSeen,
     Guard::DisputeOpen,
     Guard::DisputesSeen,
+    Guard::KeptCounted,
 ];
 
 /// One sequence on both sides, in tables of its own.

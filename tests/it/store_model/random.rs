@@ -7,6 +7,7 @@ use engine::domain::attempt::{
 use engine::domain::dispute::{
     DisputePlan, DisputeReport, DisputeState, DisputeStep, decide_dispute,
 };
+use engine::domain::exchange::{Exchange, redeem};
 use engine::domain::fact::{Cause, FactKind};
 use engine::domain::gate::tokens::{TokenCounts, TokenSnapshot};
 use engine::domain::ids::{
@@ -20,7 +21,8 @@ use engine::domain::order::{
     Ticket,
 };
 use engine::domain::order_refund::{
-    AskedBy, OrderRefund, RefundNumber, RefundPlan, RefundRequest, RefundedTickets, decide_refund,
+    AskedBy, OrderRefund, RefundNumber, RefundPlan, RefundRequest, RefundTerms, RefundedTickets,
+    decide_refund,
 };
 use engine::domain::refund::{Refund, RefundState};
 use engine::domain::sale::SaleFile;
@@ -59,6 +61,8 @@ pub struct SeededRng {
     pub tiers: Vec<TierId>,
     /// A refund that was decided, and may be asked for once more.
     plan: Option<RefundPlan>,
+    /// An exchange that was paid, and may be paid once more.
+    exchanged: Option<Call>,
     /// A step of a dispute that was decided, and may be recorded once more.
     disputed: Option<DisputePlan>,
     /// An order as it was when it was to be counted.
@@ -79,6 +83,7 @@ impl SeededRng {
             rng: StdRng::seed_from_u64(seed),
             now: START,
             plan: None,
+            exchanged: None,
             disputed: None,
             counted: None,
             seen: None,
@@ -138,7 +143,9 @@ impl SeededRng {
             tickets.push(self.ticket(seat));
         }
         let legs = Legs::new(from, to).unwrap();
-        OrderLine { tier, legs, price_minor: PRICE, terms: None, tickets }
+        let until = self.now.plus_seconds(86_400);
+        let exchange = Some(RefundTerms { until, fee_minor: MinorUnits(1) });
+        OrderLine { tier, legs, price_minor: PRICE, terms: None, exchange, tickets }
     }
 
     /// An order of a known number that has not been made, or not like this.
@@ -170,6 +177,7 @@ impl SeededRng {
             facts: engine::domain::fact::Facts::made(self.now),
             refunds: engine::domain::order_refund::RefundCounts::default(),
             merchant: engine::domain::ledger::MerchantTerms::house(),
+            exchange: None,
         }
     }
 
@@ -177,6 +185,48 @@ impl SeededRng {
     fn known(&mut self, stores: &Stores) -> Order {
         let known: Vec<Order> = stores.orders.orders.values().cloned().collect();
         if known.is_empty() || self.once_in(12) { self.order() } else { self.of(&known) }
+    }
+
+    /// An order, sometimes one that shall replace a ticket of a paid one.
+    fn replacing(&mut self, stores: &Stores, order: Order) -> Order {
+        let paid = stores.orders.orders.values().filter(|old| old.state == OrderState::Paid);
+        let paid: Vec<Order> = paid.filter(|old| old.number != order.number).cloned().collect();
+        if paid.is_empty() || !self.once_in(2) {
+            return order;
+        }
+        let old = self.of(&paid);
+        let tickets = old.live_tickets().map(|(line, ticket)| ticket.named(line)).take(1).collect();
+        let value_minor = MinorUnits(self.of(&[1, 500, 600]));
+        let exchange = Exchange { order: old.number, sale: old.sale, tickets, value_minor };
+        Order { exchange: Some(exchange), ..order }
+    }
+
+    /// The payment of an order that replaces tickets; `None` if it replaces none, or they cannot go.
+    fn exchange(&mut self, stores: &Stores, paid: &Order, key: &PaymentKey) -> Option<Call> {
+        let exchange = paid.exchange.clone()?;
+        let old = stores.orders.get(exchange.order)?;
+        let mut payment = stores.orders.payment(old.number, old.payment.as_ref()?)?;
+        let limit = Tickets::new(self.of(&[1, 3, 6]));
+        let record = if paid.is_covered() {
+            payment.moved_to(paid, self.now).ok()?
+        } else {
+            let (key, number) = (key.clone(), paid.number);
+            let capture = Capture { key, order: number, amount: paid.total, attempt: None };
+            PaymentRecord::decided(&capture, PaymentOutcome::Accepted, self.now)
+        };
+        if self.once_in(4) {
+            // Decided on a payment of which less had gone back, or before it was disputed.
+            payment.back = MinorUnits::ZERO;
+            payment.disputes.clear();
+        }
+        let by = record.capture.key.clone();
+        let new = Order { payment: Some(by.clone()), ..paid.clone() };
+        let plan = redeem(&new, &exchange, &old, Some(&payment), &by, self.now).ok()?;
+        self.plan = self.once_in(3).then(|| plan.clone());
+        let settlement = Settlement::Exchange(new, Box::new(plan));
+        let call = Call::Settle { payment: record, settlement, limit };
+        self.exchanged = self.once_in(3).then(|| call.clone());
+        Some(call)
     }
 
     fn key(&mut self) -> PaymentKey {
@@ -227,6 +277,14 @@ impl SeededRng {
             OrderState::Cancelled | OrderState::Expired => 1 + self.rng.random_range(0..2),
             OrderState::Paid | OrderState::RefundDue | OrderState::Refunded => 3,
         };
+        if let Some(call) = self.exchanged.take().filter(|_| self.once_in(2)) {
+            return call;
+        }
+        if fitting == 0
+            && let Some(call) = self.exchange(stores, &pay, &key)
+        {
+            return call;
+        }
         let which = if self.once_in(4) { self.rng.random_range(0..4) } else { fitting };
         let (settlement, outcome) = match which {
             0 => (Settlement::Pay(pay), PaymentOutcome::Accepted),
@@ -532,7 +590,9 @@ impl SeededRng {
         self.now = self.now.plus_ms(997);
         match self.rng.random_range(0..26) {
             0..=4 => {
-                Call::Create { order: self.order(), limit: Tickets::new(self.of(&[1, 3, 3, 6])) }
+                let order = self.order();
+                let order = self.replacing(stores, order);
+                Call::Create { order, limit: Tickets::new(self.of(&[1, 3, 3, 6])) }
             }
             5..=6 => {
                 let order = self.known(stores);

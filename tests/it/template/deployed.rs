@@ -15,11 +15,13 @@ use axum::body::Bytes;
 use axum::http::StatusCode;
 use axum::routing::post;
 use engine::domain::choice::{Choice, Together};
+use engine::domain::exchange::ExchangeRequest;
 use engine::domain::ids::{GroupId, InventoryId, Legs, SaleId, TierId, UserId};
 use engine::domain::inventory::Line;
 use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Capture, PaymentKey};
+use engine::domain::order_refund::TicketName;
 use engine::domain::requested::RequestedLine;
 use engine::domain::room::bytes::{Nonce, Secret};
 use engine::domain::room::code::Code;
@@ -34,7 +36,9 @@ use engine::flows;
 use engine::flows::expire::Expiry;
 use engine::flows::reserve::Reservation;
 use engine::ports::messages::ClosePayments;
-use engine::ports::{Catalogue as _, Freshness, Ports as _, RoomPorts, Rooms as _, StoreError};
+use engine::ports::{
+    Catalogue as _, Freshness, Orders as _, Ports as _, RoomPorts, Rooms as _, StoreError,
+};
 use fake_cloudwatch::CloudWatch as FakeCloudWatch;
 use fake_eventbridge::EventBridge as FakeEventBridge;
 use fake_payments::API_KEY;
@@ -412,6 +416,7 @@ impl Deployed {
         self.operators().await;
         self.starts().await;
         self.gift().await;
+        self.exchanges().await;
         self.kept("pay-callback", "pi_kept", "1024").await;
         self.kept("take-callback", "pi_kept", "1024").await;
         self.other_payments(Function::DecidePayment, 2).await;
@@ -896,6 +901,124 @@ impl Deployed {
         assert_eq!(made["state"], "paid", "{made:#}");
     }
 
+    /// A ticket of `sale`, for that of another order perhaps; the answer.
+    async fn swap(&self, user: &str, old: Option<&Value>, sale: &str, tier: &str) -> Value {
+        let admission = self.ask(user, sale, 1).await["token"].clone();
+        let line = json!({ "tier": tier, "best": { "count": 1 }, "attendees": [user] });
+        let mut body = json!({ "admission": admission, "lines": [line] });
+        if let Some(old) = old {
+            let line = &old["lines"][0];
+            let ticket = json!({ "tier": line["tier"], "seat": line["tickets"][0]["seat"] });
+            body["exchange"] = json!({ "order": old["order"], "tickets": [ticket] });
+        }
+        let line = format!("POST /sales/{sale}/orders");
+        let made = self.http("reserve", Sender::Buyer(user), &line, &body).await;
+        assert_eq!(made["status"], 201, "{made:#}");
+        made
+    }
+
+    /// An exchange that the old money pays, and whose reservation died before it was paid.
+    async fn left_pending(&self, user: &str, old: &Value) -> String {
+        let (app, sale) = (self.app("reserve"), SaleId::new("swap-2").unwrap());
+        let published = app.ports.catalogue().sale(&sale, Freshness::Fresh).await.unwrap().unwrap();
+        let (user, now) = (UserId::new(user).unwrap(), Timestamp::now());
+        let number = app.mint.mint(now, &user);
+        let choice = Choice::Best { count: 1, together: Together::Preferred };
+        let line = Line { tier: TierId::new("cheap").unwrap(), legs: Legs::ONE, choice };
+        let price_minor = MinorUnits(PRICE.0 / 2);
+        // Those of the same person in another sale.
+        let lines = vec![RequestedLine { line, price_minor, attendees: Vec::new() }];
+        let name = &old["lines"][0]["tickets"][0]["seat"];
+        let seat = name.as_str().unwrap().parse().unwrap();
+        let tickets = vec![TicketName { tier: TierId::new("dear").unwrap(), seat }];
+        let order = old["order"].as_str().unwrap().parse().unwrap();
+        let exchange = Some(ExchangeRequest { order, tickets });
+        let reservation = Reservation { published, number, user, lines, exchange };
+        for call in 0.. {
+            let crashing = Crashing::at(&app.ports, call, Cut::BeforeTheCall);
+            let _ = flows::reserve::reserve(&crashing, &reservation, now).await;
+            if app.ports.orders().get(number).await.unwrap().is_some() {
+                break;
+            }
+        }
+        number.to_string()
+    }
+
+    /// Tickets are exchanged for those of another sale, of whoever hears that the new ones are paid.
+    async fn exchanges(&self) {
+        for sale in ["swap", "swap-2"] {
+            let tier = |tier: &str, price_minor: MinorUnits| {
+                json!({ "tier": tier, "name": tier, "price_minor": price_minor,
+                    "general_admission": 50 })
+            };
+            self.put(&json!({
+                "sale": sale, "title": sale, "currency": "EUR",
+                "opens_at": "2020-01-01T00:00:00Z", "closes_at": "2100-01-01T00:00:00Z",
+                "limit_per_buyer": 4, "pay_window_seconds": 900, "gate": { "shards": 1 },
+                "attendees": "optional", "exchange_group": "swaps",
+                "exchanges": { "until": "2099-01-01T00:00:00Z", "fee_minor": 1 },
+                "tiers": [tier("dear", PRICE), tier("cheap", MinorUnits(PRICE.0 / 2))]
+            }))
+            .await;
+        }
+        let ways = ["callback", "take", "decide", "start", "close", "expire", "left", "old money"];
+        for (index, way) in ways.into_iter().enumerate() {
+            let user = format!("swapper_{index}");
+            let old = self.swap(&user, None, "swap", "dear").await;
+            self.callback(&format!("pi_old_{index}"), old["order"].as_str().unwrap(), PRICE).await;
+            let number = match way {
+                "left" => self.left_pending(&user, &old).await,
+                _ => {
+                    let tier = if way == "old money" { "cheap" } else { "dear" };
+                    let new = self.swap(&user, Some(&old), "swap-2", tier).await;
+                    new["order"].as_str().unwrap().to_owned()
+                }
+            };
+            let made = Made { number, user: user.clone(), admission: json!(null) };
+            let payment = format!("pi_new_{index}");
+            let (at, now) = (InventoryId::whole("swap-2".parse().unwrap()), Timestamp::now());
+            let later = now.plus_seconds(2000);
+            match way {
+                "callback" => drop(self.callback(&payment, &made.number, PRICE).await),
+                "take" => self.report(Function::TakeCallback, &payment, &made.number).await,
+                "decide" => self.report(Function::DecidePayment, &payment, &made.number).await,
+                "start" => {
+                    self.begin(&made, "page").await;
+                    let form = self.begin(&made, "form").await;
+                    self.provider.pay(&form, now).unwrap().unwrap();
+                    let body =
+                        json!({ "provider": "stripe", "return_url": "https://shop.example/back" });
+                    let line = format!("POST /orders/{}/payments", made.number);
+                    let sender = Sender::Buyer(&made.user);
+                    let refused = self.http("start-payment", sender, &line, &body).await;
+                    assert_eq!(refused["state"], "paid", "{refused:#}");
+                }
+                "close" | "expire" | "left" => {
+                    if way != "left" {
+                        let form = self.begin(&made, "form").await;
+                        self.provider.pay(&form, now).unwrap().unwrap();
+                    }
+                    if way == "close" {
+                        let ports = &self.app("close-payments").ports;
+                        flows::close::close(ports, &at, made.number(), later).await.unwrap();
+                    }
+                    let due = Expiry { at, number: made.number(), heard_at: Some(later) };
+                    let ports = &self.app("expire-orders").ports;
+                    flows::expire::expire_or_requeue(ports, &[due], later).await;
+                }
+                _ => {}
+            }
+            let line = format!("GET /orders/{}", made.number);
+            let shown = self.http("orders", Sender::Buyer(&user), &line, &json!({})).await;
+            if way != "expire" {
+                assert_eq!(shown["state"], "paid", "{way}: {shown:#}");
+            }
+        }
+        all_done(
+            &sync_db::handle(self.app("sync-db"), self.batch(&self.queues.sync.url).await).await,
+        );
+    }
+
     /// Captures that come another way, whatever their order is.
     async fn other_payments(&self, by: Function, row: u32) {
         let seat = |seat: u32| format!("{row}-{seat}");
@@ -1140,7 +1263,8 @@ impl Deployed {
         let choice = Choice::Best { count: 1, together: Together::Preferred };
         let line = Line { tier: TierId::new("vip").unwrap(), legs: Legs::ONE, choice };
         let lines = vec![RequestedLine { line, price_minor: PRICE, attendees: Vec::new() }];
-        let reservation = Reservation { published: published.unwrap(), number, user, lines };
+        let reservation =
+            Reservation { published: published.unwrap(), number, user, lines, exchange: None };
         let dying = Crashing::at(&app.ports, 0, Cut::AfterTheCall);
         flows::reserve::reserve(&dying, &reservation, Timestamp::now()).await.unwrap_err();
         number

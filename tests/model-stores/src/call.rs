@@ -519,7 +519,9 @@ impl Stores {
                 Reply::MoveCursor(self.cursors.move_to(provider, reader, cursor, *until))
             }
             Call::Refund { payment } => Reply::Refund(self.provider.refund(&payment.capture.key)),
-            Call::RefundPart { refund, .. } => Reply::RefundPart(self.provider.refund_part(refund)),
+            Call::RefundPart { payment, refund } => {
+                Reply::RefundPart(self.provider.refund_part(&payment.capture.key, refund))
+            }
             Call::KeepSecret { sale, secret } => {
                 Reply::KeepSecret(self.rooms.keep_secret(sale, secret))
             }

@@ -364,7 +364,9 @@ impl OrdersModel {
     ) -> Stored<SettleReply> {
         let ended = [OrderState::Cancelled, OrderState::Expired];
         let (order, to, from) = match settlement {
-            Settlement::Pay(order) => (order, OrderState::Paid, [OrderState::Pending; 2]),
+            Settlement::Pay(order) | Settlement::Exchange(order, _) => {
+                (order, OrderState::Paid, [OrderState::Pending; 2])
+            }
             Settlement::Rescue(order) => (order, OrderState::Paid, ended),
             Settlement::PayTooLate(order) => (order, OrderState::RefundDue, ended),
             Settlement::RefundOnly(order) => {
@@ -402,7 +404,15 @@ impl OrdersModel {
             let is_there = self.orders.get_mut(&order.number).filter(fits).is_some();
             return Ok(if is_there { SettleReply::Gone } else { SettleReply::Conflict });
         }
-        let Some(stored) = self.orders.get_mut(&order.number).filter(fits) else {
+        if self.orders.get_mut(&order.number).filter(fits).is_none() {
+            return Ok(SettleReply::Conflict);
+        }
+        if let Settlement::Exchange(_, plan) = settlement
+            && !self.replaces(order, plan)?
+        {
+            return Ok(SettleReply::Conflict);
+        }
+        let Some(stored) = self.orders.get_mut(&order.number) else {
             return Ok(SettleReply::Conflict);
         };
         stored.state = order.state;
@@ -518,6 +528,34 @@ impl OrdersModel {
     /// # Errors
     /// `Contract` for what the flows never ask for.
     pub fn give_back(&mut self, plan: &RefundPlan) -> Stored<ChangeReply> {
+        Ok(if self.give_up(plan)? { ChangeReply::Done } else { ChangeReply::Conflict })
+    }
+
+    /// Gives up the tickets that an order replaces, as it is paid. Within a sale it takes the claims of the people
+    /// over. False if they are not there any more: then nothing is changed.
+    fn replaces(&mut self, new: &Order, plan: &RefundPlan) -> Stored<bool> {
+        let taken = plan.taken_back();
+        if new.sale != taken.sale {
+            return self.give_up(plan);
+        }
+        let claim = |hash| (new.sale.clone(), hash);
+        // Those of the tickets that go are theirs still, others nobody's.
+        let before: Vec<AttendeeHash> = taken.attendee_claims().collect();
+        let is_free = |hash| {
+            let owner = before.contains(&hash).then_some(taken.number);
+            self.attendees.get(&claim(hash)).copied() == owner
+        };
+        if !new.attendee_claims().all(is_free) || !self.give_up(plan)? {
+            return Ok(false);
+        }
+        for hash in new.attendee_claims() {
+            self.attendees.insert(claim(hash), new.number);
+        }
+        Ok(true)
+    }
+
+    /// [`Self::give_back`]; false if the order or its payment is not what it was.
+    fn give_up(&mut self, plan: &RefundPlan) -> Stored<bool> {
         let RefundPlan { order, refund, .. } = plan;
         let number = refund.key.number.get();
         must(order, order.refunds.made == number, "makes a refund of another number")?;
@@ -531,7 +569,8 @@ impl OrdersModel {
                 && (stored.refunds == before || !stands(Guard::RefundsSeen))
                 && stored.attempts.version == order.attempts.version
         };
-        let amount = refund.amount.amount_minor;
+        let counted = if stands(Guard::KeptCounted) { refund.worth() } else { refund.amount };
+        let amount = counted.amount_minor;
         let place = self.place_of(order.number, &refund.payment);
         let payment = place.as_ref().and_then(|place| self.payments.get(place));
         let has_room = payment.is_some_and(|payment| {
@@ -541,7 +580,7 @@ impl OrdersModel {
                     let open = payment.open_dispute().map(|open| open.id.as_str());
                     open.is_some() && open == refund.reason.as_deref()
                 }
-                AskedBy::Buyer | AskedBy::Operator | AskedBy::SaleCancelled => {
+                AskedBy::Buyer | AskedBy::Operator | AskedBy::SaleCancelled | AskedBy::Exchange => {
                     !stands(Guard::DisputeOpen) || payment.open_dispute().is_none()
                 }
             };
@@ -554,11 +593,11 @@ impl OrdersModel {
             && stands(Guard::CheckedInStays)
             && self.any_checked_in(order.number, plan.revokes().into_keys());
         if !is_there || !has_room || is_used {
-            return Ok(ChangeReply::Conflict);
+            return Ok(false);
         }
         if !taken.is_tombstone() && !self.owns_its_claims(&taken) {
             must(order, !stands(Guard::RefundsSeen), "is paid without its claims")?;
-            return Ok(ChangeReply::Conflict);
+            return Ok(false);
         }
         self.revoke(order, plan.revokes());
         self.free(&taken);
@@ -582,7 +621,7 @@ impl OrdersModel {
         self.due_again(order);
         self.refunds.insert(refund.key, refund.clone());
         self.order_refund_due(refund);
-        Ok(ChangeReply::Done)
+        Ok(true)
     }
 
     /// Records a dispute of an order's payment, which the order tells.

@@ -164,25 +164,25 @@ impl ProviderModel {
     }
 
     /// Sends a part of a payment back; refuses more than is left of it. A repeated request does nothing more.
-    pub fn refund_part(&mut self, refund: &OrderRefund) -> RefundReply {
-        let Some(capture) = self.captured.get(&refund.payment) else {
+    pub fn refund_part(&mut self, payment: &PaymentKey, refund: &OrderRefund) -> RefundReply {
+        let Some(capture) = self.captured.get(payment) else {
             return RefundReply::Refused("resource_missing: no such payment".to_owned());
         };
         if self.parts.contains_key(&refund.key) {
             if !stands(Guard::RefundOnce) {
-                self.refunded_again.insert(refund.payment.clone());
+                self.refunded_again.insert(payment.clone());
             }
             return RefundReply::Refunded;
         }
-        let back = self.back(&refund.payment);
+        let back = self.back(payment);
         let too_large = back + refund.amount.amount_minor > capture.amount.amount_minor;
         if self.refused.contains(&refund.key) || too_large {
-            if self.disputes.values().any(|dispute| dispute.payment == refund.payment) {
+            if self.disputes.values().any(|dispute| dispute.payment == *payment) {
                 self.refused.insert(refund.key);
             }
             return RefundReply::Refused("amount_too_large: more than is left".to_owned());
         }
-        self.parts.insert(refund.key, (refund.payment.clone(), refund.amount));
+        self.parts.insert(refund.key, (payment.clone(), refund.amount));
         RefundReply::Refunded
     }
 

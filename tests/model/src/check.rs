@@ -119,7 +119,11 @@ fn counts(stores: &Stores) -> Checked {
     let counted = &stores.orders.counts;
     must(counts == *counted, || format!("I3: tickets {counts:?}, counted {counted:?}"))?;
     for ((sale, user), tickets) in &counts {
+        let of_buyer = live(stores).filter(|order| order.sale == *sale && order.user == *user);
+        let pending = of_buyer.filter(|order| order.state == OrderState::Pending);
+        let replaced: Tickets = pending.map(Order::replaced).sum();
         let limit = stores.catalogue.sales.get(sale).map(|sale| sale.sale.limit());
+        let limit = limit.map(|limit| limit.saturating_add(replaced));
         must(limit.is_none_or(|limit| *tickets <= limit), || {
             format!("I3: buyer {user} has {tickets} tickets, over the limit {limit:?}")
         })?;
@@ -188,13 +192,14 @@ fn refunds(stores: &Stores) -> Checked {
         let of_payment = orders.refunds.values();
         let of_payment =
             of_payment.filter(|refund| refund.payment == *key && refund.key.order == *number);
-        let made: MinorUnits = of_payment.map(|refund| refund.amount.amount_minor).sum();
+        let made: MinorUnits = of_payment.map(|refund| refund.worth().amount_minor).sum();
         let captured = record.capture.amount.amount_minor;
         must(made == record.back && made <= captured, || {
             format!("I11: refunds come to {made} of {record:?}")
         })?;
-        let parts = stores.provider.parts.values().filter(|(payment, _)| payment == key);
-        let back: MinorUnits = parts.map(|(_, amount)| amount.amount_minor).sum();
+        let parts = stores.provider.parts.iter().filter(|(refund, _)| refund.order == *number);
+        let of_payment = parts.filter(|(_, (payment, _))| payment == key);
+        let back: MinorUnits = of_payment.map(|(_, (_, amount))| amount.amount_minor).sum();
         must(back <= made, || format!("I11: {back} went back, refunds come to {made}"))?;
     }
     Ok(())

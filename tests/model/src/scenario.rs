@@ -517,7 +517,13 @@ impl Scenario {
             version: 1,
             lifecycle: Lifecycle::Listed,
         };
-        Reservation { published, number: *number, user: user.clone(), lines: lines.clone() }
+        Reservation {
+            published,
+            number: *number,
+            user: user.clone(),
+            lines: lines.clone(),
+            exchange: None,
+        }
     }
 
     /// A buyer's payment, counted from 0.

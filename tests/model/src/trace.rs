@@ -148,6 +148,7 @@ fn request_line(scenario: &Scenario, call: &Call) -> String {
         Call::Settle { payment, settlement, .. } => {
             let what = match settlement {
                 Settlement::Pay(_) => "pay",
+                Settlement::Exchange(..) => "exchange",
                 Settlement::Rescue(_) => "rescue",
                 Settlement::PayTooLate(_) => "too late",
                 Settlement::RefundOnly(_) => "refund only",

@@ -220,7 +220,7 @@ impl Buyer {
         lines: &[RequestedLine],
         place: u64,
     ) -> Option<Result<Reserved, Refusal>> {
-        let requested = fingerprint(lines);
+        let requested = fingerprint(lines, None);
         let before = self.live_order();
         let (number, user, lines) = (self.number, self.user.clone(), lines.to_vec());
         let entry = self.entry;
@@ -230,7 +230,7 @@ impl Buyer {
                 let published = ports.sale(&sale_id(), Freshness::Cached).await?;
                 let missing = || StoreError::Unavailable("the sale is not published".to_owned());
                 let published = published.ok_or_else(missing)?;
-                let reservation = Reservation { published, number, user, lines };
+                let reservation = Reservation { published, number, user, lines, exchange: None };
                 match entry {
                     None => reserve(&ports, &reservation, now).await,
                     Some(entry) => counted(&ports, &reservation, entry, now).await,

@@ -806,7 +806,7 @@ impl Environment {
                 .refunds
                 .values()
                 .filter(|refund| refund.key.order == *number && refund.payment == *key);
-            let back: MinorUnits = of_payment.map(|refund| refund.amount.amount_minor).sum();
+            let back: MinorUnits = of_payment.map(|refund| refund.worth().amount_minor).sum();
             if back != record.back || record.capture.amount.amount_minor < back {
                 return Some(format!("{back} goes back of {record:?}"));
             }

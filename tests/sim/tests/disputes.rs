@@ -113,6 +113,7 @@ fn paid() -> (Stores, OrderNumber) {
             legs: Legs::ONE,
             price_minor: MinorUnits(PRICE),
             terms: None,
+            exchange: None,
             tickets: vec![ticket(0), ticket(1)],
         }],
         total: money(2 * PRICE),
@@ -125,6 +126,7 @@ fn paid() -> (Stores, OrderNumber) {
         facts: Facts::made(START),
         refunds: RefundCounts::default(),
         merchant: MerchantTerms::house(),
+        exchange: None,
     };
     let mut stores = Stores::default();
     stores.orders.create(&pending, Tickets::new(10)).unwrap();

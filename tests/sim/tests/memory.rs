@@ -90,6 +90,7 @@ impl Full {
             legs: Legs::ONE,
             price_minor: MinorUnits(500),
             terms: None,
+            exchange: None,
             tickets: vec![ticket(first), ticket(first + 1)],
         };
         let is_pending = index < self.pending;
@@ -109,6 +110,7 @@ impl Full {
             facts: engine::domain::fact::Facts::made(NOW),
             refunds: engine::domain::order_refund::RefundCounts::default(),
             merchant: engine::domain::ledger::MerchantTerms::house(),
+            exchange: None,
         }
     }
 

@@ -247,6 +247,7 @@ fn order(index: usize) -> Order {
             legs: Legs::ONE,
             price_minor: MinorUnits(500),
             terms: None,
+            exchange: None,
             tickets: vec![ticket],
         }],
         total: Money { amount_minor: MinorUnits(500), currency: Currency::new("EUR").unwrap() },
@@ -259,6 +260,7 @@ fn order(index: usize) -> Order {
         facts: Facts::made(START),
         refunds: RefundCounts::default(),
         merchant: MerchantTerms::house(),
+        exchange: None,
     }
 }
 

@@ -68,6 +68,7 @@ fn paid() -> (OrdersModel, Order) {
             legs: Legs::ONE,
             price_minor: MinorUnits(500),
             terms: Some(RefundTerms { until: NOW.plus_seconds(3600), fee_minor: MinorUnits::ZERO }),
+            exchange: None,
             tickets: (0..SEATS).map(ticket).collect(),
         }],
         total: Money {
@@ -83,6 +84,7 @@ fn paid() -> (OrdersModel, Order) {
         facts: Facts::made(NOW),
         refunds: RefundCounts::default(),
         merchant: MerchantTerms::house(),
+        exchange: None,
     };
     let mut store = OrdersModel::default();
     store.create(&pending, Tickets::new(10)).unwrap();

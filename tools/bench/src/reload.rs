@@ -176,7 +176,8 @@ async fn fill(app: &App, seats: u64) -> Result<u64, Failure> {
         let requested = RequestedLine { line, price_minor: PRICE_MINOR, attendees: Vec::new() };
         let number = app.mint.mint(now, &user);
         let published = published.clone();
-        let reservation = Reservation { published, number, user, lines: vec![requested] };
+        let reservation =
+            Reservation { published, number, user, lines: vec![requested], exchange: None };
         let order = reserve(&app.ports, &reservation, now).await?.order;
         if index % 4 != 0 {
             let payment = PaymentId::new(format!("pi_{number}"))?;

@@ -91,6 +91,7 @@ pub(super) fn ask(order: u64, user: &str, lines: Vec<Line>) -> Hold {
         fingerprint: RequestFingerprint::new("00000000000000aa").unwrap(),
         now: NOW,
         deadline: NOW.plus_seconds(600),
+        replaced: Tickets::NONE,
         lines,
     }
 }

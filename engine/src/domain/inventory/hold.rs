@@ -26,6 +26,8 @@ pub struct Hold {
     pub now: Timestamp,
     /// End of the payment window.
     pub deadline: Timestamp,
+    /// Tickets of the inventory that the order is to replace: the limit makes room for it besides them.
+    pub replaced: Tickets,
     /// What to hold: 1 to 4 lines, each of another tier.
     pub lines: Vec<Line>,
 }
@@ -69,6 +71,7 @@ impl Inventory {
             return HoldReply::NotLoaded;
         };
         let bought = self.bought.get(&command.user).copied().unwrap_or_default();
+        let limit = terms.limit.saturating_add(command.replaced);
         let replayed = self.holds.get(&command.order).filter(|_| stands(Guard::HoldReplay));
         if let Some(record) = replayed {
             let is_same = record.fingerprint == command.fingerprint && record.user == command.user;
@@ -78,7 +81,7 @@ impl Inventory {
             if record.deadline <= command.now {
                 return HoldReply::HoldExpired;
             }
-            let allowance = terms.limit.saturating_sub(bought);
+            let allowance = limit.saturating_sub(bought);
             return HoldReply::Held { record: record.clone(), allowance };
         }
         let in_window = terms.opens_at <= command.now && command.now < terms.closes_at;
@@ -87,7 +90,7 @@ impl Inventory {
             return HoldReply::SaleClosed;
         }
         let requested: usize = command.lines.iter().map(|line| line.choice.count()).sum();
-        let remaining = terms.limit.saturating_sub(bought);
+        let remaining = limit.saturating_sub(bought);
         if requested > usize::from(remaining) {
             return HoldReply::LimitReached { remaining };
         }
@@ -146,6 +149,22 @@ mod tests {
         let late = Hold { now: NOW.plus_seconds(600), ..hold };
         assert_eq!(inventory.hold(&late), HoldReply::HoldExpired);
         assert_eq!(inventory, after);
+    }
+
+    #[test]
+    fn the_limit_makes_room_for_tickets_that_replace_others() {
+        let mut inventory = loaded();
+        held(&mut inventory, &ask(1, "u", vec![line("a", (0, 2), best(4))]));
+        let more = ask(2, "u", vec![line("b", (0, 1), best(2))]);
+        let refused = HoldReply::LimitReached { remaining: Tickets::NONE };
+        assert_eq!(inventory.hold(&more), refused);
+        let exchange = Hold { replaced: Tickets::new(2), ..more };
+        let first = inventory.hold(&exchange);
+        let HoldReply::Held { allowance, .. } = &first else { panic!("{first:?}") };
+        assert_eq!(*allowance, Tickets::NONE);
+        assert_eq!(inventory.hold(&exchange), first);
+        let another = Hold { order: "3".parse().unwrap(), ..exchange };
+        assert_eq!(inventory.hold(&another), refused, "they are replaced once at a time");
     }
 
     #[test]

@@ -98,12 +98,14 @@ pub(super) fn check_terms(file: &SaleFile, defects: &mut Vec<Defect>) {
     let defect = |(at, rule): (&str, Option<String>)| Some(Defect::new(at, rule?));
     defects.extend(rules.into_iter().filter_map(defect));
     check_refunds("refunds", file.refunds.as_ref(), defects);
+    check_refunds("exchanges", file.exchanges.as_ref(), defects);
     let commission = file.merchant.as_ref().map_or(0, |terms| terms.commission_basis_points);
     if let Some(rule) = outside(commission, &(0..=BASIS_POINTS)) {
         defects.push(Defect::new("merchant.commission_basis_points", rule));
     }
     for (index, tier) in file.tiers.iter().enumerate() {
         check_refunds(&format!("tiers[{index}].refunds"), tier.refunds.as_ref(), defects);
+        check_refunds(&format!("tiers[{index}].exchanges"), tier.exchanges.as_ref(), defects);
     }
     let Some(challenges) = &file.challenges else { return };
     let broken = challenges.defects().into_iter();

@@ -9,7 +9,7 @@ use super::map::FileMap;
 use super::room::RoomSettings;
 use super::{MAX_LEGS, MAX_PLACES_PER_ROW, MAX_PRICE_MINOR, MAX_SEATS_PER_SALE, MAX_TIERS};
 use crate::domain::challenge::ChallengeSettings;
-use crate::domain::ids::{SaleId, SeatName, StopId, TierId};
+use crate::domain::ids::{ExchangeGroup, SaleId, SeatName, StopId, TierId};
 use crate::domain::ledger::MerchantTerms;
 use crate::domain::money::{Currency, MinorUnits, Money};
 use crate::domain::order_refund::RefundTerms;
@@ -90,6 +90,13 @@ pub struct SaleFile {
     /// not. An order keeps the terms of the moment of its making.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refunds: Option<RefundSettings>,
+    /// Whether buyers may exchange paid tickets for others, for every tier without terms of its own; absent: they
+    /// may not. An order keeps the terms of the moment of its making.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exchanges: Option<RefundSettings>,
+    /// Sales of one merchant that are in the same group take each other's tickets in exchange; absent: only its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exchange_group: Option<ExchangeGroup>,
     /// What becomes of an order's tickets when a dispute of its payment is lost.
     #[serde(default, skip_serializing_if = "LostDispute::is_default")]
     pub lost_dispute: LostDispute,
@@ -137,6 +144,8 @@ impl SaleFile {
             limits: LimitSettings::default(),
             challenges: None,
             refunds: None,
+            exchanges: None,
+            exchange_group: None,
             lost_dispute: LostDispute::default(),
             merchant: None,
             tiers,
@@ -306,7 +315,7 @@ impl Default for GateSettings {
     }
 }
 
-/// Until when buyers may give paid tickets back, and for what fee.
+/// Until when buyers may give paid tickets back, or exchange them, and for what fee.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "terms of refunds, which are an object")]
 pub struct RefundSettings {
@@ -434,6 +443,9 @@ pub struct TierFile {
     /// Whether buyers may give its tickets back, instead of what the sale says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refunds: Option<RefundSettings>,
+    /// Whether buyers may exchange its tickets, instead of what the sale says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exchanges: Option<RefundSettings>,
 }
 
 impl TierFile {
@@ -450,6 +462,7 @@ impl TierFile {
             general_admission: None,
             not_for_sale: Vec::new(),
             refunds: None,
+            exchanges: None,
         }
     }
 }

@@ -198,6 +198,24 @@ impl Sale {
         Some(settings.terms(price_minor))
     }
 
+    /// The terms under which a buyer may exchange a ticket of a tier; `None` if they may not.
+    #[must_use]
+    pub fn exchange_terms(&self, tier: &TierId, price_minor: MinorUnits) -> Option<RefundTerms> {
+        let of_tier = self.file.tiers.iter().find(|one| one.tier == *tier);
+        let settings = of_tier.and_then(|tier| tier.exchanges).or(self.file.exchanges)?;
+        Some(settings.terms(price_minor))
+    }
+
+    /// True if tickets of `other` may be exchanged for tickets of this sale: it is the same, or of the same group and
+    /// merchant.
+    #[must_use]
+    pub fn takes_tickets_of(&self, other: &Self) -> bool {
+        let is_of_group = self.file.exchange_group.is_some()
+            && self.file.exchange_group == other.file.exchange_group;
+        self.id() == other.id()
+            || is_of_group && self.merchant().merchant == other.merchant().merchant
+    }
+
     /// Whose money its orders are from now on.
     #[must_use]
     pub fn merchant(&self) -> MerchantTerms {

@@ -1,5 +1,7 @@
 //! Refunds of paid orders: tickets that are taken back, and money that goes back in parts.
 
+use std::collections::BTreeSet;
+
 use aws_sdk_dynamodb::types::TransactWriteItem;
 
 use super::attempts::{attempts_seen, due_of};
@@ -9,23 +11,21 @@ use super::tickets::are_unused;
 use super::{Committed, DynamoOrders, Part, Plan, failed_item, kinds, must};
 use crate::dynamodb::expressions::{Value, put_new, update};
 use crate::dynamodb::items::{
-    TICKET_REFUND, number, order_key, order_refund_item, order_refund_key, payment_key, text,
+    TICKET_REFUND, attendee_item, attendee_key, number, order_key, order_refund_item,
+    order_refund_key, payment_key, text,
 };
+use engine::domain::attendee::AttendeeHash;
 use engine::domain::order::{Order, OrderState};
 use engine::domain::order_refund::{AskedBy, OrderRefund, RefundCounts, RefundPlan};
 use engine::ports::{ChangeReply, StoreError, Stored};
 
 impl DynamoOrders {
     pub(super) async fn give_back(&self, plan: &RefundPlan) -> Stored<ChangeReply> {
-        let RefundPlan { order, refund, .. } = plan;
-        let number_of = refund.key.number.get();
-        must(order, order.refunds.made == number_of, "makes a refund of another number")?;
+        let order = &plan.order;
         let taken = plan.taken_back();
-        let mut items: Plan<'_> = vec![
-            (Part::Order, self.marked(plan)?),
-            (Part::Refund, put_new(self.orders(), order_refund_item(refund))?),
-            (Part::Payment, self.counted_back(plan)?),
-        ];
+        let mut items: Plan<'_> = Vec::new();
+        let head = self.head_of(plan)?;
+        items.extend([Part::Order, Part::Refund, Part::Payment].into_iter().zip(head));
         let revoked = self.revoked_of(order, &plan.revokes())?;
         items.extend(revoked.map(|revoked| (Part::Revoked, revoked)));
         if !taken.is_tombstone() {
@@ -47,6 +47,50 @@ impl DynamoOrders {
             }
             _ => Ok(ChangeReply::Conflict),
         }
+    }
+
+    /// What a refund writes to its order, as itself, and to the payment.
+    fn head_of(&self, plan: &RefundPlan) -> Stored<[TransactWriteItem; 3]> {
+        let RefundPlan { order, refund, .. } = plan;
+        let number_of = refund.key.number.get();
+        must(order, order.refunds.made == number_of, "makes a refund of another number")?;
+        let refund = put_new(self.orders(), order_refund_item(refund))?;
+        Ok([self.marked(plan)?, refund, self.counted_back(plan)?])
+    }
+
+    /// What the order `new` makes of the tickets that it replaces, `taken` with the refund that gives them up, as it
+    /// is paid. Within a sale it takes the claims of the people over.
+    pub(super) fn replaces<'a>(
+        &self,
+        new: &'a Order,
+        plan: &RefundPlan,
+        taken: &'a Order,
+    ) -> Stored<Plan<'a>> {
+        let mut items: Plan<'a> = Vec::new();
+        items.extend(self.head_of(plan)?.map(|item| (Part::Refund, item)));
+        let revoked = self.revoked_of(&plan.order, &plan.revokes())?;
+        items.extend(revoked.map(|revoked| (Part::Revoked, revoked)));
+        let frees = self.frees_of(taken, Freed::Returned)?;
+        if new.sale != taken.sale {
+            items.extend(frees);
+            return Ok(items);
+        }
+        let before: BTreeSet<AttendeeHash> = taken.attendee_claims().collect();
+        let after: BTreeSet<AttendeeHash> = new.attendee_claims().collect();
+        let stays = |(part, _): &(Part<'_>, _)| matches!(part, Part::Attendee(hash) if after.contains(hash));
+        items.extend(frees.into_iter().filter(|item| !stays(item)));
+        for hash in after {
+            let claim = match before.contains(&hash) {
+                false => put_new(self.orders(), attendee_item(new, hash))?,
+                true => {
+                    let key = attendee_key(&new.sale, hash);
+                    let with = [("order", text(taken.number)), ("new", text(new.number))];
+                    update(self.orders(), key, "SET #order = :new", "#order = :order", with)?
+                }
+            };
+            items.push((Part::Attendee(hash), claim));
+        }
+        Ok(items)
     }
 
     /// Marks the tickets in the order, one by one: whoever erases attendees meanwhile is not undone.
@@ -90,11 +134,11 @@ impl DynamoOrders {
     /// but what the dispute takes.
     fn counted_back(&self, plan: &RefundPlan) -> Stored<TransactWriteItem> {
         let RefundPlan { refund, payment, .. } = plan;
-        let amount = refund.amount.amount_minor;
+        let amount = refund.worth().amount_minor;
         let key = payment_key(refund.key.order, &refund.payment);
         let (undisputed, dispute) = match refund.asked_by {
             AskedBy::Dispute => ("#disputed = :dispute", refund.reason.as_ref()),
-            AskedBy::Buyer | AskedBy::Operator | AskedBy::SaleCancelled => {
+            AskedBy::Buyer | AskedBy::Operator | AskedBy::SaleCancelled | AskedBy::Exchange => {
                 ("attribute_not_exists(#disputed)", None)
             }
         };

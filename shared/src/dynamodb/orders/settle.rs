@@ -24,6 +24,22 @@ impl DynamoOrders {
         settlement: &Settlement,
         limit: Tickets,
     ) -> Stored<SettleReply> {
+        let taken = match settlement {
+            Settlement::Exchange(_, plan) => Some(plan.taken_back()),
+            Settlement::Pay(_)
+            | Settlement::Rescue(_)
+            | Settlement::PayTooLate(_)
+            | Settlement::RefundOnly(_) => None,
+        };
+        // Two orders of a buyer cannot have payments of one name, and a transaction names no item twice.
+        if let Settlement::Exchange(order, refund) = settlement
+            && refund.payment.capture.key == payment.capture.key
+            && refund.order.number.gene() == order.number.gene()
+        {
+            let known = self.payment(order.number, &payment.capture.key).await?;
+            let missing = || StoreError::Contract("an exchange of nothing".to_owned());
+            return Ok(SettleReply::Known(known.ok_or_else(missing)?));
+        }
         let mut plan = vec![(Part::Payment, put_new(self.orders(), payment_item(payment))?)];
         let ended = [OrderState::Cancelled, OrderState::Expired];
         match settlement {
@@ -31,6 +47,14 @@ impl DynamoOrders {
                 must(order, order.state == OrderState::Paid, "is paid in another state")?;
                 let from = [OrderState::Pending; 2];
                 plan.push((Part::Order, self.settled(order, payment, from)?));
+            }
+            Settlement::Exchange(order, refund) => {
+                must(order, order.state == OrderState::Paid, "is paid in another state")?;
+                let from = [OrderState::Pending; 2];
+                plan.push((Part::Order, self.settled(order, payment, from)?));
+                let missing = || StoreError::Contract("an exchange of nothing".to_owned());
+                let taken = taken.as_ref().ok_or_else(missing)?;
+                plan.extend(self.replaces(order, refund, taken)?);
             }
             Settlement::Rescue(order) => {
                 must(order, order.state == OrderState::Paid, "is rescued in another state")?;
@@ -57,7 +81,8 @@ impl DynamoOrders {
         if failed_item(&reasons, |part| matches!(part, Part::Order)).is_some() {
             return Ok(SettleReply::Conflict);
         }
-        Ok(SettleReply::Gone)
+        // What an exchange gives up is read again, whatever has changed of it.
+        Ok(if taken.is_some() { SettleReply::Conflict } else { SettleReply::Gone })
     }
 
     pub(super) async fn record_refund(

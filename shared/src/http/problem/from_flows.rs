@@ -3,6 +3,7 @@
 use super::{Kind, Problem};
 use crate::http::{limits, tokens};
 use crate::tickets::NoKey;
+use engine::domain::exchange::ExchangeRefusal;
 use engine::domain::order::OrderState;
 use engine::domain::order_refund::{RefundRefusal, TicketName};
 use engine::domain::room::serving;
@@ -112,7 +113,26 @@ impl From<reserve::Refusal> for Problem {
             Refusal::Contended => {
                 Self::new(Kind::Unavailable, detail).retry_after_ms(CONTENDED_RETRY_MS)
             }
+            Refusal::Exchange(refusal) => refusal.into(),
             Refusal::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<ExchangeRefusal> for Problem {
+    fn from(refusal: ExchangeRefusal) -> Self {
+        let detail = refusal.to_string();
+        match refusal {
+            ExchangeRefusal::NotFound => no_such_order(),
+            ExchangeRefusal::OtherCount { .. } | ExchangeRefusal::OtherPeople => {
+                Self::new(Kind::ExchangeDiffers, detail)
+            }
+            ExchangeRefusal::OtherSale(_)
+            | ExchangeRefusal::OtherCurrency(_)
+            | ExchangeRefusal::Tickets(RefundRefusal::NotAllowed) => {
+                Self::new(Kind::ExchangeNotAllowed, detail)
+            }
+            ExchangeRefusal::Tickets(refusal) => refusal.into(),
         }
     }
 }

@@ -243,19 +243,19 @@ problems! {
         by [StartPayment];
     /// Money of an order goes back, and its tickets are issued anew, only while it is paid.
     OrderNotPaid: CONFLICT, "order-not-paid", "The order is not paid", final,
-        by [GiveBack, RefundOrder, OperatorRefund, OperatorReissue],
+        by [Reserve, GiveBack, RefundOrder, OperatorRefund, OperatorReissue],
         with [always "state": of::<OrderState>];
     /// The order has no such ticket.
     UnknownTicket: UNPROCESSABLE_ENTITY, "unknown-ticket", "The order has no such ticket", final,
-        by [GiveBack, RefundOrder, OperatorRefund],
+        by [Reserve, GiveBack, RefundOrder, OperatorRefund],
         with [always "tier": of::<TierId>, always "seat": of::<SeatName>];
     /// The ticket was refunded before, or is named twice.
     TicketRefunded: CONFLICT, "ticket-refunded", "A ticket is refunded already", final,
-        by [GiveBack, RefundOrder, OperatorRefund, OperatorReissue],
+        by [Reserve, GiveBack, RefundOrder, OperatorRefund, OperatorReissue],
         with [always "tier": of::<TierId>, always "seat": of::<SeatName>];
     /// The ticket has let somebody in: only operators refund it.
     TicketCheckedIn: CONFLICT, "ticket-checked-in", "A ticket was used to get in", final,
-        by [GiveBack],
+        by [Reserve, GiveBack],
         with [always "tier": of::<TierId>, always "seat": of::<SeatName>];
     /// The request names neither a ticket nor an amount.
     NothingToRefund:
@@ -271,13 +271,22 @@ problems! {
         with [always "currency": of::<Currency>];
     /// The payment was captured more than a year ago.
     PaymentTooOld: GONE, "payment-too-old", "The payment is too old to be refunded", final,
-        by [GiveBack, RefundOrder, OperatorRefund];
+        by [Reserve, GiveBack, RefundOrder, OperatorRefund];
     /// A dispute of the payment is open.
     PaymentDisputed: CONFLICT, "payment-disputed", "The payment is disputed", final,
-        by [GiveBack, RefundOrder, OperatorRefund];
+        by [Reserve, GiveBack, RefundOrder, OperatorRefund];
     /// The terms of the moment of buying do not let the buyer give the ticket back, or not any more.
     RefundNotAllowed: FORBIDDEN, "refund-not-allowed", "The terms allow no refund", final,
         by [GiveBack];
+    /// The terms of the moment of buying do not let the buyer exchange the ticket, or not any more, or not for a ticket of
+    /// this sale.
+    ExchangeNotAllowed:
+        FORBIDDEN, "exchange-not-allowed", "The terms allow no such exchange", final,
+        by [Reserve];
+    /// Tickets are exchanged one for one, and within a sale for the same people.
+    ExchangeDiffers:
+        UNPROCESSABLE_ENTITY, "exchange-differs", "Tickets are exchanged one for one", final,
+        by [Reserve];
     /// Another refund of the order has this number, or the one before is missing.
     OtherRefundNumber:
         CONFLICT, "other-refund-number", "The next refund has another number", final,
@@ -285,7 +294,7 @@ problems! {
         with [always "next": count];
     /// The order has as many refunds as there may be.
     TooManyRefunds: CONFLICT, "too-many-refunds", "The order has too many refunds", final,
-        by [GiveBack, RefundOrder, OperatorRefund];
+        by [Reserve, GiveBack, RefundOrder, OperatorRefund];
     /// The sale's seats, stops and currency cannot change.
     SeatsDiffer: CONFLICT, "seats-differ", "The seats of a sale cannot change", final,
         by [PublishSale, OperatorPublish];

@@ -15,7 +15,10 @@ use crate::http::attendees::AttendeeKeys;
 use crate::http::checks::{MAX_BODY_BYTES, Refusal, json_body};
 use crate::http::tokens;
 use engine::domain::choice::Together;
+use engine::domain::exchange::ExchangeRequest;
 use engine::domain::ids::{AttendeeId, SeatName, StopId, TierId};
+use engine::domain::number::OrderNumber;
+use engine::domain::order_refund::TicketName;
 use engine::domain::requested::{MAX_LINES_PER_ORDER, MAX_SEATS_PER_ORDER, RequestedLine};
 use engine::domain::sale::Sale;
 
@@ -35,6 +38,21 @@ pub struct ReservationBody {
     /// Requested lines: at most one a tier, and at most ten seats in all.
     #[schemars(length(min = 1, max = MAX_LINES_PER_ORDER))]
     lines: Vec<LineBody>,
+    /// Tickets of a paid order of the buyer that the new ones replace.
+    #[serde(default)]
+    exchange: Option<ExchangeBody>,
+}
+
+/// Tickets that are exchanged, one for each ticket of the lines.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "an object with order and tickets")]
+#[schemars(rename = "ExchangeRequest")]
+struct ExchangeBody {
+    /// The paid order that has them.
+    order: OrderNumber,
+    /// The tickets.
+    #[schemars(length(min = 1, max = MAX_SEATS_PER_ORDER))]
+    tickets: Vec<TicketName>,
 }
 
 /// One line. Exactly one of `seats`, `best` and `pattern` is given.
@@ -120,6 +138,22 @@ impl ReservationBody {
     /// Returns [`tokens::Defect::Missing`].
     pub fn admission(&self) -> Result<&str, tokens::Defect> {
         self.admission.as_deref().ok_or(tokens::Defect::Missing)
+    }
+
+    /// The tickets that shall be exchanged for it.
+    ///
+    /// # Errors
+    /// Refuses a number of tickets that no order has.
+    pub fn exchange(&self) -> Result<Option<ExchangeRequest>, Refusal> {
+        let Some(ExchangeBody { order, tickets }) = &self.exchange else { return Ok(None) };
+        if !(1..=MAX_SEATS_PER_ORDER).contains(&tickets.len()) {
+            let rule = format!("must be 1 to {MAX_SEATS_PER_ORDER} tickets");
+            return Err(Refusal::invalid("exchange.tickets", rule));
+        }
+        // In any order they are the same request.
+        let mut tickets = tickets.clone();
+        tickets.sort();
+        Ok(Some(ExchangeRequest { order: *order, tickets }))
     }
 
     /// What is requested, checked against its sale. Chosen seats come in ascending order, each with

@@ -284,6 +284,7 @@ mod tests {
             facts: engine::domain::fact::Facts::default(),
             refunds: engine::domain::order_refund::RefundCounts::default(),
             merchant: engine::domain::ledger::MerchantTerms::house(),
+            exchange: None,
         }
     }
 

@@ -169,7 +169,10 @@ impl<T: Orders> Orders for Counted<T> {
     ) -> Stored<SettleReply> {
         let reply = self.0.settle(payment, settlement, limit).await?;
         match (&reply, settlement) {
-            (SettleReply::Settled, Settlement::Pay(order) | Settlement::Rescue(order)) => {
+            (
+                SettleReply::Settled,
+                Settlement::Pay(order) | Settlement::Exchange(order, _) | Settlement::Rescue(order),
+            ) => {
                 one(order, Metric::Paid);
                 tickets(order, Metric::PaidTickets);
             }

@@ -13,6 +13,7 @@ use engine::domain::ids::{
 };
 use engine::domain::inventory::{HeldLine, Hold, HoldRecord, HoldReply, Line, Release, Sell};
 use engine::domain::number::{Mint, OrderNumber};
+use engine::domain::tickets::Tickets;
 use engine::ports::{Gate as _, Seats as _, StoreError, Stored};
 use shared::redis::{Bounds, Connection, RedisGate, RedisSeats, Topology, hold_record};
 use tokio::runtime::{Builder, Runtime};
@@ -140,6 +141,7 @@ impl Sample {
             fingerprint: self.record.fingerprint.clone(),
             now: NOW,
             deadline: NOW.plus_seconds(600),
+            replaced: Tickets::NONE,
             lines: vec![line],
         }
     }

@@ -73,6 +73,7 @@ impl Crowd {
             deadline: NOW
                 .plus_seconds(PAY_WINDOW_SECONDS)
                 .plus_ms(well_formed(self.orders.try_into())?),
+            replaced: Tickets::NONE,
             lines,
         })
     }

@@ -206,6 +206,22 @@ async fn look_up(
             wanted.insert((order, payment.clone()));
         }
     }
+    find(ports, provider, known, wanted).await?;
+    for (payment, refund) in known.moved() {
+        let key = PaymentKey { provider: provider.clone(), payment: payment.clone() };
+        if let Some(record) = ports.orders().payment(refund.order, &key).await? {
+            known.rename((payment, refund), record.at_provider().capture.key.payment);
+        }
+    }
+    Ok(())
+}
+
+async fn find(
+    ports: &LivePorts,
+    provider: &ProviderId,
+    known: &mut Known,
+    wanted: BTreeSet<(OrderNumber, PaymentId)>,
+) -> Result<(), Failure> {
     for (order, payment) in wanted {
         if let Some(order) = ports.orders().get(order).await? {
             known.add_order(provider, &order);

@@ -6,13 +6,13 @@
 
 use engine::domain::ids::{Legs, Seat, TierId};
 use engine::domain::number::OrderNumber;
-use engine::domain::order::OrderState;
+use engine::domain::order::{OrderState, PaymentKey};
 use engine::domain::refund::RefundState;
 use engine::domain::time::Timestamp;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::facts::{DisputeFact, HeldFact, HoldFact};
+use super::facts::{DisputeFact, ExchangeFact, HeldFact, HoldFact, MovedFact};
 
 /// Genes, which are the partitions of the table of orders.
 const GENES: u64 = 1024;
@@ -91,6 +91,43 @@ pub(super) fn disputes(text: &str) -> Result<Vec<DisputeFact>, String> {
         })
     };
     all.iter().map(|one| of(one).ok_or_else(|| broken("one cannot be read".to_owned()))).collect()
+}
+
+/// What an order replaces, as its item has it.
+pub(super) fn exchange(text: &str) -> Result<ExchangeFact, String> {
+    let read = |one: &Value| {
+        let name = |ticket: &Value| {
+            let tier = ticket.get("tier")?.as_str()?.parse().ok()?;
+            Some((tier, ticket.get("seat")?.as_str()?.to_owned()))
+        };
+        let tickets = one.get("tickets")?.as_array()?;
+        Some(ExchangeFact {
+            order: one.get("order")?.as_str()?.parse().ok()?,
+            sale: one.get("sale")?.as_str()?.parse().ok()?,
+            tickets: tickets.iter().map(name).collect::<Option<_>>()?,
+            value_minor: one.get("value_minor")?.as_i64()?,
+        })
+    };
+    let parsed = serde_json::from_str(text).ok();
+    parsed.as_ref().and_then(read).ok_or_else(|| format!("replaces {text}"))
+}
+
+/// The capture whose money a payment moved, as its item has it.
+pub(super) fn moved(text: &str) -> Result<MovedFact, String> {
+    let read = |one: &Value| {
+        let capture = one.get("capture")?;
+        let key = capture.get("key")?;
+        let name = |of: &str| key.get(of)?.as_str();
+        Some(MovedFact {
+            key: PaymentKey {
+                provider: name("provider")?.parse().ok()?,
+                payment: name("payment")?.parse().ok()?,
+            },
+            order: capture.get("order")?.as_str()?.parse().ok()?,
+        })
+    };
+    let parsed = serde_json::from_str(text).ok();
+    parsed.as_ref().and_then(read).ok_or_else(|| format!("was captured as {text}"))
 }
 
 /// State of a refund, by its text.

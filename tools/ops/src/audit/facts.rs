@@ -249,6 +249,30 @@ pub struct OrderFact {
     pub paid_attempt: Option<u8>,
     /// Its tickets, live and refunded, in the order of its lines.
     pub tickets: Vec<TicketFact>,
+    /// What it replaces.
+    pub exchange: Option<ExchangeFact>,
+}
+
+/// The tickets that an order replaces, as it says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExchangeFact {
+    /// The order that had them.
+    pub order: OrderNumber,
+    /// That order's sale.
+    pub sale: SaleId,
+    /// The tickets: the tier, and the seat's printed name.
+    pub tickets: BTreeSet<(TierId, String)>,
+    /// What they were worth.
+    pub value_minor: i64,
+}
+
+/// The capture whose money a payment moved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MovedFact {
+    /// Its provider, and the provider's id for it.
+    pub key: PaymentKey,
+    /// The order that it was captured for.
+    pub order: OrderNumber,
 }
 
 /// A time in milliseconds, and a door.
@@ -328,6 +352,21 @@ impl OrderFact {
             .filter(|told| told.kind == FactKind::RefundMade)
             .filter_map(|told| told.refund)
             .collect()
+    }
+
+    /// True if the order waits to be paid, and replaces tickets of the same sale meanwhile: their people have their
+    /// claims, and the limit makes room for them.
+    #[must_use]
+    pub fn replaces_in(&self, sale: &SaleId) -> bool {
+        let replaces = self.exchange.as_ref().is_some_and(|exchange| exchange.sale == *sale);
+        self.state == OrderState::Pending && replaces
+    }
+
+    /// True if its payment moved money that was captured for the tickets that it replaces.
+    #[must_use]
+    pub fn is_moved(&self, payment: &str) -> bool {
+        let replaced = self.exchange.as_ref().map(|exchange| exchange.order);
+        replaced.is_some_and(|order| payment == format!("{order}-for-{}", self.number))
     }
 
     /// True while the order owns its seats: pending or paid.
@@ -430,6 +469,8 @@ pub struct PaymentFact {
     pub disputes: Vec<DisputeFact>,
     /// The dispute that keeps refunds away, as it says.
     pub disputed: Option<String>,
+    /// The capture whose money it is, if that was for tickets that its order replaces.
+    pub captured: Option<MovedFact>,
 }
 
 /// A dispute of a payment.
@@ -456,6 +497,10 @@ pub struct RefundFact {
     pub tickets: BTreeSet<(TierId, String)>,
     /// What goes back.
     pub amount: Money,
+    /// What of the tickets' worth pays the order that they were exchanged for.
+    pub kept_minor: MinorUnits,
+    /// The order that they were exchanged for.
+    pub exchanged_for: Option<OrderNumber>,
     /// How far it is.
     pub state: RefundState,
     /// True if the index of due work has it.

@@ -443,6 +443,10 @@ impl Reading<'_> {
                 .get("disputed")
                 .map(|_| text(item, "disputed").map(str::to_owned))
                 .transpose()?,
+            captured: match item.contains_key("captured") {
+                true => Some(decode::moved(text(item, "captured")?)?),
+                false => None,
+            },
         });
         check_gene(item, decode::gene_of_order(order))
     }
@@ -463,6 +467,14 @@ impl Reading<'_> {
             },
             tickets: maps(item, "tickets")?.into_iter().map(ticket).collect::<Read<_>>()?,
             amount: money(item)?,
+            kept_minor: match item.contains_key("kept_minor") {
+                true => self::number(item, "kept_minor")?,
+                false => MinorUnits::ZERO,
+            },
+            exchanged_for: match text(item, "asked_by")? {
+                "exchange" => Some(parsed(text(item, "reason")?, "reason")?),
+                _ => None,
+            },
             state,
             is_due: item.contains_key("due_ms") && item.contains_key("due_shard"),
             is_of_cancelled_sale: text(item, "asked_by")? == "sale_cancelled",
@@ -669,6 +681,10 @@ fn read_order(item: &Item, order: OrderNumber) -> Read<OrderFact> {
             false => ("house".to_owned(), 0),
         },
         tickets: read_tickets(item)?,
+        exchange: match item.contains_key("exchange") {
+            true => Some(decode::exchange(text(item, "exchange")?)?),
+            false => None,
+        },
     })
 }
 

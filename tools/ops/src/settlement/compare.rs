@@ -6,7 +6,7 @@ use std::fmt;
 use engine::domain::ids::PaymentId;
 use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::number::OrderNumber;
-use engine::domain::order_refund::RefundNumber;
+use engine::domain::order_refund::RefundKey;
 use engine::domain::time::Timestamp;
 
 use super::known::{DAY_MS, Known, KnownRefund, NEIGHBOUR_MS, Period};
@@ -197,7 +197,7 @@ struct Run<'a> {
     /// The line of each payout.
     paid_out: BTreeMap<(String, bool), u64>,
     /// The refunds that were matched.
-    sent_back: BTreeSet<(&'a PaymentId, Option<RefundNumber>)>,
+    sent_back: BTreeSet<(&'a PaymentId, Option<RefundKey>)>,
     /// The disputes that were matched, by their places among those of their payment.
     disputed: BTreeSet<(&'a PaymentId, bool, usize)>,
 }
@@ -296,7 +296,10 @@ impl<'a> Run<'a> {
         let mut left = of_payment.filter(|((of, number), known)| {
             is_later(known) && !self.sent_back.contains(&(of, *number))
         });
-        let Some(((of, number), _)) = left.clone().find(|(_, known)| known.amount == amount) else {
+        let same = left.clone().filter(|(_, known)| known.amount == amount);
+        // What an exchange keeps is never back.
+        let likeliest = same.min_by_key(|(_, known)| known.back_at.is_none());
+        let Some(((of, number), _)) = likeliest else {
             // If there is one other, that is what it should be.
             return match (left.next(), left.next()) {
                 (Some(((of, number), known)), None) => {

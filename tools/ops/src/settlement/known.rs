@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use engine::domain::exchange::is_moved_id;
 use engine::domain::fact::{Fact, FactKind};
 use engine::domain::ids::{PaymentId, ProviderId};
 use engine::domain::log::{LogPosition, LogShard};
 use engine::domain::money::{MinorUnits, Money};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Order, PaymentRecord, RefundReason};
-use engine::domain::order_refund::RefundNumber;
+use engine::domain::order_refund::RefundKey;
 use engine::domain::refund::RefundState;
 use engine::domain::time::Timestamp;
 use engine::ports::{Log as _, Stored};
@@ -80,7 +81,7 @@ pub struct Known {
     /// What was taken away by disputes, and came back.
     pub disputed: Disputes,
     /// What goes back of each: all of it, or by refunds of the order.
-    pub sent_back: BTreeMap<(PaymentId, Option<RefundNumber>), KnownRefund>,
+    pub sent_back: BTreeMap<(PaymentId, Option<RefundKey>), KnownRefund>,
 }
 
 impl Known {
@@ -132,15 +133,35 @@ impl Known {
         self.captured.insert(id, known);
     }
 
+    /// What goes back of payments whose money was captured for tickets that their orders replace: under names that the
+    /// provider does not know.
+    #[must_use]
+    pub fn moved(&self) -> Vec<(PaymentId, RefundKey)> {
+        let keys = self.sent_back.keys();
+        let of_order = keys.filter_map(|(payment, refund)| Some((payment, (*refund)?)));
+        let moved = of_order.filter(|(payment, refund)| is_moved_id(payment, refund.order));
+        moved.map(|(payment, refund)| (payment.clone(), refund)).collect()
+    }
+
+    /// Puts such a refund under the provider's name of the payment.
+    pub fn rename(&mut self, (payment, refund): (PaymentId, RefundKey), name: PaymentId) {
+        if let Some(known) = self.sent_back.remove(&(payment, Some(refund))) {
+            self.sent_back.insert((name, Some(refund)), known);
+        }
+    }
+
     fn add(&mut self, provider: &ProviderId, order: OrderNumber, fact: &Fact) {
         let Some(moved) = &fact.cause.moved else { return };
         if moved.payment.provider != *provider || moved.amount.amount_minor == MinorUnits::ZERO {
             return;
         }
         let (id, amount) = (moved.payment.payment.clone(), moved.amount);
-        let refund = (id.clone(), moved.refund);
+        let number = moved.refund.map(|number| RefundKey { order, number });
+        let refund = (id.clone(), number);
         let asked = KnownRefund { amount, asked_at: fact.at, back_at: None };
         match fact.kind {
+            // Its money was captured for the tickets that it replaces.
+            FactKind::Paid if is_moved_id(&id, order) => {}
             FactKind::Paid | FactKind::Rescued => {
                 self.captured.insert(id, KnownCapture { order, amount, at: fact.at });
             }
@@ -161,7 +182,9 @@ impl Known {
                 self.sent_back.entry(refund).or_insert(asked);
             }
             FactKind::Refunded => {
-                self.sent_back.entry(refund).or_insert(asked).back_at = Some(fact.at);
+                // Of what tickets are worth, an exchange keeps some.
+                let known = self.sent_back.entry(refund).or_insert(asked);
+                (known.amount, known.back_at) = (amount, Some(fact.at));
             }
             FactKind::Made | FactKind::Cancelled | FactKind::Expired | FactKind::DisputeLost => {}
         }

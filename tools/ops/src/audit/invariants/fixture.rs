@@ -98,6 +98,7 @@ pub(super) fn order(
         refunds_back: 0,
         attempts: Vec::new(),
         paid_attempt: None,
+        exchange: None,
         tickets: (1..).zip(&numbered).map(|(number, _)| ticket(number)).collect(),
     }
 }
@@ -162,6 +163,7 @@ pub(super) fn payment(order: u64, name: &str, accepted: bool, amount: i64) -> Pa
         back_minor: MinorUnits::ZERO,
         disputes: Vec::new(),
         disputed: None,
+        captured: None,
     }
 }
 
@@ -287,6 +289,8 @@ pub(super) fn clean_facts() -> Facts {
             is_due: false,
             is_of_cancelled_sale: false,
             dispute: None,
+            kept_minor: MinorUnits::ZERO,
+            exchanged_for: None,
         }],
         log_positions: [(0, [1, 2, 3].into())].into(),
         accounts,

@@ -125,7 +125,7 @@ fn moved_by(sale: &SaleFacts, order: &OrderFact) -> Vec<(TransferKey, i128)> {
     let (mut paid, mut refunded, mut of_payment) = (0, 0, String::new());
     let settled = usize::try_from(order.settled).unwrap_or(usize::MAX);
     for told in order.told.iter().take(settled) {
-        let (Some((provider, _)), Some(amount)) = (&told.payment, told.amount_minor) else {
+        let (Some((provider, payment)), Some(amount)) = (&told.payment, told.amount_minor) else {
             continue;
         };
         let (amount, currency) = (i128::from(amount), told.currency.clone().unwrap_or_default());
@@ -138,8 +138,10 @@ fn moved_by(sale: &SaleFacts, order: &OrderFact) -> Vec<(TransferKey, i128)> {
             FactKind::Paid | FactKind::Rescued => {
                 paid = amount;
                 of_payment.clone_from(&currency);
-                add(&provider, &merchant, "sale", amount - commission(amount));
-                add(&provider, &fees, "commission", commission(amount));
+                // Money of tickets that it replaces is owed since they were given up.
+                let from = if order.is_moved(payment) { &owed } else { &provider };
+                add(from, &merchant, "sale", amount - commission(amount));
+                add(from, &fees, "commission", commission(amount));
             }
             FactKind::RefundDue | FactKind::CaptureRefused => {
                 add(&provider, &owed, "unowned", amount);

@@ -16,6 +16,7 @@ use engine::domain::refund::RefundState;
 use super::super::facts::{Facts, OrderFact, PaymentFact, RefundFact, SaleFacts};
 use super::super::violation::{Rule, Subject};
 use super::Finding;
+use super::exchanges;
 
 /// I11: the refunds of an order are numbered from 1 and counted on it, each has the tickets that bear its
 /// number, goes back of the order's own payment and is told; the order is refunded when no ticket lives and all
@@ -44,6 +45,7 @@ pub fn refunds_are_of_orders(facts: &Facts) -> Finding {
         }
     }
     check_payments(facts, &of_order, &mut finding);
+    exchanges::check(facts, &of_order, &mut finding);
     finding
 }
 
@@ -143,7 +145,8 @@ fn check_payments(
     for payment in &facts.payments {
         let refunds = of_order.get(&payment.order).into_iter().flat_map(BTreeMap::values);
         let of_payment = refunds.filter(|refund| refund.payment == payment.key);
-        let sum: MinorUnits = of_payment.map(|refund| refund.amount.amount_minor).sum();
+        let worth = of_payment.map(|refund| refund.amount.amount_minor + refund.kept_minor);
+        let sum: MinorUnits = worth.sum();
         check_disputes(facts, payment, of_order.get(&payment.order), finding);
         let what = if sum != payment.back_minor {
             format!("says that {} goes back, its refunds come to {sum}", payment.back_minor)

@@ -60,7 +60,8 @@ fn compare_claims(sale: &SaleFacts, finding: &mut Finding) {
 
 fn compare_attendees(sale: &SaleFacts, finding: &mut Finding) {
     let mut named: BTreeMap<AttendeeHash, Vec<OrderNumber>> = BTreeMap::new();
-    for order in sale.live() {
+    let claiming = sale.live().filter(|order| !order.replaces_in(sale.sale.id()));
+    for order in claiming {
         for (_, hashes) in order.lines.iter().flat_map(|line| &line.seats) {
             for hash in hashes {
                 named.entry(*hash).or_default().push(order.number);

@@ -2,6 +2,7 @@
 //! here, and what time it is is an argument.
 
 mod attempts;
+mod exchanges;
 mod i1;
 mod i10;
 mod i11;

@@ -1,0 +1,496 @@
+//! Exchanges by the flows themselves, on models: a buyer gives tickets for others, dearer and cheaper, twice at once,
+//! while operators refund, orders run out, refunds are sent, and everybody may die anywhere. However it goes, no
+//! ticket is given twice, none comes from nothing, no more goes back of a capture than it was, and at rest the
+//! accounts are the provider's. Without each of the guards one of these breaks.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails where it stands")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Context, Poll, Waker};
+
+use engine::domain::choice::{Choice, Together};
+use engine::domain::exchange::ExchangeRequest;
+use engine::domain::guard::Guard;
+#[cfg(debug_assertions)]
+use engine::domain::guard::without;
+use engine::domain::ids::{
+    Epoch, InventoryId, Legs, PaymentId, ProviderId, SaleId, TierId, UserId,
+};
+use engine::domain::inventory::Line;
+use engine::domain::money::{MinorUnits, Money};
+use engine::domain::number::{Mint, OrderNumber};
+use engine::domain::order::{Capture, Order, OrderState, PaymentKey};
+use engine::domain::order_refund::{
+    AskedBy, OrderRefund, RefundKey, RefundNumber, RefundRequest, RefundedTickets,
+};
+use engine::domain::requested::RequestedLine;
+use engine::domain::sale::Sale;
+use engine::domain::time::Timestamp;
+use engine::flows::expire::{Expiry, expire_all};
+use engine::flows::give_back::give_back;
+use engine::flows::pay::pay;
+use engine::flows::publish::publish;
+use engine::flows::refund::{refund, refund_part};
+use engine::flows::reserve::{Refusal, Reservation, reserve};
+use engine::flows::sync::sync;
+use engine::ports::{Catalogue as _, Freshness, Ports as _, StoreError, Stored};
+use model_stores::{Call, Caller, Driver, Reply, Stores, accounts_at_rest};
+use serde_json::json;
+use sim::{SeededRng, base_seed};
+
+const START: Timestamp = Timestamp::from_ms(1_800_000_000_000);
+const RUNS: u64 = 10_000;
+/// Runs in which the absence of a guard must be found.
+const CONTROL_RUNS: u64 = 20_000;
+const STEPS: u32 = 160;
+const TIERS: [&str; 3] = ["hall", "box", "balcony"];
+const WINDOW_SECONDS: i64 = 300;
+
+struct Environment {
+    now: Timestamp,
+    stores: Stores,
+    /// The next call of a store fails: with `true` it happens all the same.
+    fault: Option<bool>,
+}
+
+#[derive(Clone)]
+struct Client(Arc<Mutex<Environment>>);
+
+fn locked(environment: &Mutex<Environment>) -> MutexGuard<'_, Environment> {
+    environment.lock().unwrap()
+}
+
+/// Pending once. What a flow does at once in parts is woken by its parts.
+async fn let_others_come_between() {
+    let mut was_here = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut was_here, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+impl Driver for Client {
+    async fn call(&self, call: Call) -> Stored<Reply> {
+        let_others_come_between().await;
+        let mut environment = locked(&self.0);
+        let now = environment.now;
+        match environment.fault.take() {
+            None => environment.stores.apply(now, &call),
+            Some(false) => Err(StoreError::Unavailable("not now".to_owned())),
+            Some(true) => {
+                let _lost = environment.stores.apply(now, &call);
+                Err(StoreError::Unknown("the answer is lost".to_owned()))
+            }
+        }
+    }
+}
+
+type Flow = Pin<Box<dyn Future<Output = &'static str>>>;
+
+/// What a broken contract of a store is called: none is ever broken.
+const BROKEN: &str = "broken";
+
+fn failed(error: &StoreError) -> &'static str {
+    if matches!(error, StoreError::Contract(_)) { BROKEN } else { "failed" }
+}
+
+fn sale_id() -> SaleId {
+    SaleId::new("s").unwrap()
+}
+
+fn sale() -> Sale {
+    let file = json!({
+        "sale": sale_id(), "title": "S", "currency": "EUR",
+        "opens_at": "2026-01-01T00:00:00Z", "closes_at": "2099-01-01T00:00:00Z",
+        "limit_per_buyer": 2, "pay_window_seconds": WINDOW_SECONDS,
+        "merchant": {"merchant": "opera", "commission_basis_points": 700},
+        "exchanges": {"until": "2098-01-01T00:00:00Z", "fee_minor": 50},
+        "tiers": [
+            {"tier": "hall", "name": "Hall", "price_minor": 500, "general_admission": 9},
+            {"tier": "box", "name": "Box", "price_minor": 800, "general_admission": 9},
+            {"tier": "balcony", "name": "Balcony", "price_minor": 200, "general_admission": 9},
+        ]
+    });
+    Sale::new(serde_json::from_value(file).unwrap()).unwrap()
+}
+
+fn user() -> UserId {
+    UserId::new("7").unwrap()
+}
+
+fn now(client: &Client) -> Timestamp {
+    locked(&client.0).now
+}
+
+/// Polls a flow until it is over.
+fn finish(mut flow: Flow) -> &'static str {
+    let mut context = Context::from_waker(Waker::noop());
+    loop {
+        if let Poll::Ready(outcome) = flow.as_mut().poll(&mut context) {
+            return outcome;
+        }
+    }
+}
+
+fn capture_of(order: &Order) -> Capture {
+    let payment = PaymentId::new(format!("pi_{}", order.number)).unwrap();
+    let key = PaymentKey { provider: ProviderId::new("stripe").unwrap(), payment };
+    Capture { key, order: order.number, amount: order.total, attempt: None }
+}
+
+fn buyer(
+    client: &Client,
+    number: OrderNumber,
+    (tier, count): (&'static str, u16),
+    exchange: Option<ExchangeRequest>,
+) -> Flow {
+    let client = client.clone();
+    Box::pin(async move {
+        let at = now(&client);
+        let ports = Caller(client);
+        let published = match ports.catalogue().sale(&sale_id(), Freshness::Fresh).await {
+            Ok(Some(published)) => published,
+            Ok(None) => return BROKEN,
+            Err(error) => return failed(&error),
+        };
+        let tier = TierId::new(tier).unwrap();
+        let price_minor = published.sale.tier(&tier).unwrap().price_minor(Legs::ONE).unwrap();
+        let choice = Choice::Best { count, together: Together::Preferred };
+        let line = Line { tier, legs: Legs::ONE, choice };
+        let lines = vec![RequestedLine { line, price_minor, attendees: Vec::new() }];
+        let reservation = Reservation { published, number, user: user(), lines, exchange };
+        match reserve(&ports, &reservation, at).await {
+            Ok(reserved) if reserved.order.state == OrderState::Paid => "exchanged at once",
+            Ok(_) => "ordered",
+            Err(Refusal::Store(error)) => failed(&error),
+            Err(Refusal::Exchange(_)) => "not exchanged",
+            Err(Refusal::Resolved(_)) => "called off",
+            Err(_) => "not ordered",
+        }
+    })
+}
+
+fn payer(client: &Client, capture: Capture) -> Flow {
+    let client = client.clone();
+    Box::pin(async move {
+        let at = now(&client);
+        match pay(&Caller(client), &capture, at).await {
+            Ok(record) if record.refund.is_none() => "paid",
+            Ok(_) => "sent back whole",
+            Err(error) => failed(&error),
+        }
+    })
+}
+
+fn operator(client: &Client, order: OrderNumber, request: RefundRequest) -> Flow {
+    let client = client.clone();
+    Box::pin(async move {
+        let at = now(&client);
+        match give_back(&Caller(client), None, order, &request, at).await {
+            Ok(_) => "refunded",
+            Err(_) => "not refunded",
+        }
+    })
+}
+
+fn worker(client: &Client, key: RefundKey) -> Flow {
+    let client = client.clone();
+    Box::pin(async move {
+        let at = now(&client);
+        match refund_part(&Caller(client), key, at).await {
+            Ok(_) => "sent back",
+            Err(error) => failed(&error),
+        }
+    })
+}
+
+fn deadline(client: &Client, number: OrderNumber) -> Flow {
+    let client = client.clone();
+    Box::pin(async move {
+        let at = now(&client);
+        let inventory = InventoryId::whole(sale_id());
+        let expiry = Expiry { at: inventory, number, heard_at: Some(at) };
+        match expire_all(&Caller(client), &[expiry], at).await.remove(0) {
+            Ok(_) => "over",
+            Err(error) => failed(&error),
+        }
+    })
+}
+
+/// The stores with the sale, and an order of two tickets of the hall that is paid.
+fn paid(client: &Client, mint: &Mint) {
+    let publishing = client.clone();
+    assert_eq!(
+        finish(Box::pin(async move {
+            let epoch = Epoch::new("first").unwrap();
+            let published = publish(&Caller(publishing), &sale(), &epoch, START).await;
+            published.map_or("not published", |_| "published")
+        })),
+        "published"
+    );
+    let number = mint.mint(START, &user());
+    assert_eq!(finish(buyer(client, number, ("hall", 2), None)), "ordered");
+    let capture = capture_of(&locked(&client.0).stores.orders.get(number).unwrap());
+    locked(&client.0).stores.provider.capture(capture.clone());
+    assert_eq!(finish(payer(client, capture)), "paid");
+}
+
+/// The tickets of an order that are its buyer's.
+fn live(order: &Order) -> Vec<engine::domain::order_refund::TicketName> {
+    let lines = order.lines.iter().flat_map(|line| {
+        let live = line.tickets.iter().filter(|ticket| ticket.refund.is_none());
+        live.map(|ticket| ticket.named(line)).collect::<Vec<_>>()
+    });
+    lines.collect()
+}
+
+/// What must hold at any time.
+fn check(stores: &Stores) -> Result<(), String> {
+    let orders = &stores.orders;
+    let mut given: BTreeSet<OrderNumber> = BTreeSet::new();
+    let mut of_capture: BTreeMap<PaymentKey, MinorUnits> = BTreeMap::new();
+    let worth = |refund: &OrderRefund| refund.worth().amount_minor;
+    for ((number, key), record) in &orders.payments {
+        let refunds = orders.order_refunds(*number);
+        let refunds: Vec<&OrderRefund> = refunds.iter().filter(|it| it.payment == *key).collect();
+        let back: MinorUnits = refunds.iter().map(|refund| worth(refund)).sum();
+        if back > record.capture.amount.amount_minor {
+            return Err(format!("I11: {back} goes back of {record:?}"));
+        }
+        let sent: MinorUnits = refunds.iter().map(|refund| refund.amount.amount_minor).sum();
+        *of_capture.entry(record.at_provider().capture.key).or_default() += sent;
+        for refund in refunds.iter().filter(|refund| refund.asked_by == AskedBy::Exchange) {
+            let new = refund.exchanged_for().ok_or("I11: an exchange for nothing")?;
+            let new = orders.get(new).ok_or("I11: an exchange for an order that is not there")?;
+            let is_its = new.exchange.as_ref().is_some_and(|exchange| {
+                exchange.order == *number
+                    && exchange.tickets == refund.tickets
+                    && exchange.value_minor == worth(refund)
+            });
+            let is_moved = new.payment.as_ref().is_some_and(|key| new.is_moved(key));
+            let kept = if is_moved { new.total.amount_minor } else { MinorUnits::ZERO };
+            if !is_its || !given.insert(new.number) || refund.kept_minor != kept {
+                return Err(format!("I11: {refund:?} is not for {new:?}"));
+            }
+        }
+    }
+    for (key, sent) in of_capture {
+        let captured =
+            stores.provider.captured.get(&key).map(|capture| capture.amount.amount_minor);
+        if captured.is_none_or(|captured| captured < sent) {
+            return Err(format!("I11: {sent} shall go back of {key:?}, {captured:?} was captured"));
+        }
+    }
+    for (number, order) in &orders.orders {
+        let is_paid = order.exchange.is_some()
+            && match &order.payment {
+                None => false,
+                Some(key) => orders.payment(*number, key).is_some_and(|it| it.refund.is_none()),
+            };
+        if is_paid != given.contains(number) {
+            return Err(format!("I11: {order:?} is paid ({is_paid}), and its tickets did not go"));
+        }
+    }
+    // One ticket for one: what lives and what was given back for money are the two that were bought.
+    let paid = orders.orders.values().filter(|order| order.state == OrderState::Paid);
+    let alive: usize = paid.map(|order| live(order).len()).sum();
+    let for_money = orders.refunds.values().filter(|refund| refund.asked_by != AskedBy::Exchange);
+    let back: usize = for_money.map(|refund| refund.tickets.len()).sum();
+    if alive + back != 2 {
+        return Err(format!("{alive} tickets live and {back} are given back, of two"));
+    }
+    Ok(())
+}
+
+/// Nothing goes wrong any more: orders end, refunds are sent back, facts are settled.
+fn come_to_rest(client: &Client) -> Result<(), String> {
+    {
+        let mut environment = locked(&client.0);
+        environment.fault = None;
+        environment.now = environment.now.plus_seconds(2 * WINDOW_SECONDS);
+    }
+    let captures: Vec<Capture> =
+        locked(&client.0).stores.provider.captured.values().cloned().collect();
+    for capture in captures {
+        finish(payer(client, capture));
+    }
+    let numbers: Vec<OrderNumber> =
+        locked(&client.0).stores.orders.orders.keys().copied().collect();
+    for number in &numbers {
+        finish(deadline(client, *number));
+    }
+    let refunds: Vec<RefundKey> = locked(&client.0).stores.orders.refunds.keys().copied().collect();
+    for key in refunds {
+        let later = now(client).plus_seconds(120);
+        locked(&client.0).now = later;
+        finish(worker(client, key));
+    }
+    let whole: Vec<(OrderNumber, PaymentKey)> = {
+        let payments = &locked(&client.0).stores.orders.payments;
+        let going = payments.iter().filter(|(_, record)| record.refund.is_some());
+        going.map(|(key, _)| key.clone()).collect()
+    };
+    for (order, key) in whole {
+        let sending = client.clone();
+        finish(Box::pin(async move {
+            let at = now(&sending);
+            refund(&Caller(sending), order, &key, at).await.map_or("not sent back", |_| "sent back")
+        }));
+    }
+    let settling = client.clone();
+    finish(Box::pin(async move {
+        let at = now(&settling);
+        sync(&Caller(settling), &numbers, at).await.map_or("not settled", |_| "settled")
+    }));
+    let environment = locked(&client.0);
+    check(&environment.stores)?;
+    let orders = &environment.stores.orders.orders;
+    if let Some(order) = orders.values().find(|order| order.state == OrderState::Pending) {
+        return Err(format!("I7: {order:?} is pending at rest"));
+    }
+    accounts_at_rest(&environment.stores).map_or(Ok(()), Err)
+}
+
+/// A request that somebody begins, on the orders as they are.
+fn begun(client: &Client, rng: &mut SeededRng, turn: usize, mint: &Mint) -> Option<Flow> {
+    let environment = locked(&client.0);
+    let orders: Vec<Order> = environment.stores.orders.orders.values().cloned().collect();
+    let (at, refunds) = (environment.now, &environment.stores.orders.refunds);
+    let order = orders.get(rng.below(orders.len() as u64) as usize)?.clone();
+    match turn {
+        0 | 1 if order.state == OrderState::Paid && orders.len() < 12 => {
+            let (tickets, mut given) = (live(&order), Vec::new());
+            let count = 1 + rng.below(2) as usize;
+            given.extend(tickets.into_iter().take(count));
+            let count = u16::try_from(given.len()).ok().filter(|count| *count > 0)?;
+            let tier = TIERS[rng.below(3) as usize];
+            let exchange = Some(ExchangeRequest { order: order.number, tickets: given });
+            drop(environment);
+            Some(buyer(client, mint.mint(at, &user()), (tier, count), exchange))
+        }
+        // Somebody pays, or the provider tells of it again.
+        2 if order.exchange.is_some() && !order.is_covered() => {
+            let capture = capture_of(&order);
+            drop(environment);
+            let is_new = order.state == OrderState::Pending;
+            let provider = &mut locked(&client.0).stores.provider;
+            let is_there = provider.captured.contains_key(&capture.key);
+            if !is_new && !is_there {
+                return None;
+            }
+            if !is_there {
+                provider.capture(capture.clone());
+            }
+            Some(payer(client, capture))
+        }
+        3 if order.state == OrderState::Paid && rng.below(4) == 0 => {
+            let number = RefundNumber::try_from(order.refunds.made + 1).ok()?;
+            let tickets = match rng.below(3) {
+                0 => RefundedTickets::All,
+                1 => RefundedTickets::Named(live(&order).into_iter().take(1).collect()),
+                _ => RefundedTickets::Named(Vec::new()),
+            };
+            let is_of_money = tickets == RefundedTickets::Named(Vec::new());
+            let amount =
+                is_of_money.then(|| Money { amount_minor: MinorUnits(100), ..order.total });
+            let asked_by = AskedBy::Operator;
+            let request = RefundRequest { number, tickets, amount, asked_by, reason: None };
+            drop(environment);
+            Some(operator(client, order.number, request))
+        }
+        4 => {
+            let keys: Vec<RefundKey> = refunds.keys().copied().collect();
+            drop(environment);
+            let key = keys.get(rng.below(keys.len().max(1) as u64) as usize)?;
+            Some(worker(client, *key))
+        }
+        5 if order.state == OrderState::Pending && rng.below(3) == 0 => {
+            drop(environment);
+            Some(deadline(client, order.number))
+        }
+        _ => None,
+    }
+}
+
+/// One run. The outcomes, counted.
+fn run(seed: u64, outcomes: &mut BTreeMap<&'static str, u64>) -> Result<(), String> {
+    let mut rng = SeededRng::new(seed);
+    let environment = Environment { now: START, stores: Stores::default(), fault: None };
+    let (client, mint) = (Client(Arc::new(Mutex::new(environment))), Mint::new(0));
+    paid(&client, &mint);
+    let mut flows: [Option<Flow>; 6] = [const { None }; 6];
+    let mut context = Context::from_waker(Waker::noop());
+    for step in 0..STEPS {
+        match rng.below(24) {
+            0 => locked(&client.0).fault = Some(rng.below(2) == 0),
+            1 => flows[rng.below(6) as usize] = None,
+            2 => {
+                let later = now(&client).plus_seconds(70);
+                locked(&client.0).now = later;
+            }
+            _ => {}
+        }
+        let turn = rng.below(6) as usize;
+        let flow = flows[turn].take();
+        let Some(mut flow) = flow.or_else(|| begun(&client, &mut rng, turn, &mint)) else {
+            continue;
+        };
+        let polled = flow.as_mut().poll(&mut context);
+        check(&locked(&client.0).stores).map_err(|what| format!("step {step}: {what}"))?;
+        match polled {
+            Poll::Pending => flows[turn] = Some(flow),
+            Poll::Ready(BROKEN) => return Err(format!("step {step}: a contract is broken")),
+            Poll::Ready(outcome) => *outcomes.entry(outcome).or_default() += 1,
+        }
+    }
+    drop(flows);
+    come_to_rest(&client)
+}
+
+#[test]
+fn no_ticket_is_given_twice_and_the_books_are_the_providers() {
+    let base = base_seed();
+    let mut outcomes = BTreeMap::new();
+    for seed in base..base + RUNS {
+        if let Err(what) = run(seed, &mut outcomes) {
+            panic!("ONSALE_SIM_BASE={seed}: {what}");
+        }
+    }
+    println!("{RUNS} runs from ONSALE_SIM_BASE={base}: {outcomes:?}");
+    for outcome in [
+        "exchanged at once",
+        "ordered",
+        "not exchanged",
+        "called off",
+        "paid",
+        "sent back whole",
+        "refunded",
+        "not refunded",
+        "sent back",
+        "over",
+        "failed",
+    ] {
+        assert!(outcomes.contains_key(outcome), "{outcome} never came");
+    }
+}
+
+#[cfg(debug_assertions)]
+#[test]
+fn the_absence_of_every_guard_of_exchanges_is_found() {
+    let base = base_seed();
+    for guard in Guard::OF_EXCHANGES.into_iter().chain([Guard::RefundsSeen, Guard::RefundBound]) {
+        let found = (base..base + CONTROL_RUNS).find_map(|seed| {
+            let broken = without(guard, || run(seed, &mut BTreeMap::new()));
+            broken.err().map(|what| (seed - base + 1, what))
+        });
+        let (after, what) = found.unwrap_or_else(|| panic!("without {guard}: nothing was found"));
+        println!("{guard:<18} found after {after:>6} seeds: {what}");
+    }
+}
