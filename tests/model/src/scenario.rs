@@ -8,6 +8,7 @@ use engine::domain::archive::Lifecycle;
 use engine::domain::attempt::{Offer, PaymentChoice, PaymentMethod};
 use engine::domain::captures::{ListLag, Listing};
 use engine::domain::choice::Choice;
+use engine::domain::exchange::ExchangeRequest;
 use engine::domain::dispute::{DisputeReport, DisputeState};
 use engine::domain::grace::Grace;
 use engine::domain::guard::Guard;
@@ -73,6 +74,8 @@ pub struct Buyer {
     pub refunds: Vec<Refunded>,
     /// The number of times that the buyer begins to pay; the last of several times by another choice.
     pub starts: u8,
+    /// The ticket that is given for it: of whose order, by the buyer's index, and of which seat.
+    pub exchange: Option<(usize, u32)>,
 }
 
 /// The number of times that each thing may happen.
@@ -170,6 +173,11 @@ fn tier() -> TierId {
     TierId::new("hall").unwrap()
 }
 
+/// The name of a ticket of a seat.
+fn ticket(seat: u32) -> TicketName {
+    TicketName { tier: tier(), seat: SeatName::new(format!("hall-{}", seat + 1)).unwrap() }
+}
+
 /// The second tier, of the sale that keeps its tiers apart.
 #[must_use]
 pub fn balcony() -> TierId {
@@ -196,6 +204,7 @@ fn sale(limit: u16) -> Sale {
         "opens_at": "2024-01-01T00:00:00Z", "closes_at": "2099-01-01T00:00:00Z",
         "merchant": { "merchant": "opera", "commission_basis_points": 350 },
         "limit_per_buyer": limit, "pay_window_seconds": PAY_WINDOW_SECONDS,
+        "exchanges": { "until": "2098-01-01T00:00:00Z" },
         "stops": [
             { "stop": "A", "name": "a" }, { "stop": "B", "name": "b" }, { "stop": "C", "name": "c" }
         ],
@@ -246,6 +255,7 @@ impl Buyer {
             payments: Vec::new(),
             refunds: Vec::new(),
             starts: 0,
+            exchange: None,
         }
     }
 
@@ -292,6 +302,19 @@ impl Buyer {
     #[must_use]
     pub fn starts(self, starts: u8) -> Self {
         Self { starts, ..self }
+    }
+
+    /// This buyer, who gives the ticket of a seat for it that the buyer of this index has paid: the same person.
+    #[must_use]
+    pub fn exchanging(self, buyer: usize, seat: u32) -> Self {
+        Self { exchange: Some((buyer, seat)), ..self }
+    }
+
+    /// This buyer, of tickets at this price.
+    #[must_use]
+    pub fn costing(mut self, price_minor: MinorUnits) -> Self {
+        self.lines[0].price_minor = price_minor;
+        self
     }
 
     /// This buyer, paying these amounts.
@@ -487,10 +510,7 @@ impl Scenario {
     /// A refund, as an operator asks for it. A ticket costs [`PRICE_MINOR`] over the number of the order's.
     #[must_use]
     pub fn refund(&self, refund: Refunded) -> RefundRequest {
-        let named = |seat: u32| {
-            let seat = SeatName::new(format!("hall-{}", seat + 1)).unwrap();
-            RefundedTickets::Named(vec![TicketName { tier: tier(), seat }])
-        };
+        let named = |seat: u32| RefundedTickets::Named(vec![ticket(seat)]);
         RefundRequest {
             number: refund.number.try_into().unwrap(),
             tickets: refund.seat.map_or(RefundedTickets::All, named),
@@ -509,7 +529,11 @@ impl Scenario {
     /// A buyer's request, as the handler checked it.
     #[must_use]
     pub fn reservation(&self, buyer: usize, epoch: Option<Epoch>) -> Reservation {
-        let Buyer { user, number, lines, .. } = &self.buyers[buyer];
+        let Buyer { user, number, lines, exchange, .. } = &self.buyers[buyer];
+        let exchange = exchange.map(|(old, seat)| ExchangeRequest {
+            order: self.buyers[old].number,
+            tickets: vec![ticket(seat)],
+        });
         let published = Published {
             sale: Arc::clone(&self.sale),
             map: None,
@@ -522,7 +546,7 @@ impl Scenario {
             number: *number,
             user: user.clone(),
             lines: lines.clone(),
-            exchange: None,
+            exchange,
         }
     }
 

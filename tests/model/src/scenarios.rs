@@ -459,6 +459,65 @@ pub fn dispute_cut_off() -> Scenario {
         .budget(Budget { reads: 1, faults: 2, ..Budget::default() })
 }
 
+/// The buyer of [`paid`], who gives that ticket for one of the other seat.
+fn exchanging(attempt: u16, legs: (u16, u16)) -> Buyer {
+    Buyer::of_seat("1", attempt, legs, 1).exchanging(0, 0)
+}
+
+/// A ticket is exchanged at the same price while an operator refunds it; messages send money back meanwhile.
+#[must_use]
+pub fn exchange_against_refund() -> Scenario {
+    let buyers = vec![paid().refunded(&[(1, Some(0))]), exchanging(2, WHOLE)];
+    Scenario::new("exchange against refund", 1, buyers).with_paid(0).delivering(REFUND)
+}
+
+/// A ticket is given for two others at once, at the same price.
+#[must_use]
+pub fn exchanges_at_once() -> Scenario {
+    let buyers = vec![paid(), exchanging(2, (0, 1)), exchanging(3, (1, 2))];
+    Scenario::new("exchanges at once", 2, buyers).with_paid(0)
+}
+
+/// A ticket is given for a dearer one, whose time runs out while it is paid.
+#[must_use]
+pub fn exchange_against_expiry() -> Scenario {
+    let dearer = exchanging(2, WHOLE).costing(TWO_TICKETS_MINOR).pays(&[TWO_TICKETS_MINOR]);
+    Scenario::new("exchange against expiry", 1, vec![paid(), dearer])
+        .with_paid(0)
+        .with_order(1)
+        .delivering(EXPIRY)
+        .until(&[PAST_THE_DEADLINE])
+        .budget(Budget { callbacks: 1, ..Budget::default() })
+}
+
+/// A ticket is given for a dearer one, which is paid while an operator refunds the old one.
+#[must_use]
+pub fn dearer_exchange_against_refund() -> Scenario {
+    let dearer = exchanging(2, WHOLE).costing(TWO_TICKETS_MINOR).pays(&[TWO_TICKETS_MINOR]);
+    Scenario::new("dearer exchange against refund", 1, vec![paid().refunded(&[(1, None)]), dearer])
+        .with_paid(0)
+        .with_order(1)
+        .delivering(REFUND)
+        .budget(Budget { callbacks: 1, ..Budget::default() })
+}
+
+/// One of two tickets is given for another at the same price, and an operator refunds the order after that.
+#[must_use]
+pub fn exchange_before_refund() -> Scenario {
+    let two = Buyer::new("1", 1, ONE_LEG, best(2)).pays(&[TWO_TICKETS_MINOR]);
+    let buyers = vec![two.refunded(&[(2, None)]), exchanging(2, (1, 2))];
+    Scenario::new("exchange before refund", 2, buyers).with_paid(0).delivering(REFUND)
+}
+
+/// A ticket is exchanged at the same price, and anything may fail once.
+#[must_use]
+pub fn exchange_cut_off() -> Scenario {
+    let buyers = vec![paid(), exchanging(2, WHOLE).requests(2)];
+    Scenario::new("exchange cut off", 1, buyers)
+        .with_paid(0)
+        .budget(Budget { faults: 1, ..Budget::default() })
+}
+
 /// Every scenario that is explored whole in seconds.
 #[must_use]
 pub fn small() -> Vec<Scenario> {
@@ -501,6 +560,12 @@ pub fn small() -> Vec<Scenario> {
         disputes_against_refund(),
         dispute_heard_twice(),
         dispute_cut_off(),
+        exchange_against_refund(),
+        exchanges_at_once(),
+        exchange_against_expiry(),
+        dearer_exchange_against_refund(),
+        exchange_before_refund(),
+        exchange_cut_off(),
     ]
 }
 

@@ -75,10 +75,16 @@ races! {
     disputes_against_refund
     dispute_heard_twice
     dispute_cut_off
+    exchange_against_refund
+    exchanges_at_once
+    exchange_against_expiry
+    dearer_exchange_against_refund
+    exchange_before_refund
+    exchange_cut_off
 }
 
 /// The guards that so small a scenario can show, each with a scenario that shows it.
-const PLANTED: [(Guard, fn() -> Scenario); 30] = [
+const PLANTED: [(Guard, fn() -> Scenario); 31] = [
     (Guard::ClaimCondition, scenarios::rescue_against_another_buyer),
     (Guard::StateCondition, scenarios::second_and_wrong_payments),
     (Guard::NumberOnce, scenarios::two_buyers_for_one_seat),
@@ -109,6 +115,7 @@ const PLANTED: [(Guard, fn() -> Scenario); 30] = [
     (Guard::SellCounter, scenarios::refund_against_a_late_sale),
     (Guard::DisputeOpen, scenarios::dispute_against_refund),
     (Guard::DisputesSeen, scenarios::dispute_heard_twice),
+    (Guard::KeptCounted, scenarios::exchange_before_refund),
 ];
 
 #[test]
