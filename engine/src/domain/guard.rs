@@ -99,8 +99,6 @@ pub enum Guard {
     TicketOnce,
     /// What goes back of a payment is never more than was captured (DynamoDB).
     RefundBound,
-    /// What an exchange keeps of a payment for another order counts as gone from it.
-    KeptCounted,
     /// A refund goes from the refunds that were seen: two at once make two numbers (DynamoDB).
     RefundsSeen,
     /// A buyer's tickets are corrected only if they are what was seen (Redis).
@@ -146,6 +144,8 @@ pub enum Guard {
     DisputeOpen,
     /// A dispute goes from the disputes that were seen of its payment: each step is recorded once (DynamoDB).
     DisputesSeen,
+    /// What an exchange keeps of a payment for another order counts as gone from it.
+    KeptCounted,
     /// A fact of an order of which others wait is not told before them.
     OrderWaits,
     /// A subscription is moved only by the teller that has taken it last (DynamoDB).
@@ -153,11 +153,8 @@ pub enum Guard {
 }
 
 impl Guard {
-    /// Those that a test of exchanges with its own crowd removes.
-    pub const OF_EXCHANGES: [Self; 1] = [Self::KeptCounted];
-
     /// Every guard but [`Self::OF_ROOMS`], [`Self::OF_TICKETS`], [`Self::OF_POSTINGS`],
-    /// [`Self::OF_DISPUTES`] and [`Self::OF_TELLING`], for the test that removes each.
+    /// [`Self::OF_DISPUTES`], [`Self::OF_EXCHANGES`] and [`Self::OF_TELLING`], for the test that removes each.
     pub const ALL: [Self; 47] = [
         Self::ClaimCondition,
         Self::StateCondition,
@@ -232,13 +229,20 @@ impl Guard {
     /// The guards of disputes, which `tests/sim/tests/disputes.rs` takes away.
     pub const OF_DISPUTES: [Self; 2] = [Self::DisputeOpen, Self::DisputesSeen];
 
+    /// Those that a test of exchanges with its own crowd removes.
+    pub const OF_EXCHANGES: [Self; 1] = [Self::KeptCounted];
+
     /// The guards of telling, which `tests/sim/tests/telling.rs` takes away.
     pub const OF_TELLING: [Self; 2] = [Self::OrderWaits, Self::TellerLease];
 
     /// Every guard there is.
     fn every() -> impl Iterator<Item = Self> {
         let of_orders = Self::ALL.into_iter().chain(Self::OF_ROOMS).chain(Self::OF_TICKETS);
-        of_orders.chain(Self::OF_POSTINGS).chain(Self::OF_DISPUTES).chain(Self::OF_TELLING)
+        of_orders
+            .chain(Self::OF_POSTINGS)
+            .chain(Self::OF_DISPUTES)
+            .chain(Self::OF_EXCHANGES)
+            .chain(Self::OF_TELLING)
     }
 }
 

@@ -9,6 +9,7 @@ mod challenges;
 mod codes;
 mod disputes;
 mod entry;
+mod exchanged;
 mod exported_orders;
 mod exported_rooms;
 mod gate_rules;

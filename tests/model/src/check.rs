@@ -440,7 +440,9 @@ pub fn rest(scenario: &Scenario, stores: &Stores) -> Checked {
         let is_said = refund.refund.state == RefundState::Refunded;
         let is_left = scenario.is_disputed && refund.refund.state == RefundState::Failed;
         let is_nothing = refund.amount.amount_minor == MinorUnits::ZERO;
-        must((is_back || is_nothing) && is_said || is_left, || format!("I11: its money is not back: {refund:?}"))?;
+        must((is_back || is_nothing) && is_said || is_left, || {
+            format!("I11: its money is not back: {refund:?}")
+        })?;
     }
     for capture in stores.provider.captured.values() {
         let key = (capture.order, capture.key.clone());

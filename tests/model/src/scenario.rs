@@ -8,8 +8,8 @@ use engine::domain::archive::Lifecycle;
 use engine::domain::attempt::{Offer, PaymentChoice, PaymentMethod};
 use engine::domain::captures::{ListLag, Listing};
 use engine::domain::choice::Choice;
-use engine::domain::exchange::ExchangeRequest;
 use engine::domain::dispute::{DisputeReport, DisputeState};
+use engine::domain::exchange::ExchangeRequest;
 use engine::domain::grace::Grace;
 use engine::domain::guard::Guard;
 use engine::domain::ids::{

@@ -16,6 +16,7 @@ pub mod controller;
 pub mod cpu;
 pub mod credentials;
 pub mod demo;
+pub mod exchanges;
 mod late;
 pub mod ledger;
 pub mod money_back;

@@ -1,5 +1,5 @@
-//! The part of the demo in which money goes back: an operator refunds single tickets, and a small sale is sold
-//! out to people who pay at every provider, and then cancelled.
+//! The part of the demo in which money goes back: buyers exchange tickets, an operator refunds single ones, and a small
+//! sale is sold out to people who pay at every provider, and then cancelled.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -22,6 +22,7 @@ use serde_json::json;
 use tokio::time::sleep;
 
 use crate::demo::Error;
+use crate::exchanges::exchange;
 use crate::ledger::Entry;
 
 /// The sale that is cancelled.
@@ -36,6 +37,8 @@ const MOST: Duration = Duration::from_secs(60);
 pub struct MoneyBack {
     /// Single tickets that an operator refunded, by the provider of their order's payment.
     pub tickets: BTreeMap<ProviderId, u64>,
+    /// Tickets that buyers exchanged, by the provider of their order's payment.
+    pub exchanged: BTreeMap<ProviderId, u64>,
     /// Orders of the cancelled sale that were refunded, by the provider of their payment.
     pub orders: BTreeMap<ProviderId, u64>,
     /// Tickets of the cancelled sale that were refunded.
@@ -53,7 +56,8 @@ impl MoneyBack {
     #[must_use]
     pub fn is_good(&self, providers: &BTreeSet<ProviderId>) -> bool {
         let of_each = |back: &BTreeMap<ProviderId, u64>| back.keys().eq(providers);
-        self.waiting == 0 && self.left.is_empty() && of_each(&self.tickets) && of_each(&self.orders)
+        let all = [&self.tickets, &self.exchanged, &self.orders];
+        self.waiting == 0 && self.left.is_empty() && all.into_iter().all(of_each)
     }
 
     /// The whole of it in words.
@@ -65,8 +69,9 @@ impl MoneyBack {
             each.join(", ")
         };
         format!(
-            "refunds: single tickets by an operator: {}; demo-club cancelled, orders refunded: {} \
+            "exchanged tickets: {}; refunds: single tickets by an operator: {}; demo-club cancelled, orders refunded: {} \
              ({} tickets); {} wait for their money, {} are left ({:.0} s)",
+            by(&self.exchanged),
             by(&self.tickets),
             by(&self.orders),
             self.cancelled_tickets,
@@ -85,7 +90,7 @@ pub fn club() -> Result<SaleFile, Error> {
     Ok(serde_json::from_str(CLUB)?)
 }
 
-/// Refunds single tickets of orders that the ledger has as paid, cancels the club, and waits for the money.
+/// Refunds single tickets of orders that the ledger has as paid, has others exchanged, cancels the club, and waits for the money.
 ///
 /// # Errors
 /// Fails if the engine does not do what it is asked for.
@@ -107,6 +112,10 @@ pub async fn give_back(engine: &Engine, ledger: &Path) -> Result<MoneyBack, Erro
             *count += 1;
         }
     }
+    let providers: Vec<ProviderId> = back.tickets.keys().cloned().collect();
+    let exchanged = exchange(engine, &providers).await?;
+    back.exchanged = exchanged.tickets;
+    refunded.extend(exchanged.orders);
     let progress = cancel(engine, &club).await?;
     back.cancelled_tickets = progress.tickets;
     back.left = progress.left.into_iter().map(|(order, why)| format!("{order}: {why}")).collect();
