@@ -232,9 +232,9 @@ impl PaymentRecord {
         let payment = PaymentId::new(id).map_err(|error| contract(&error.to_string()))?;
         let key = PaymentKey { provider: self.capture.key.provider.clone(), payment };
         let capture = Capture { key, order: new.number, amount: new.total, attempt: None };
-        let captured = self.captured.clone().unwrap_or_else(|| Captured {
-            capture: self.capture.clone(),
-            decided_at: self.decided_at,
+        let captured = self.captured.clone().unwrap_or_else(|| {
+            let (capture, decided_at) = (self.capture.clone(), self.decided_at);
+            Box::new(Captured { capture, decided_at })
         });
         let record = Self::decided(&capture, PaymentOutcome::Accepted, now);
         Ok(Self { captured: Some(captured), ..record })
@@ -243,9 +243,8 @@ impl PaymentRecord {
     /// The payment as its provider knows it: the capture whose money it is.
     #[must_use]
     pub fn at_provider(&self) -> Self {
-        let Some(Captured { capture, decided_at }) = self.captured.clone() else {
-            return self.clone();
-        };
+        let Some(captured) = &self.captured else { return self.clone() };
+        let Captured { capture, decided_at } = (**captured).clone();
         Self { capture, decided_at, ..self.clone() }
     }
 

@@ -380,12 +380,10 @@ fn taken_back(
                 if stands(Guard::CheckedInStays) && ticket.checked_in.is_some() {
                     return Err(RefundRefusal::TicketCheckedIn(name.clone()));
                 }
-                let terms = match request.asked_by {
-                    AskedBy::Exchange => line.exchange,
-                    _ => line.terms,
-                };
+                let is_exchange = request.asked_by == AskedBy::Exchange;
+                let terms = if is_exchange { line.exchange } else { line.terms };
                 // What an exchange that was begun in time is worth was said then.
-                let is_begun = request.asked_by == AskedBy::Exchange && request.amount.is_some();
+                let is_begun = is_exchange && request.amount.is_some();
                 let terms = terms.filter(|terms| is_begun || now < terms.until);
                 let terms = terms.ok_or(RefundRefusal::NotAllowed)?;
                 (line.price_minor - terms.fee_minor).max(MinorUnits::ZERO)

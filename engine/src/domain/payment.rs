@@ -157,7 +157,7 @@ pub struct PaymentRecord {
     /// The disputes of an accepted one, in the order in which they were heard of.
     pub disputes: Vec<Dispute>,
     /// The capture whose money it is, if that was for tickets that its order replaces.
-    pub captured: Option<Captured>,
+    pub captured: Option<Box<Captured>>,
 }
 
 /// A capture, and when it was decided.

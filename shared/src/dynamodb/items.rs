@@ -637,7 +637,7 @@ pub(super) fn read_payment(item: &Item) -> Stored<PaymentRecord> {
         refund: read_refund(&fields)?,
         back: fields.maybe_number("back_minor")?.unwrap_or_default(),
         disputes: disputes.map_err(|error| fields.broken("disputes", &error.to_string()))?,
-        captured: read_captured(&fields)?,
+        captured: read_captured(&fields)?.map(Box::new),
     })
 }
 

@@ -179,16 +179,15 @@ async fn a_cheaper_order_is_paid_with_the_old_money_from_any_crash_point_on() {
         let crashing = Crashing::at(&fair.0.ports, call, cut);
         let _ = reserve(&crashing, &wanted, NOW).await;
         let new = reserve(&fair.0.ports, &wanted, NOW).await.unwrap().order;
-        let new = match new.state {
-            OrderState::Pending => {
-                // Whoever repeats the request is told of the order; the deadline pays it, as one of 0.
-                let late = NOW.plus_seconds(PAY_WINDOW_SECONDS);
-                let at = InventoryId::whole(new.sale.clone());
-                let over = ended(&fair.0.ports, &at, new.number, late).await.unwrap();
-                assert_eq!(over, Expired::Resolved);
-                fair.now_is(&new).await
-            }
-            _ => new,
+        let new = if new.state == OrderState::Pending {
+            // Whoever repeats the request is told of the order; the deadline pays it, as one of 0.
+            let late = NOW.plus_seconds(PAY_WINDOW_SECONDS);
+            let at = InventoryId::whole(new.sale.clone());
+            let over = ended(&fair.0.ports, &at, new.number, late).await.unwrap();
+            assert_eq!(over, Expired::Resolved);
+            fair.now_is(&new).await
+        } else {
+            new
         };
         assert_eq!(new.state, OrderState::Paid, "{call} {cut:?}");
         fair.must_be_given(&old, &new, 500 - FEE - 300, 300).await;

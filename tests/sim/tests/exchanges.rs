@@ -398,8 +398,8 @@ fn begun(client: &Client, rng: &mut SeededRng, turn: usize, mint: &Mint) -> Opti
                 _ => RefundedTickets::Named(Vec::new()),
             };
             let is_of_money = tickets == RefundedTickets::Named(Vec::new());
-            let amount =
-                is_of_money.then(|| Money { amount_minor: MinorUnits(100), ..order.total });
+            let some = Money { amount_minor: MinorUnits(100), ..order.total };
+            let amount = is_of_money.then_some(some);
             let asked_by = AskedBy::Operator;
             let request = RefundRequest { number, tickets, amount, asked_by, reason: None };
             drop(environment);
