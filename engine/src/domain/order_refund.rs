@@ -488,10 +488,9 @@ impl Order {
         let is_last = order.live_tickets().next().is_none();
         let event = if is_last { OrderEvent::Refund } else { OrderEvent::RefundPart };
         let by = match refund.asked_by {
-            AskedBy::Buyer => Actor::Buyer,
+            AskedBy::Buyer | AskedBy::Exchange => Actor::Buyer,
             AskedBy::Operator | AskedBy::SaleCancelled => Actor::Operator,
             AskedBy::Dispute => Actor::Provider,
-            AskedBy::Exchange => Actor::Buyer,
         };
         let order = order.after(event, Cause::refund_made(refund, by), now)?;
         // Tickets that cost nothing, and were the last: there is nothing to wait for.

@@ -7,17 +7,15 @@ use std::collections::{BTreeSet, HashMap};
 use std::str::FromStr;
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use serde::de::DeserializeOwned;
 
 use super::orders::ticket_attributes;
 use super::tables;
-use super::told::{
-    self, captured_value, disputes_value, exchange_value, fact_value, read_disputes, read_fact,
-};
+use super::told::{fact_value, read_fact, text_of};
 use engine::domain::attempt::{
     Attempt, AttemptNumber, AttemptState, Attempts, PaymentChoice, PaymentMethod,
 };
 use engine::domain::attendee::{Attendee, AttendeeHash};
-use engine::domain::exchange::Exchange;
 use engine::domain::fact::Facts;
 use engine::domain::ids::{Legs, SaleId, Seat, UserId};
 use engine::domain::ledger::MerchantTerms;
@@ -30,7 +28,6 @@ use engine::domain::order::{
 use engine::domain::order_refund::{
     AskedBy, OrderRefund, RefundCounts, RefundKey, RefundNumber, RefundTerms, TicketName,
 };
-use engine::domain::payment::Captured;
 use engine::domain::refund::{Refund, RefundState};
 use engine::domain::ticket::{CheckIn, Issue};
 use engine::domain::time::Timestamp;
@@ -140,6 +137,13 @@ impl<'a> Fields<'a> {
         parsed.map(Some).ok_or_else(|| self.broken(name, &format!("is {value:?}")))
     }
 
+    /// A text attribute, read as JSON.
+    pub(super) fn maybe_json<T: DeserializeOwned>(&self, name: &str) -> Stored<Option<T>> {
+        let Some(text) = self.maybe_text::<String>(name)? else { return Ok(None) };
+        let read = serde_json::from_str(&text);
+        read.map(Some).map_err(|error| self.broken(name, &error.to_string()))
+    }
+
     /// A text attribute that must be there, parsed.
     pub(super) fn text<T: FromStr>(&self, name: &str) -> Stored<T> {
         self.maybe_text(name).and_then(|value| self.known(name, value))
@@ -235,7 +239,7 @@ pub(super) fn order_item(order: &Order) -> Item {
             ],
         );
     }
-    add(&mut item, order.exchange.iter().map(|exchange| ("exchange", exchange_value(exchange))));
+    add(&mut item, order.exchange.iter().map(|exchange| ("exchange", text_of(exchange))));
     if order.refunds.made > 0 {
         add(
             &mut item,
@@ -395,14 +399,8 @@ pub(super) fn read_order(item: &Item) -> Stored<Order> {
             back: fields.maybe_number("refunds_back")?.unwrap_or_default(),
         },
         merchant: read_merchant(&fields)?,
-        exchange: read_exchange(&fields)?,
+        exchange: fields.maybe_json("exchange")?,
     })
-}
-
-fn read_exchange(fields: &Fields<'_>) -> Stored<Option<Exchange>> {
-    let Some(text) = fields.maybe_text::<String>("exchange")? else { return Ok(None) };
-    let read = told::read_exchange(&text);
-    read.map(Some).map_err(|error| fields.broken("exchange", &error.to_string()))
 }
 
 fn read_merchant(fields: &Fields<'_>) -> Stored<MerchantTerms> {
@@ -576,9 +574,9 @@ pub(super) fn payment_item(record: &PaymentRecord) -> Item {
         add(&mut item, [("back_minor", number(*back))]);
     }
     if !disputes.is_empty() {
-        add(&mut item, [("disputes", disputes_value(disputes))]);
+        add(&mut item, [("disputes", text_of(disputes))]);
     }
-    add(&mut item, captured.iter().map(|captured| ("captured", captured_value(captured))));
+    add(&mut item, captured.iter().map(|captured| ("captured", text_of(captured))));
     add(&mut item, record.open_dispute().map(|open| ("disputed", text(&open.id))));
     if let Some(refund) = refund {
         add(&mut item, refund_attributes(capture.order, refund));
@@ -623,8 +621,6 @@ pub(super) fn read_payment(item: &Item) -> Stored<PaymentRecord> {
         }
         _ => return Err(fields.broken("outcome", "is no outcome")),
     };
-    let disputes: Option<String> = fields.maybe_text("disputes")?;
-    let disputes = disputes.map_or_else(|| Ok(Vec::new()), |text| read_disputes(&text));
     Ok(PaymentRecord {
         capture: Capture {
             key,
@@ -636,15 +632,9 @@ pub(super) fn read_payment(item: &Item) -> Stored<PaymentRecord> {
         decided_at: fields.time("decided_ms")?,
         refund: read_refund(&fields)?,
         back: fields.maybe_number("back_minor")?.unwrap_or_default(),
-        disputes: disputes.map_err(|error| fields.broken("disputes", &error.to_string()))?,
-        captured: read_captured(&fields)?.map(Box::new),
+        disputes: fields.maybe_json("disputes")?.unwrap_or_default(),
+        captured: fields.maybe_json("captured")?,
     })
-}
-
-fn read_captured(fields: &Fields<'_>) -> Stored<Option<Captured>> {
-    let Some(text) = fields.maybe_text::<String>("captured")? else { return Ok(None) };
-    let read = told::read_captured(&text);
-    read.map(Some).map_err(|error| fields.broken("captured", &error.to_string()))
 }
 
 /// The claim of an attendee as an item.
@@ -657,6 +647,7 @@ pub(super) fn attendee_item(order: &Order, hash: AttendeeHash) -> Item {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use engine::domain::exchange::Exchange;
     use engine::domain::fact::{Cause, FactKind};
     use engine::domain::ids::{
         AttendeeId, PaymentId, ProviderId, RequestFingerprint, SeatName, TierId,

@@ -9,8 +9,6 @@ use std::num::NonZeroU32;
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde::{Deserialize, Serialize};
 
-use engine::domain::dispute::Dispute;
-use engine::domain::exchange::Exchange;
 use engine::domain::fact::{Actor, Cause, Fact, FactKind, Moved};
 use engine::domain::ids::{PaymentId, ProviderId};
 use engine::domain::inventory::HeldLine;
@@ -20,7 +18,6 @@ use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{PaymentKey, RefundReason};
 use engine::domain::order_refund::RefundNumber;
-use engine::domain::payment::Captured;
 use engine::domain::time::Timestamp;
 
 /// A fact as it is written: kind, time in milliseconds, who caused it, and what moved.
@@ -64,7 +61,7 @@ fn read((kind, at_ms, by, money): WrittenFact) -> Fact {
 
 /// A value as a JSON text.
 #[allow(clippy::expect_used, reason = "only a key that is no text could not be written")]
-fn text_of(written: &impl Serialize) -> AttributeValue {
+pub(super) fn text_of(written: &impl Serialize) -> AttributeValue {
     AttributeValue::S(serde_json::to_string(written).expect("keys are texts"))
 }
 
@@ -103,36 +100,6 @@ pub(super) fn read_told(text: &str) -> serde_json::Result<Vec<Told>> {
     Ok(orders.into_iter().map(of_order).collect())
 }
 
-/// The disputes of a payment, as a value. The same disputes are always the same text, which conditions compare.
-pub(super) fn disputes_value(disputes: &[Dispute]) -> AttributeValue {
-    text_of(&disputes)
-}
-
-/// Reads the disputes of a payment.
-pub(super) fn read_disputes(text: &str) -> serde_json::Result<Vec<Dispute>> {
-    serde_json::from_str(text)
-}
-
-/// What an order replaces, as a value.
-pub(super) fn exchange_value(exchange: &Exchange) -> AttributeValue {
-    text_of(exchange)
-}
-
-/// Reads what an order replaces.
-pub(super) fn read_exchange(text: &str) -> serde_json::Result<Exchange> {
-    serde_json::from_str(text)
-}
-
-/// The capture whose money a payment is that moved it, as a value.
-pub(super) fn captured_value(captured: &Captured) -> AttributeValue {
-    text_of(captured)
-}
-
-/// Reads the capture whose money a payment is.
-pub(super) fn read_captured(text: &str) -> serde_json::Result<Captured> {
-    serde_json::from_str(text)
-}
-
 /// A transfer as it is written: from, to, what for, amount and currency.
 type WrittenTransfer = (Account, Account, TransferCode, MinorUnits, Currency);
 
@@ -157,6 +124,8 @@ pub(super) fn read_transfers(text: &str) -> serde_json::Result<Vec<Transfer>> {
 
 #[cfg(test)]
 mod tests {
+    use engine::domain::dispute::Dispute;
+
     use super::*;
 
     #[test]
@@ -173,9 +142,9 @@ mod tests {
     #[test]
     fn disputes_are_read_as_they_were_written() {
         let text = r#"[{"id":"dp_1","state":"open","amount_minor":700,"opened_at":"2027-01-15T08:00:00.000Z","changed_at":"2027-01-15T08:00:00.000Z"}]"#;
-        let disputes = read_disputes(text).unwrap();
-        assert_eq!(disputes_value(&disputes), AttributeValue::S(text.to_owned()));
-        assert!(read_disputes("[{}]").is_err());
+        let disputes: Vec<Dispute> = serde_json::from_str(text).unwrap();
+        assert_eq!(text_of(&disputes), AttributeValue::S(text.to_owned()));
+        assert!(serde_json::from_str::<Vec<Dispute>>("[{}]").is_err());
     }
 
     #[test]

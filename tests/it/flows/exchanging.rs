@@ -31,7 +31,7 @@ use engine::ports::{Catalogue as _, Freshness, Orders as _, Ports};
 use serde_json::json;
 
 use super::crash_points::at_every_call;
-use super::crashing::Crashing;
+use super::crashing::{Crashing, Cut};
 use super::ended::ended;
 use super::environment::{Fixture, NOW, PAY_WINDOW_SECONDS, epoch};
 
@@ -103,6 +103,26 @@ impl Fair {
         Reservation { exchange: Some(ExchangeRequest { order: old.number, tickets }), ..wanted }
     }
 
+    /// What comes of a request that is cut off, and of its repetition; true if it was.
+    async fn ordered_at_last(&self, wanted: &Reservation, call: i64, cut: Cut) -> (Order, bool) {
+        let crashing = Crashing::at(&self.0.ports, call, cut);
+        let _ = reserve(&crashing, wanted, NOW).await;
+        let order = reserve(&self.0.ports, wanted, NOW).await.unwrap().order;
+        (order, crashing.has_died())
+    }
+
+    /// An operator refunds all of an order.
+    async fn refunded_whole(&self, order: &Order) {
+        let request = RefundRequest {
+            number: 1.try_into().unwrap(),
+            tickets: RefundedTickets::All,
+            amount: None,
+            asked_by: AskedBy::Operator,
+            reason: None,
+        };
+        give_back(&self.0.ports, None, order.number, &request, NOW).await.unwrap();
+    }
+
     async fn now_is(&self, order: &Order) -> Order {
         self.0.ports.orders().get(order.number).await.unwrap().unwrap()
     }
@@ -147,9 +167,7 @@ async fn a_dearer_order_is_paid_whole_and_the_old_tickets_go_from_any_crash_poin
     let calls = at_every_call(async |call, cut| {
         let (old, _) = fair.bought(&format!("u{call}{cut:?}"), "hall", 1).await;
         let wanted = fair.exchange(&old, FAIR, "box", 1).await;
-        let crashing = Crashing::at(&fair.0.ports, call, cut);
-        let _ = reserve(&crashing, &wanted, NOW).await;
-        let new = reserve(&fair.0.ports, &wanted, NOW).await.unwrap().order;
+        let (new, has_died) = fair.ordered_at_last(&wanted, call, cut).await;
         assert_eq!((new.state, new.total.amount_minor.0), (OrderState::Pending, 800));
         let exchange = new.exchange.as_ref().unwrap();
         assert_eq!(exchange.value_minor, MinorUnits(500 - FEE));
@@ -163,7 +181,7 @@ async fn a_dearer_order_is_paid_whole_and_the_old_tickets_go_from_any_crash_poin
         assert_eq!(fair.now_is(&new).await.state, OrderState::Paid);
         assert_eq!(fair.now_is(&old).await.state, OrderState::RefundDue);
         fair.must_be_given(&old, &new, 500 - FEE, 0).await;
-        crashing.has_died() || paying.has_died()
+        has_died || paying.has_died()
     })
     .await;
     println!("a dearer exchange: cut off at each of {calls} calls");
@@ -176,9 +194,7 @@ async fn a_cheaper_order_is_paid_with_the_old_money_from_any_crash_point_on() {
     let calls = at_every_call(async |call, cut| {
         let (old, capture) = fair.bought(&format!("u{call}{cut:?}"), "hall", 2).await;
         let wanted = fair.exchange(&old, FAIR, "balcony", 1).await;
-        let crashing = Crashing::at(&fair.0.ports, call, cut);
-        let _ = reserve(&crashing, &wanted, NOW).await;
-        let new = reserve(&fair.0.ports, &wanted, NOW).await.unwrap().order;
+        let (new, has_died) = fair.ordered_at_last(&wanted, call, cut).await;
         let new = if new.state == OrderState::Pending {
             // Whoever repeats the request is told of the order; the deadline pays it, as one of 0.
             let late = NOW.plus_seconds(PAY_WINDOW_SECONDS);
@@ -197,7 +213,7 @@ async fn a_cheaper_order_is_paid_with_the_old_money_from_any_crash_point_on() {
         assert_eq!(payment.capture.amount, new.total);
         let again = reserve(&fair.0.ports, &wanted, NOW).await.unwrap().order;
         assert_eq!(again.held_lines(), new.held_lines());
-        crashing.has_died()
+        has_died
     })
     .await;
     println!("a cheaper exchange: cut off at each of {calls} calls");
@@ -224,14 +240,7 @@ async fn money_that_was_moved_goes_back_of_its_capture() {
     let dearer = reserve(&fair.0.ports, &wanted, NOW).await.unwrap().order;
     assert_eq!(dearer.state, OrderState::Pending);
     // An operator gives all of it back: what was captured for the first order.
-    let request = RefundRequest {
-        number: 1.try_into().unwrap(),
-        tickets: RefundedTickets::All,
-        amount: None,
-        asked_by: AskedBy::Operator,
-        reason: None,
-    };
-    give_back(&fair.0.ports, None, new.number, &request, NOW).await.unwrap();
+    fair.refunded_whole(&new).await;
     assert_eq!(back(&new, NOW.plus_seconds(120)).await, RefundState::Refunded);
     let ledger = fair.0.provider.ledger();
     let entry = ledger.iter().find(|entry| entry.payment == capture.key.payment.as_str()).unwrap();
@@ -303,14 +312,7 @@ async fn people_keep_their_claims_and_move_with_the_ticket() {
     taken(reserve(&fair.0.ports, &rival().await, NOW).await);
     assert_eq!(fair.now_is(&new).await.attendee_claims().count(), 1);
     // A refund of the new order lets them go.
-    let request = RefundRequest {
-        number: 1.try_into().unwrap(),
-        tickets: RefundedTickets::All,
-        amount: None,
-        asked_by: AskedBy::Operator,
-        reason: None,
-    };
-    give_back(&fair.0.ports, None, new.number, &request, NOW).await.unwrap();
+    fair.refunded_whole(&new).await;
     assert!(reserve(&fair.0.ports, &rival().await, NOW).await.is_ok());
 }
 

@@ -10,6 +10,7 @@
 
 mod actors;
 mod buyer;
+mod crowd;
 mod environment;
 mod executor;
 mod explore;
@@ -26,6 +27,9 @@ mod tally;
 mod trace;
 
 pub use crate::environment::Violation;
+#[cfg(debug_assertions)]
+pub use crowd::each_absence;
+pub use crowd::{Client, Flow, each_seed, finish};
 pub use executor::let_others_come_between;
 pub use explore::{Exploration, Explored, Of, base_seed, explore, without_guard};
 pub use fault::{Fault, FaultProfile};

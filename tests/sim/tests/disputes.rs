@@ -6,17 +6,13 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails where it stands")]
 
 use std::collections::BTreeMap;
-use std::future::Future;
-use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
 use engine::domain::attempt::Attempts;
 use engine::domain::dispute::{DisputeReport, DisputeState};
 use engine::domain::fact::{Cause, FactKind, Facts};
-use engine::domain::guard::Guard;
 #[cfg(debug_assertions)]
-use engine::domain::guard::without;
+use engine::domain::guard::Guard;
 use engine::domain::ids::{
     DisputeId, Legs, PaymentId, ProviderId, RequestFingerprint, SaleId, Seat, SeatName, TierId,
     UserId,
@@ -37,9 +33,11 @@ use engine::flows::dispute::{Refusal, record_dispute};
 use engine::flows::give_back::give_back;
 use engine::flows::refund::refund_part;
 use engine::flows::sync::sync;
-use engine::ports::{Settlement, StoreError, Stored};
-use model_stores::{Call, Caller, Driver, Reply, Stores, accounts_at_rest};
-use sim::{SeededRng, base_seed, let_others_come_between};
+use engine::ports::{Settlement, StoreError};
+use model_stores::{Caller, Stores, accounts_at_rest};
+#[cfg(debug_assertions)]
+use sim::each_absence;
+use sim::{Client, Flow, SeededRng, each_seed, finish};
 
 const START: Timestamp = Timestamp::from_ms(1_800_000_000_000);
 const RUNS: u64 = 3_000;
@@ -49,36 +47,6 @@ const STEPS: u32 = 120;
 const PRICE: i64 = 500;
 const DISPUTES: [&str; 2] = ["dp_1", "dp_2"];
 const BROKEN: &str = "broken";
-
-struct Environment {
-    now: Timestamp,
-    stores: Stores,
-    /// The next call of a store fails: with `true` it happens all the same.
-    fault: Option<bool>,
-}
-
-#[derive(Clone)]
-struct Client(Arc<Mutex<Environment>>);
-
-fn locked(environment: &Mutex<Environment>) -> MutexGuard<'_, Environment> {
-    environment.lock().unwrap()
-}
-
-impl Driver for Client {
-    async fn call(&self, call: Call) -> Stored<Reply> {
-        let_others_come_between().await;
-        let mut environment = locked(&self.0);
-        let now = environment.now;
-        match environment.fault.take() {
-            None => environment.stores.apply(now, &call),
-            Some(false) => Err(StoreError::Unavailable("not now".to_owned())),
-            Some(true) => {
-                let _lost = environment.stores.apply(now, &call);
-                Err(StoreError::Unknown("the answer is lost".to_owned()))
-            }
-        }
-    }
-}
 
 fn provider() -> ProviderId {
     ProviderId::new("stripe").unwrap()
@@ -146,13 +114,11 @@ fn paid() -> (Stores, OrderNumber) {
     (stores, number)
 }
 
-type Flow = Pin<Box<dyn Future<Output = &'static str>>>;
-
 /// Somebody at work: what came of it, in a word.
 fn reader(client: &Client, dispute: &str) -> Flow {
     let (client, dispute) = (client.clone(), DisputeId::new(dispute).unwrap());
     Box::pin(async move {
-        let now = locked(&client.0).now;
+        let now = client.now();
         match record_dispute(&Caller(client), &provider(), &dispute, now).await {
             Ok(()) => "recorded",
             // A reader passes by what no repetition would change.
@@ -165,7 +131,7 @@ fn reader(client: &Client, dispute: &str) -> Flow {
 fn operator(client: &Client, order: OrderNumber, request: RefundRequest) -> Flow {
     let client = client.clone();
     Box::pin(async move {
-        let now = locked(&client.0).now;
+        let now = client.now();
         match give_back(&Caller(client), None, order, &request, now).await {
             Ok(_) => "refunded",
             Err(_) => "not refunded",
@@ -176,7 +142,7 @@ fn operator(client: &Client, order: OrderNumber, request: RefundRequest) -> Flow
 fn worker(client: &Client, key: RefundKey) -> Flow {
     let client = client.clone();
     Box::pin(async move {
-        let now = locked(&client.0).now;
+        let now = client.now();
         match refund_part(&Caller(client), key, now).await {
             Ok(_) => "sent back",
             Err(_) => "not sent back",
@@ -274,17 +240,11 @@ fn check_at_rest(stores: &Stores, order: OrderNumber) -> Result<(), String> {
     accounts_at_rest(stores).map_or(Ok(()), Err)
 }
 
-/// Polls a flow until it is over.
-fn finish(mut flow: Flow) {
-    let mut context = Context::from_waker(Waker::noop());
-    while flow.as_mut().poll(&mut context).is_pending() {}
-}
-
 /// Nothing goes wrong any more: disputes are over and recorded, refunds are sent back, facts are settled.
 fn come_to_rest(client: &Client, order: OrderNumber) -> Result<(), String> {
     for id in DISPUTES {
         let id = DisputeId::new(id).unwrap();
-        let mut environment = locked(&client.0);
+        let mut environment = client.locked();
         environment.fault = None;
         if let Some(dispute) = environment.stores.provider.disputes.get_mut(&id)
             && dispute.state == DisputeState::Open
@@ -293,49 +253,45 @@ fn come_to_rest(client: &Client, order: OrderNumber) -> Result<(), String> {
         }
     }
     // A day later: nobody asks for anything any more, and what was refused may be asked for again.
-    locked(&client.0).stores.provider.refused.clear();
+    client.locked().stores.provider.refused.clear();
     // One that is heard of while another is open waits for that.
     for id in DISPUTES.iter().cycle().take(2 * DISPUTES.len()) {
         finish(reader(client, id));
     }
-    let refunds = locked(&client.0).stores.orders.order_refunds(order);
+    let refunds = client.locked().stores.orders.order_refunds(order);
     for refund in refunds {
         // A minute lies between two refunds of an order.
-        locked(&client.0).now = locked_now(client).plus_seconds(120);
+        client.wait(120);
         finish(worker(client, refund.key));
     }
     let (settling, numbers) = (client.clone(), [order]);
     finish(Box::pin(async move {
-        let now = locked(&settling.0).now;
+        let now = settling.now();
         sync(&Caller(settling), &numbers, now).await.map_or("not settled", |_| "settled")
     }));
-    let environment = locked(&client.0);
+    let environment = client.locked();
     check(&environment.stores, order)?;
     check_at_rest(&environment.stores, order)
-}
-
-fn locked_now(client: &Client) -> Timestamp {
-    locked(&client.0).now
 }
 
 /// One run. The outcomes, counted.
 fn run(seed: u64, outcomes: &mut BTreeMap<&'static str, u64>) -> Result<(), String> {
     let mut rng = SeededRng::new(seed);
     let (stores, order) = paid();
-    let client = Client(Arc::new(Mutex::new(Environment { now: START, stores, fault: None })));
+    let client = Client::new(START, stores);
     let mut flows: [Option<Flow>; 4] = [const { None }; 4];
     let mut context = Context::from_waker(Waker::noop());
     for step in 0..STEPS {
         match rng.below(20) {
-            0 => move_dispute(&mut rng, &mut locked(&client.0).stores),
-            1 => locked(&client.0).fault = Some(rng.below(2) == 0),
+            0 => move_dispute(&mut rng, &mut client.locked().stores),
+            1 => client.locked().fault = Some(rng.below(2) == 0),
             2 => flows[rng.below(4) as usize] = None,
-            3 => locked(&client.0).now = locked_now(&client).plus_seconds(70),
+            3 => client.wait(70),
             _ => {}
         }
         let turn = rng.below(4) as usize;
         let (made, refunds, is_open) = {
-            let stores = &locked(&client.0).stores;
+            let stores = &client.locked().stores;
             let made = stores.orders.get(order).unwrap().refunds.made;
             (made, stores.orders.order_refunds(order), is_disputed(stores, order))
         };
@@ -352,7 +308,7 @@ fn run(seed: u64, outcomes: &mut BTreeMap<&'static str, u64>) -> Result<(), Stri
         };
         let Some(mut flow) = flows[turn].take().or(begun) else { continue };
         let polled = flow.as_mut().poll(&mut context);
-        let stores = &locked(&client.0).stores;
+        let stores = &client.locked().stores;
         check(stores, order).map_err(|what| format!("step {step}: {what}"))?;
         let new = stores.orders.order_refunds(order).into_iter().skip(refunds.len());
         if is_open && new.into_iter().any(|refund| refund.asked_by != AskedBy::Dispute) {
@@ -366,7 +322,7 @@ fn run(seed: u64, outcomes: &mut BTreeMap<&'static str, u64>) -> Result<(), Stri
     }
     drop(flows);
     come_to_rest(&client, order)?;
-    for report in locked(&client.0).stores.provider.disputes.values() {
+    for report in client.locked().stores.provider.disputes.values() {
         let outcome = if report.state == DisputeState::Won { "won" } else { "lost" };
         *outcomes.entry(outcome).or_default() += 1;
     }
@@ -375,14 +331,7 @@ fn run(seed: u64, outcomes: &mut BTreeMap<&'static str, u64>) -> Result<(), Stri
 
 #[test]
 fn no_more_goes_back_than_was_captured_and_the_books_are_the_providers() {
-    let base = base_seed();
-    let mut outcomes = BTreeMap::new();
-    for seed in base..base + RUNS {
-        if let Err(what) = run(seed, &mut outcomes) {
-            panic!("ONSALE_SIM_BASE={seed}: {what}");
-        }
-    }
-    println!("{RUNS} runs from ONSALE_SIM_BASE={base}: {outcomes:?}");
+    let outcomes = each_seed(RUNS, run);
     for outcome in
         ["recorded", "not recorded", "refunded", "not refunded", "sent back", "won", "lost"]
     {
@@ -393,13 +342,5 @@ fn no_more_goes_back_than_was_captured_and_the_books_are_the_providers() {
 #[cfg(debug_assertions)]
 #[test]
 fn the_absence_of_every_guard_of_disputes_is_found() {
-    let base = base_seed();
-    for guard in Guard::OF_DISPUTES {
-        let found = (base..base + CONTROL_RUNS).find_map(|seed| {
-            let broken = without(guard, || run(seed, &mut BTreeMap::new()));
-            broken.err().map(|what| (seed - base + 1, what))
-        });
-        let (after, what) = found.unwrap_or_else(|| panic!("without {guard}: nothing was found"));
-        println!("{guard:<18} found after {after:>6} seeds: {what}");
-    }
+    each_absence(Guard::OF_DISPUTES, CONTROL_RUNS, run);
 }

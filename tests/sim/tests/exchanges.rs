@@ -6,16 +6,12 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails where it stands")]
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::future::{Future, poll_fn};
-use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
 use engine::domain::choice::{Choice, Together};
 use engine::domain::exchange::ExchangeRequest;
-use engine::domain::guard::Guard;
 #[cfg(debug_assertions)]
-use engine::domain::guard::without;
+use engine::domain::guard::Guard;
 use engine::domain::ids::{
     Epoch, InventoryId, Legs, PaymentId, ProviderId, SaleId, TierId, UserId,
 };
@@ -36,10 +32,12 @@ use engine::flows::publish::publish;
 use engine::flows::refund::{refund, refund_part};
 use engine::flows::reserve::{Refusal, Reservation, reserve};
 use engine::flows::sync::sync;
-use engine::ports::{Catalogue as _, Freshness, Ports as _, StoreError, Stored};
-use model_stores::{Call, Caller, Driver, Reply, Stores, accounts_at_rest};
+use engine::ports::{Catalogue as _, Freshness, Ports as _, StoreError};
+use model_stores::{Caller, Stores, accounts_at_rest};
 use serde_json::json;
-use sim::{SeededRng, base_seed};
+#[cfg(debug_assertions)]
+use sim::each_absence;
+use sim::{Client, Flow, SeededRng, each_seed, finish};
 
 const START: Timestamp = Timestamp::from_ms(1_800_000_000_000);
 const RUNS: u64 = 10_000;
@@ -48,51 +46,6 @@ const CONTROL_RUNS: u64 = 20_000;
 const STEPS: u32 = 160;
 const TIERS: [&str; 3] = ["hall", "box", "balcony"];
 const WINDOW_SECONDS: i64 = 300;
-
-struct Environment {
-    now: Timestamp,
-    stores: Stores,
-    /// The next call of a store fails: with `true` it happens all the same.
-    fault: Option<bool>,
-}
-
-#[derive(Clone)]
-struct Client(Arc<Mutex<Environment>>);
-
-fn locked(environment: &Mutex<Environment>) -> MutexGuard<'_, Environment> {
-    environment.lock().unwrap()
-}
-
-/// Pending once. What a flow does at once in parts is woken by its parts.
-async fn let_others_come_between() {
-    let mut was_here = false;
-    poll_fn(|context| {
-        if std::mem::replace(&mut was_here, true) {
-            return Poll::Ready(());
-        }
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
-}
-
-impl Driver for Client {
-    async fn call(&self, call: Call) -> Stored<Reply> {
-        let_others_come_between().await;
-        let mut environment = locked(&self.0);
-        let now = environment.now;
-        match environment.fault.take() {
-            None => environment.stores.apply(now, &call),
-            Some(false) => Err(StoreError::Unavailable("not now".to_owned())),
-            Some(true) => {
-                let _lost = environment.stores.apply(now, &call);
-                Err(StoreError::Unknown("the answer is lost".to_owned()))
-            }
-        }
-    }
-}
-
-type Flow = Pin<Box<dyn Future<Output = &'static str>>>;
 
 /// What a broken contract of a store is called: none is ever broken.
 const BROKEN: &str = "broken";
@@ -125,20 +78,6 @@ fn user() -> UserId {
     UserId::new("7").unwrap()
 }
 
-fn now(client: &Client) -> Timestamp {
-    locked(&client.0).now
-}
-
-/// Polls a flow until it is over.
-fn finish(mut flow: Flow) -> &'static str {
-    let mut context = Context::from_waker(Waker::noop());
-    loop {
-        if let Poll::Ready(outcome) = flow.as_mut().poll(&mut context) {
-            return outcome;
-        }
-    }
-}
-
 fn capture_of(order: &Order) -> Capture {
     let payment = PaymentId::new(format!("pi_{}", order.number)).unwrap();
     let key = PaymentKey { provider: ProviderId::new("stripe").unwrap(), payment };
@@ -153,7 +92,7 @@ fn buyer(
 ) -> Flow {
     let client = client.clone();
     Box::pin(async move {
-        let at = now(&client);
+        let at = client.now();
         let ports = Caller(client);
         let published = match ports.catalogue().sale(&sale_id(), Freshness::Fresh).await {
             Ok(Some(published)) => published,
@@ -180,7 +119,7 @@ fn buyer(
 fn payer(client: &Client, capture: Capture) -> Flow {
     let client = client.clone();
     Box::pin(async move {
-        let at = now(&client);
+        let at = client.now();
         match pay(&Caller(client), &capture, at).await {
             Ok(record) if record.refund.is_none() => "paid",
             Ok(_) => "sent back whole",
@@ -192,7 +131,7 @@ fn payer(client: &Client, capture: Capture) -> Flow {
 fn operator(client: &Client, order: OrderNumber, request: RefundRequest) -> Flow {
     let client = client.clone();
     Box::pin(async move {
-        let at = now(&client);
+        let at = client.now();
         match give_back(&Caller(client), None, order, &request, at).await {
             Ok(_) => "refunded",
             Err(_) => "not refunded",
@@ -203,7 +142,7 @@ fn operator(client: &Client, order: OrderNumber, request: RefundRequest) -> Flow
 fn worker(client: &Client, key: RefundKey) -> Flow {
     let client = client.clone();
     Box::pin(async move {
-        let at = now(&client);
+        let at = client.now();
         match refund_part(&Caller(client), key, at).await {
             Ok(_) => "sent back",
             Err(error) => failed(&error),
@@ -214,7 +153,7 @@ fn worker(client: &Client, key: RefundKey) -> Flow {
 fn deadline(client: &Client, number: OrderNumber) -> Flow {
     let client = client.clone();
     Box::pin(async move {
-        let at = now(&client);
+        let at = client.now();
         let inventory = InventoryId::whole(sale_id());
         let expiry = Expiry { at: inventory, number, heard_at: Some(at) };
         match expire_all(&Caller(client), &[expiry], at).await.remove(0) {
@@ -237,8 +176,8 @@ fn paid(client: &Client, mint: &Mint) {
     );
     let number = mint.mint(START, &user());
     assert_eq!(finish(buyer(client, number, ("hall", 2), None)), "ordered");
-    let capture = capture_of(&locked(&client.0).stores.orders.get(number).unwrap());
-    locked(&client.0).stores.provider.capture(capture.clone());
+    let capture = capture_of(&client.locked().stores.orders.get(number).unwrap());
+    client.locked().stores.provider.capture(capture.clone());
     assert_eq!(finish(payer(client, capture)), "paid");
 }
 
@@ -311,45 +250,40 @@ fn check(stores: &Stores) -> Result<(), String> {
 
 /// Nothing goes wrong any more: orders end, refunds are sent back, facts are settled.
 fn come_to_rest(client: &Client) -> Result<(), String> {
-    {
-        let mut environment = locked(&client.0);
-        environment.fault = None;
-        environment.now = environment.now.plus_seconds(2 * WINDOW_SECONDS);
-    }
+    client.locked().fault = None;
+    client.wait(2 * WINDOW_SECONDS);
     let captures: Vec<Capture> =
-        locked(&client.0).stores.provider.captured.values().cloned().collect();
+        client.locked().stores.provider.captured.values().cloned().collect();
     for capture in captures {
         finish(payer(client, capture));
     }
-    let numbers: Vec<OrderNumber> =
-        locked(&client.0).stores.orders.orders.keys().copied().collect();
+    let numbers: Vec<OrderNumber> = client.locked().stores.orders.orders.keys().copied().collect();
     for number in &numbers {
         finish(deadline(client, *number));
     }
-    let refunds: Vec<RefundKey> = locked(&client.0).stores.orders.refunds.keys().copied().collect();
+    let refunds: Vec<RefundKey> = client.locked().stores.orders.refunds.keys().copied().collect();
     for key in refunds {
-        let later = now(client).plus_seconds(120);
-        locked(&client.0).now = later;
+        client.wait(120);
         finish(worker(client, key));
     }
     let whole: Vec<(OrderNumber, PaymentKey)> = {
-        let payments = &locked(&client.0).stores.orders.payments;
+        let payments = &client.locked().stores.orders.payments;
         let going = payments.iter().filter(|(_, record)| record.refund.is_some());
         going.map(|(key, _)| key.clone()).collect()
     };
     for (order, key) in whole {
         let sending = client.clone();
         finish(Box::pin(async move {
-            let at = now(&sending);
+            let at = sending.now();
             refund(&Caller(sending), order, &key, at).await.map_or("not sent back", |_| "sent back")
         }));
     }
     let settling = client.clone();
     finish(Box::pin(async move {
-        let at = now(&settling);
+        let at = settling.now();
         sync(&Caller(settling), &numbers, at).await.map_or("not settled", |_| "settled")
     }));
-    let environment = locked(&client.0);
+    let environment = client.locked();
     check(&environment.stores)?;
     let orders = &environment.stores.orders.orders;
     if let Some(order) = orders.values().find(|order| order.state == OrderState::Pending) {
@@ -360,7 +294,7 @@ fn come_to_rest(client: &Client) -> Result<(), String> {
 
 /// A request that somebody begins, on the orders as they are.
 fn begun(client: &Client, rng: &mut SeededRng, turn: usize, mint: &Mint) -> Option<Flow> {
-    let environment = locked(&client.0);
+    let environment = client.locked();
     let orders: Vec<Order> = environment.stores.orders.orders.values().cloned().collect();
     let (at, refunds) = (environment.now, &environment.stores.orders.refunds);
     let order = orders.get(rng.below(orders.len() as u64) as usize)?.clone();
@@ -380,7 +314,7 @@ fn begun(client: &Client, rng: &mut SeededRng, turn: usize, mint: &Mint) -> Opti
             let capture = capture_of(&order);
             drop(environment);
             let is_new = order.state == OrderState::Pending;
-            let provider = &mut locked(&client.0).stores.provider;
+            let provider = &mut client.locked().stores.provider;
             let is_there = provider.captured.contains_key(&capture.key);
             if !is_new && !is_there {
                 return None;
@@ -422,19 +356,15 @@ fn begun(client: &Client, rng: &mut SeededRng, turn: usize, mint: &Mint) -> Opti
 /// One run. The outcomes, counted.
 fn run(seed: u64, outcomes: &mut BTreeMap<&'static str, u64>) -> Result<(), String> {
     let mut rng = SeededRng::new(seed);
-    let environment = Environment { now: START, stores: Stores::default(), fault: None };
-    let (client, mint) = (Client(Arc::new(Mutex::new(environment))), Mint::new(0));
+    let (client, mint) = (Client::new(START, Stores::default()), Mint::new(0));
     paid(&client, &mint);
     let mut flows: [Option<Flow>; 6] = [const { None }; 6];
     let mut context = Context::from_waker(Waker::noop());
     for step in 0..STEPS {
         match rng.below(24) {
-            0 => locked(&client.0).fault = Some(rng.below(2) == 0),
+            0 => client.locked().fault = Some(rng.below(2) == 0),
             1 => flows[rng.below(6) as usize] = None,
-            2 => {
-                let later = now(&client).plus_seconds(70);
-                locked(&client.0).now = later;
-            }
+            2 => client.wait(70),
             _ => {}
         }
         let turn = rng.below(6) as usize;
@@ -443,7 +373,7 @@ fn run(seed: u64, outcomes: &mut BTreeMap<&'static str, u64>) -> Result<(), Stri
             continue;
         };
         let polled = flow.as_mut().poll(&mut context);
-        check(&locked(&client.0).stores).map_err(|what| format!("step {step}: {what}"))?;
+        check(&client.locked().stores).map_err(|what| format!("step {step}: {what}"))?;
         match polled {
             Poll::Pending => flows[turn] = Some(flow),
             Poll::Ready(BROKEN) => return Err(format!("step {step}: a contract is broken")),
@@ -456,14 +386,7 @@ fn run(seed: u64, outcomes: &mut BTreeMap<&'static str, u64>) -> Result<(), Stri
 
 #[test]
 fn no_ticket_is_given_twice_and_the_books_are_the_providers() {
-    let base = base_seed();
-    let mut outcomes = BTreeMap::new();
-    for seed in base..base + RUNS {
-        if let Err(what) = run(seed, &mut outcomes) {
-            panic!("ONSALE_SIM_BASE={seed}: {what}");
-        }
-    }
-    println!("{RUNS} runs from ONSALE_SIM_BASE={base}: {outcomes:?}");
+    let outcomes = each_seed(RUNS, run);
     for outcome in [
         "exchanged at once",
         "ordered",
@@ -484,13 +407,9 @@ fn no_ticket_is_given_twice_and_the_books_are_the_providers() {
 #[cfg(debug_assertions)]
 #[test]
 fn the_absence_of_every_guard_of_exchanges_is_found() {
-    let base = base_seed();
-    for guard in Guard::OF_EXCHANGES.into_iter().chain([Guard::RefundsSeen, Guard::RefundBound]) {
-        let found = (base..base + CONTROL_RUNS).find_map(|seed| {
-            let broken = without(guard, || run(seed, &mut BTreeMap::new()));
-            broken.err().map(|what| (seed - base + 1, what))
-        });
-        let (after, what) = found.unwrap_or_else(|| panic!("without {guard}: nothing was found"));
-        println!("{guard:<18} found after {after:>6} seeds: {what}");
-    }
+    each_absence(
+        Guard::OF_EXCHANGES.into_iter().chain([Guard::RefundsSeen, Guard::RefundBound]),
+        CONTROL_RUNS,
+        run,
+    );
 }

@@ -21,6 +21,8 @@ use engine::domain::time::Timestamp;
 use engine::flows::post::{Posted, Refusal, post};
 use engine::ports::{Accounts, PostReply, SeenAccount, StoreError, Stored};
 use model_stores::AccountsModel;
+#[cfg(debug_assertions)]
+use sim::each_absence;
 use sim::{SeededRng, base_seed, let_others_come_between};
 
 const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
@@ -289,12 +291,6 @@ fn the_absence_of_every_guard_of_postings_is_found() {
     for guard in Guard::OF_POSTINGS {
         let what = without(guard, || every_order(&mut BTreeMap::new())).unwrap_err();
         println!("{guard:<18} {what}");
-        let base = base_seed();
-        let found = (base..base + RUNS).find_map(|seed| {
-            without(guard, || random_order(seed, &mut BTreeMap::new()).err())
-                .map(|what| (seed - base + 1, what))
-        });
-        let (after, what) = found.unwrap_or_else(|| panic!("without {guard}: nothing was found"));
-        println!("{guard:<18} found after {after:>6} seeds: {what}");
+        each_absence([guard], RUNS, random_order);
     }
 }

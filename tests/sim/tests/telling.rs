@@ -14,9 +14,8 @@ use std::task::{Context, Poll, Waker};
 
 use engine::domain::attempt::Attempts;
 use engine::domain::fact::{Cause, FactKind, Facts};
-use engine::domain::guard::Guard;
 #[cfg(debug_assertions)]
-use engine::domain::guard::without;
+use engine::domain::guard::Guard;
 use engine::domain::ids::{
     Legs, ReaderId, RequestFingerprint, SaleId, Seat, SeatName, SubscriberId, TierId, UserId,
 };
@@ -36,7 +35,9 @@ use engine::ports::{
     ChangeReply, Log, Receiver, StoreError, Stored, Subscriptions, TakeReply, Waiting,
 };
 use model_stores::{Call, Caller, Driver, Reply, Stores, SubscriptionsModel};
-use sim::{SeededRng, base_seed, let_others_come_between};
+#[cfg(debug_assertions)]
+use sim::each_absence;
+use sim::{SeededRng, each_seed, let_others_come_between};
 
 const START: Timestamp = Timestamp::from_ms(1_800_000_000_000);
 const RUNS: u64 = 1_500;
@@ -409,14 +410,7 @@ fn settle(rng: &mut SeededRng, environment: &Mutex<Environment>, orders: &mut [O
 
 #[test]
 fn each_fact_is_heard_or_waits_and_those_of_an_order_in_their_order() {
-    let base = base_seed();
-    let mut reached = BTreeMap::new();
-    for seed in base..base + RUNS {
-        if let Err(what) = run(seed, &mut reached) {
-            panic!("ONSALE_SIM_BASE={seed}: {what}");
-        }
-    }
-    println!("{RUNS} runs from ONSALE_SIM_BASE={base}: {reached:?}");
+    let reached = each_seed(RUNS, run);
     for name in ["told", "not taken", "stopped", "unfinished", "waiting", "a run failed"] {
         assert!(reached.get(name).is_some_and(|count| *count > 0), "{name} never came");
     }
@@ -425,13 +419,5 @@ fn each_fact_is_heard_or_waits_and_those_of_an_order_in_their_order() {
 #[cfg(debug_assertions)]
 #[test]
 fn the_absence_of_every_guard_of_telling_is_found() {
-    let base = base_seed();
-    for guard in Guard::OF_TELLING {
-        let found = (base..base + CONTROL_RUNS).find_map(|seed| {
-            let broken = without(guard, || run(seed, &mut BTreeMap::new()));
-            broken.err().map(|what| (seed - base + 1, what))
-        });
-        let (after, what) = found.unwrap_or_else(|| panic!("without {guard}: nothing was found"));
-        println!("{guard:<18} found after {after:>6} seeds: {what}");
-    }
+    each_absence(Guard::OF_TELLING, CONTROL_RUNS, run);
 }

@@ -8,9 +8,8 @@ use std::collections::BTreeMap;
 
 use engine::domain::attempt::Attempts;
 use engine::domain::fact::{Cause, FactKind, Facts};
-use engine::domain::guard::Guard;
 #[cfg(debug_assertions)]
-use engine::domain::guard::without;
+use engine::domain::guard::Guard;
 use engine::domain::ids::{
     DoorName, Legs, PaymentId, ProviderId, RequestFingerprint, SaleId, Seat, SeatName, TierId,
     UserId,
@@ -33,7 +32,9 @@ use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
 use engine::ports::{ChangeReply, Settlement};
 use model_stores::OrdersModel;
-use sim::{SeededRng, base_seed};
+#[cfg(debug_assertions)]
+use sim::each_absence;
+use sim::{SeededRng, each_seed};
 
 const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
 const RUNS: u64 = 2_000;
@@ -203,14 +204,7 @@ fn run(seed: u64, outcomes: &mut BTreeMap<String, u64>) -> Result<(), String> {
 
 #[test]
 fn what_is_void_stays_void_and_each_ticket_lets_one_in() {
-    let base = base_seed();
-    let mut outcomes = BTreeMap::new();
-    for seed in base..base + RUNS {
-        if let Err(what) = run(seed, &mut outcomes) {
-            panic!("ONSALE_SIM_BASE={seed}: {what}");
-        }
-    }
-    println!("{RUNS} runs from ONSALE_SIM_BASE={base}: {outcomes:?}");
+    let outcomes = each_seed(RUNS, run);
     for kind in ["reissue", "refund", "check-in"] {
         for reply in ["Done", "Conflict"] {
             assert!(outcomes.contains_key(&format!("{kind} {reply}")), "{kind} {reply} never came");
@@ -221,13 +215,5 @@ fn what_is_void_stays_void_and_each_ticket_lets_one_in() {
 #[cfg(debug_assertions)]
 #[test]
 fn the_absence_of_every_guard_of_a_ticket_is_found() {
-    let base = base_seed();
-    for guard in Guard::OF_TICKETS {
-        let found = (base..base + RUNS).find_map(|seed| {
-            let broken = without(guard, || run(seed, &mut BTreeMap::new()));
-            broken.err().map(|what| (seed - base + 1, what))
-        });
-        let (after, what) = found.unwrap_or_else(|| panic!("without {guard}: nothing was found"));
-        println!("{guard:<18} found after {after:>6} seeds: {what}");
-    }
+    each_absence(Guard::OF_TICKETS, RUNS, run);
 }

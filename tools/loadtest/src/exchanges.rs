@@ -7,8 +7,6 @@ use std::time::Duration;
 use engine::domain::ids::{ProviderId, SaleId};
 use engine::domain::number::OrderNumber;
 use engine::domain::sale::SaleFile;
-use engine::domain::time::Timestamp;
-use fake_identity::{Identity, Role};
 use local::up::Engine;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -16,12 +14,10 @@ use tokio::time::sleep;
 
 use crate::demo::{Error, publish};
 use crate::pages::Till;
-use crate::payment::pay_on_page;
+use crate::payment::{buyer_token, pay_on_page};
 
 /// The play.
 const PLAY: &str = include_str!("../../../sales/demo-play.json");
-/// Lifetime of a buyer's token, in seconds.
-const TOKEN_SECONDS: u32 = 300;
 /// Tries of an admission: the gate's budget follows what is left a moment later.
 const TRIES: u32 = 20;
 
@@ -74,12 +70,16 @@ impl Play<'_> {
         Error::Refused(self.sale.clone(), what.to_string())
     }
 
-    async fn post(&self, user: &str, path: &str, body: &Value) -> Result<(u16, Value), Error> {
-        let identity = Identity::new(self.engine.secrets().identity.as_bytes());
-        let token = identity.token(user, Role::Buyer, Timestamp::now(), TOKEN_SECONDS)?;
+    async fn post(
+        &self,
+        user: &str,
+        path: &str,
+        body: &Value,
+    ) -> Result<(StatusCode, Value), Error> {
+        let token = buyer_token(self.engine.secrets(), user)?;
         let url = format!("{}/sales/{}/{path}", self.engine.url(), self.sale);
         let reply = self.client.post(url).bearer_auth(token).json(body).send().await?;
-        Ok((reply.status().as_u16(), reply.json().await?))
+        Ok((reply.status(), reply.json().await?))
     }
 
     /// An order of a ticket of a tier, for the ticket of another order perhaps.
@@ -88,7 +88,7 @@ impl Play<'_> {
         for _ in 0..TRIES {
             let (status, said) = self.post(user, "admissions", &json!({ "tickets": 1 })).await?;
             admission = said;
-            if status == StatusCode::CREATED.as_u16() {
+            if status == StatusCode::CREATED {
                 break;
             }
             sleep(Duration::from_millis(500)).await;
@@ -101,7 +101,7 @@ impl Play<'_> {
             body["exchange"] = json!({ "order": old["order"], "tickets": [ticket] });
         }
         match self.post(user, "orders", &body).await? {
-            (201, made) => Ok(made),
+            (StatusCode::CREATED, made) => Ok(made),
             (_, said) => Err(self.refused(format!("{said} after {admission}"))),
         }
     }

@@ -90,7 +90,8 @@ pub fn club() -> Result<SaleFile, Error> {
     Ok(serde_json::from_str(CLUB)?)
 }
 
-/// Refunds single tickets of orders that the ledger has as paid, has others exchanged, cancels the club, and waits for the money.
+/// Refunds single tickets of orders that the ledger has as paid, has others exchanged, cancels the club, and waits for
+/// the money.
 ///
 /// # Errors
 /// Fails if the engine does not do what it is asked for.

@@ -110,9 +110,7 @@ pub async fn pay_on_page(
 ) -> Result<OnPage, Error> {
     let orders = DynamoOrders::new(stores::dynamo(endpoints));
     let order = orders.get(number).await?.ok_or(Error::NoSuchOrder(number))?;
-    let identity = Identity::new(secrets.identity.as_bytes());
-    let (user, now) = (order.user.to_string(), Timestamp::now());
-    let token = identity.token(&user, Role::Buyer, now, TOKEN_SECONDS)?;
+    let token = buyer_token(secrets, order.user.as_str())?;
     let (client, url) = (client()?, format!("{}/orders/{number}", endpoints.gateway));
     let start = client.post(format!("{url}/payments")).bearer_auth(&token);
     let start = start.header(CONTENT_TYPE, "application/json").body(till.request(number));
@@ -139,6 +137,15 @@ pub async fn pay_on_page(
         tokio::time::sleep(LOOK_AGAIN).await;
     }
     Err(Error::Untold(payment))
+}
+
+/// A development token of a buyer.
+///
+/// # Errors
+/// Fails if the user is none that a token can have.
+pub fn buyer_token(secrets: &Secrets, user: &str) -> Result<String, fake_identity::Refused> {
+    let identity = Identity::new(secrets.identity.as_bytes());
+    identity.token(user, Role::Buyer, Timestamp::now(), TOKEN_SECONDS)
 }
 
 /// Captures the money at the provider.

@@ -5,7 +5,7 @@ use aws_sdk_dynamodb::types::TransactWriteItem;
 use super::{Committed, DynamoOrders, Part};
 use crate::dynamodb::expressions::{Value, update};
 use crate::dynamodb::items::{payment_key, text};
-use crate::dynamodb::told::disputes_value;
+use crate::dynamodb::told::text_of;
 use engine::domain::dispute::DisputePlan;
 use engine::ports::{ChangeReply, Stored};
 
@@ -25,12 +25,13 @@ impl DynamoOrders {
     fn disputed(&self, plan: &DisputePlan) -> Stored<TransactWriteItem> {
         let DisputePlan { payment, before, .. } = plan;
         let key = payment_key(payment.capture.order, &payment.capture.key);
+        // The same disputes are always the same text, which the condition compares.
         let mut with: Vec<Value> =
-            vec![("accepted", text("accepted")), ("disputes", disputes_value(&payment.disputes))];
+            vec![("accepted", text("accepted")), ("disputes", text_of(&payment.disputes))];
         let seen = if before.is_empty() {
             "attribute_not_exists(#disputes)"
         } else {
-            with.push(("before", disputes_value(before)));
+            with.push(("before", text_of(before)));
             "#disputes = :before"
         };
         let open = match payment.open_dispute() {

@@ -23,14 +23,8 @@ impl DynamoOrders {
     pub(super) async fn give_back(&self, plan: &RefundPlan) -> Stored<ChangeReply> {
         let order = &plan.order;
         let taken = plan.taken_back();
-        let mut items: Plan<'_> = Vec::new();
-        let head = self.head_of(plan)?;
-        items.extend([Part::Order, Part::Refund, Part::Payment].into_iter().zip(head));
-        let revoked = self.revoked_of(order, &plan.revokes())?;
-        items.extend(revoked.map(|revoked| (Part::Revoked, revoked)));
-        if !taken.is_tombstone() {
-            items.extend(self.frees_of(&taken, Freed::Returned)?);
-        }
+        let head = [Part::Order, Part::Refund, Part::Payment];
+        let items = self.items_of(plan, &taken, head)?;
         let Committed::Cancelled(reasons) = self.commit(3, items).await? else {
             return Ok(ChangeReply::Done);
         };
@@ -49,13 +43,26 @@ impl DynamoOrders {
         }
     }
 
-    /// What a refund writes to its order, as itself, and to the payment.
-    fn head_of(&self, plan: &RefundPlan) -> Stored<[TransactWriteItem; 3]> {
+    /// What a refund writes: to its order, as itself, and to the payment, as these parts; what it makes void; and what
+    /// of `taken`, the tickets that it takes back, it frees.
+    fn items_of<'a>(
+        &self,
+        plan: &RefundPlan,
+        taken: &'a Order,
+        head: [Part<'a>; 3],
+    ) -> Stored<Plan<'a>> {
         let RefundPlan { order, refund, .. } = plan;
         let number_of = refund.key.number.get();
         must(order, order.refunds.made == number_of, "makes a refund of another number")?;
         let refund = put_new(self.orders(), order_refund_item(refund))?;
-        Ok([self.marked(plan)?, refund, self.counted_back(plan)?])
+        let written = [self.marked(plan)?, refund, self.counted_back(plan)?];
+        let mut items: Plan<'a> = head.into_iter().zip(written).collect();
+        let revoked = self.revoked_of(order, &plan.revokes())?;
+        items.extend(revoked.map(|revoked| (Part::Revoked, revoked)));
+        if !taken.is_tombstone() {
+            items.extend(self.frees_of(taken, Freed::Returned)?);
+        }
+        Ok(items)
     }
 
     /// What the order `new` makes of the tickets that it replaces, `taken` with the refund that gives them up, as it
@@ -66,19 +73,14 @@ impl DynamoOrders {
         plan: &RefundPlan,
         taken: &'a Order,
     ) -> Stored<Plan<'a>> {
-        let mut items: Plan<'a> = Vec::new();
-        items.extend(self.head_of(plan)?.map(|item| (Part::Refund, item)));
-        let revoked = self.revoked_of(&plan.order, &plan.revokes())?;
-        items.extend(revoked.map(|revoked| (Part::Revoked, revoked)));
-        let frees = self.frees_of(taken, Freed::Returned)?;
+        // Order and payment are the new order's here.
+        let mut items = self.items_of(plan, taken, [Part::Refund, Part::Refund, Part::Refund])?;
         if new.sale != taken.sale {
-            items.extend(frees);
             return Ok(items);
         }
         let before: BTreeSet<AttendeeHash> = taken.attendee_claims().collect();
         let after: BTreeSet<AttendeeHash> = new.attendee_claims().collect();
-        let stays = |(part, _): &(Part<'_>, _)| matches!(part, Part::Attendee(hash) if after.contains(hash));
-        items.extend(frees.into_iter().filter(|item| !stays(item)));
+        items.retain(|(part, _)| !matches!(part, Part::Attendee(hash) if after.contains(hash)));
         for hash in after {
             let claim = match before.contains(&hash) {
                 false => put_new(self.orders(), attendee_item(new, hash))?,

@@ -24,12 +24,10 @@ impl DynamoOrders {
         settlement: &Settlement,
         limit: Tickets,
     ) -> Stored<SettleReply> {
-        let taken = match settlement {
-            Settlement::Exchange(_, plan) => Some(plan.taken_back()),
-            Settlement::Pay(_)
-            | Settlement::Rescue(_)
-            | Settlement::PayTooLate(_)
-            | Settlement::RefundOnly(_) => None,
+        let taken = if let Settlement::Exchange(_, plan) = settlement {
+            Some(plan.taken_back())
+        } else {
+            None
         };
         // Two orders of a buyer cannot have payments of one name, and a transaction names no item twice.
         if let Settlement::Exchange(order, refund) = settlement

@@ -93,6 +93,7 @@ impl Reconcile {
         let period = Period { from, to };
         let mut known = Known::read(&ports.orders().orders.0.log(), &provider, period).await?;
         look_up(ports, &provider, &report, &mut known).await?;
+        name_moved(ports, &provider, &mut known).await?;
         let day_ahead_ms = layout.day_ahead_ms();
         let expected = Expected { period, merchant, day_ahead_ms };
         let compared = compare(&report, &known, &expected);
@@ -206,22 +207,6 @@ async fn look_up(
             wanted.insert((order, payment.clone()));
         }
     }
-    find(ports, provider, known, wanted).await?;
-    for (payment, refund) in known.moved() {
-        let key = PaymentKey { provider: provider.clone(), payment: payment.clone() };
-        if let Some(record) = ports.orders().payment(refund.order, &key).await? {
-            known.rename((payment, refund), record.at_provider().capture.key.payment);
-        }
-    }
-    Ok(())
-}
-
-async fn find(
-    ports: &LivePorts,
-    provider: &ProviderId,
-    known: &mut Known,
-    wanted: BTreeSet<(OrderNumber, PaymentId)>,
-) -> Result<(), Failure> {
     for (order, payment) in wanted {
         if let Some(order) = ports.orders().get(order).await? {
             known.add_order(provider, &order);
@@ -232,6 +217,21 @@ async fn find(
         let key = PaymentKey { provider: provider.clone(), payment };
         if let Some(payment) = ports.orders().payment(order, &key).await? {
             known.add_payment(&payment);
+        }
+    }
+    Ok(())
+}
+
+/// Puts refunds of money that was moved under the provider's names of its captures.
+async fn name_moved(
+    ports: &LivePorts,
+    provider: &ProviderId,
+    known: &mut Known,
+) -> Result<(), Failure> {
+    for (payment, refund) in known.moved() {
+        let key = PaymentKey { provider: provider.clone(), payment: payment.clone() };
+        if let Some(record) = ports.orders().payment(refund.order, &key).await? {
+            known.rename((payment, refund), record.at_provider().capture.key.payment);
         }
     }
     Ok(())
