@@ -4,8 +4,8 @@
 // Tests and measurements run one by itself, and take it from here: no list of functions but ours.
 pub use {
     cancel, close_payments, decide_payment, draw, expire_orders, figures, load_sale, operator,
-    orders, pay_callback, read_captures, reconcile, refund, refund_order, reserve, sales,
-    send_events, start_payment, sync_db, take_callback, token_gate, waiting_room,
+    orders, pay_callback, pay_from_wallet, read_captures, reconcile, refund, refund_order, reserve,
+    sales, send_events, start_payment, sync_db, take_callback, token_gate, waiting_room,
 };
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
@@ -30,6 +30,7 @@ pub fn answer(app: &App, function: Function, request: Request) -> BoxFuture<'_, 
         Function::Orders => orders::handle(app, request).boxed(),
         Function::Cancel => cancel::handle(app, request).boxed(),
         Function::StartPayment => start_payment::handle(app, request).boxed(),
+        Function::PayFromWallet => pay_from_wallet::handle(app, request).boxed(),
         Function::RefundOrder => refund_order::handle(app, request).boxed(),
         Function::Operator => operator::handle(app, request).boxed(),
         Function::Figures => figures::handle(app, request).boxed(),

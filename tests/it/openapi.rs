@@ -234,6 +234,37 @@ impl Client {
         assert_eq!((&last["outcome"], &last["order"]), (&json!("done"), &pending["order"]));
     }
 
+    /// Fills a wallet and pays an order from it.
+    async fn wallets(&mut self) {
+        let of_money = || With { sale: Some("top-ups"), buyer: Some("erin"), ..With::default() };
+        self.ok(200, "publishSale", "top_ups", of_money()).await;
+        self.ok(200, "operatorPublish", "top_ups", of_money()).await;
+        let admission = self.ok(201, "admit", "two", of_money()).await;
+        let two = |body: &mut Value| {
+            body["admission"] = admission["token"].clone();
+            body["lines"] = json!([{ "tier": "thousand", "best": { "count": 2 } }]);
+        };
+        let order =
+            self.ok(201, "reserve", "best", With { change: Some(&two), ..of_money() }).await;
+        let captured = |event: &mut Value| {
+            event["id"] = json!("evt_fill");
+            let object = &mut event["data"]["object"];
+            object["id"] = json!("pi_fill");
+            object["metadata"]["order"] = order["order"].clone();
+            object["amount_received"] = order["amount_minor"].clone();
+        };
+        let with = With { change: Some(&captured), ..With::default() };
+        let filled = self.ok(200, "paymentCallback", "captured", with).await;
+        assert_eq!(filled, json!({ "outcome": "accepted" }));
+        let standing = self.reserve("standing", "erin").await;
+        let theirs =
+            || With { order: Some(&standing["order"]), buyer: Some("erin"), ..With::default() };
+        assert_eq!(self.ok(200, "payFromWallet", "", theirs()).await["state"], "paid");
+        let shown = self.ok(200, "showWallets", "", theirs()).await;
+        let left = 200_000 - standing["amount_minor"].as_i64().unwrap();
+        assert_eq!(shown["wallets"][0]["balance_minor"], left, "{shown:#}");
+    }
+
     /// Sends a reservation of the document with a token of this buyer's own.
     async fn reserve(&mut self, example: &str, buyer: &str) -> Value {
         let with = With { buyer: Some(buyer), ..With::default() };
@@ -307,6 +338,7 @@ async fn every_example_can_be_sent_and_every_answer_is_as_described() {
     assert_eq!(client.ok(200, "cancelOrder", "", bobs).await["state"], "cancelled");
     assert_eq!(client.send("startPayment", "page", begins()).await.status, 409);
 
+    client.wallets().await;
     client.refunds(&best, &pattern).await;
     client.tickets(&best).await;
     client.operators(&best, &standing).await;

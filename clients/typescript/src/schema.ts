@@ -430,6 +430,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/orders/{order}/payments/wallet": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example 169218430493097984 */
+                order: components["schemas"]["OrderNumber"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Pay an order from the buyer's wallet
+         * @description In one transaction: the wallet has the order's total, and the order is paid. Only orders of a sale that takes wallets, and only until `pay_by`. The same request again is answered the same. Another payment of the order that is open is closed.
+         */
+        post: operations["payFromWallet"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/orders/{order}/refunds": {
         parameters: {
             query?: never;
@@ -912,6 +935,26 @@ export interface paths {
          * @description By time, a page at a time: the trains that call at `from` on that day by the clocks there, and at `to` later, and that sell the journey, with what was left of each at its `as_of`. A page may be short, or empty, and not be the last: `next` says so. `date`, `from` and `to` must be given.
          */
         get: operations["listTrains"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/wallets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show the buyer's wallets
+         * @description What they have, and the last hundred changes of each.
+         */
+        get: operations["showWallets"];
         put?: never;
         post?: never;
         delete?: never;
@@ -3404,6 +3447,8 @@ export interface components {
             tiers_apart?: boolean;
             /** @description What people call it: 1 to 200 bytes without control characters. */
             title: string;
+            /** @description Whether its orders may be paid from their buyers' wallets. */
+            wallet?: boolean;
         };
         /** @description sale id: 1 to 64 of a-z, 0-9 and - (not first or last) */
         SaleId: string;
@@ -4145,6 +4190,60 @@ export interface components {
              */
             type: "/problems/waiting";
         };
+        /** @description One change of a wallet. */
+        WalletEntryReply: {
+            /**
+             * Format: int64
+             * @description What came in, or went out below 0, in minor units.
+             */
+            amount_minor: number;
+            /** @description When. */
+            at: components["schemas"]["Timestamp"];
+            /** @description Why it has moved the wallet. */
+            kind: components["schemas"]["WalletMove"];
+            /** @description The order. */
+            order: components["schemas"]["OrderNumber"];
+            /** @description Its sale. */
+            sale: components["schemas"]["SaleId"];
+        };
+        /** @description Why an order has moved its buyer's wallet. */
+        WalletMove: "top_up" | "top_up_back" | "payment" | "refund";
+        /** @description A wallet. */
+        WalletReply: {
+            /**
+             * Format: int64
+             * @description What it has, in minor units; below 0 only after a lost dispute of what had filled it.
+             */
+            balance_minor: number;
+            /** @description The currency. */
+            currency: components["schemas"]["Currency"];
+            /** @description What has moved it, newest first. */
+            entries: components["schemas"]["WalletEntryReply"][];
+        };
+        /**
+         * The wallet has too little
+         * @description docs/problems/wallet-short.md says when this happens and what to do.
+         */
+        WalletShortProblem: {
+            /** @description What happened this time, for people. */
+            detail: string;
+            /** Format: int64 */
+            has_minor: number;
+            /** @constant */
+            status: 409;
+            /** @constant */
+            title: "The wallet has too little";
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "/problems/wallet-short";
+        };
+        /** @description The buyer's wallets. */
+        WalletsReply: {
+            /** @description One for each currency, by its name. */
+            wallets: components["schemas"]["WalletReply"][];
+        };
         /** @description The window that an index was drawn in. */
         WindowReply: {
             /**
@@ -4778,7 +4877,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["NotFoundProblem"];
                 };
             };
-            /** @description The order is not paid (`/problems/order-not-paid`); A ticket is refunded already (`/problems/ticket-refunded`); It is more than is left of the payment (`/problems/more-than-left`); The payment is disputed (`/problems/payment-disputed`); The next refund has another number (`/problems/other-refund-number`); The order has too many refunds (`/problems/too-many-refunds`). */
+            /** @description The wallet has too little (`/problems/wallet-short`); The order is not paid (`/problems/order-not-paid`); A ticket is refunded already (`/problems/ticket-refunded`); It is more than is left of the payment (`/problems/more-than-left`); The payment is disputed (`/problems/payment-disputed`); The next refund has another number (`/problems/other-refund-number`); The order has too many refunds (`/problems/too-many-refunds`). */
             409: {
                 headers: {
                     /** @description Not to be kept. */
@@ -4786,7 +4885,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["OrderNotPaidProblem"] | components["schemas"]["TicketRefundedProblem"] | components["schemas"]["MoreThanLeftProblem"] | components["schemas"]["PaymentDisputedProblem"] | components["schemas"]["OtherRefundNumberProblem"] | components["schemas"]["TooManyRefundsProblem"];
+                    "application/problem+json": components["schemas"]["WalletShortProblem"] | components["schemas"]["OrderNotPaidProblem"] | components["schemas"]["TicketRefundedProblem"] | components["schemas"]["MoreThanLeftProblem"] | components["schemas"]["PaymentDisputedProblem"] | components["schemas"]["OtherRefundNumberProblem"] | components["schemas"]["TooManyRefundsProblem"];
                 };
             };
             /** @description The payment is too old to be refunded (`/problems/payment-too-old`). */
@@ -6589,6 +6688,143 @@ export interface operations {
             };
         };
     };
+    payFromWallet: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example 169218430493097984 */
+                order: components["schemas"]["OrderNumber"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The paid order. */
+            200: {
+                headers: {
+                    /** @description How long it keeps. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OrderReply"];
+                };
+            };
+            /** @description The body cannot be read (`/problems/malformed`). */
+            400: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["MalformedProblem"];
+                };
+            };
+            /** @description The sender is not known (`/problems/not-authenticated`). */
+            401: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
+                };
+            };
+            /** @description The request did not come through the edge (`/problems/not-through-the-edge`). */
+            403: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"];
+                };
+            };
+            /** @description There is no such thing (`/problems/not-found`). */
+            404: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotFoundProblem"];
+                };
+            };
+            /** @description The order is decided (`/problems/order-resolved`); The wallet has too little (`/problems/wallet-short`). */
+            409: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["OrderResolvedProblem"] | components["schemas"]["WalletShortProblem"];
+                };
+            };
+            /** @description The time to pay is over (`/problems/payment-over`). */
+            410: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["PaymentOverProblem"];
+                };
+            };
+            /** @description The body is too large (`/problems/too-large`). */
+            413: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["TooLargeProblem"];
+                };
+            };
+            /** @description The order cannot be paid with this (`/problems/payment-not-offered`). */
+            422: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["PaymentNotOfferedProblem"];
+                };
+            };
+            /** @description Something went wrong (`/problems/internal`). */
+            500: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["InternalProblem"];
+                };
+            };
+            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
+            503: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    /** @description After how many seconds to try again. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
+                };
+            };
+        };
+    };
     listRefunds: {
         parameters: {
             query?: never;
@@ -6765,7 +7001,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["NotFoundProblem"];
                 };
             };
-            /** @description The order is not paid (`/problems/order-not-paid`); A ticket is refunded already (`/problems/ticket-refunded`); A ticket was used to get in (`/problems/ticket-checked-in`); The payment is disputed (`/problems/payment-disputed`); The next refund has another number (`/problems/other-refund-number`); The order has too many refunds (`/problems/too-many-refunds`). */
+            /** @description The wallet has too little (`/problems/wallet-short`); The order is not paid (`/problems/order-not-paid`); A ticket is refunded already (`/problems/ticket-refunded`); A ticket was used to get in (`/problems/ticket-checked-in`); The payment is disputed (`/problems/payment-disputed`); The next refund has another number (`/problems/other-refund-number`); The order has too many refunds (`/problems/too-many-refunds`). */
             409: {
                 headers: {
                     /** @description Not to be kept. */
@@ -6773,7 +7009,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["OrderNotPaidProblem"] | components["schemas"]["TicketRefundedProblem"] | components["schemas"]["TicketCheckedInProblem"] | components["schemas"]["PaymentDisputedProblem"] | components["schemas"]["OtherRefundNumberProblem"] | components["schemas"]["TooManyRefundsProblem"];
+                    "application/problem+json": components["schemas"]["WalletShortProblem"] | components["schemas"]["OrderNotPaidProblem"] | components["schemas"]["TicketRefundedProblem"] | components["schemas"]["TicketCheckedInProblem"] | components["schemas"]["PaymentDisputedProblem"] | components["schemas"]["OtherRefundNumberProblem"] | components["schemas"]["TooManyRefundsProblem"];
                 };
             };
             /** @description The payment is too old to be refunded (`/problems/payment-too-old`). */
@@ -6918,7 +7154,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["NotFoundProblem"];
                 };
             };
-            /** @description The order is not paid (`/problems/order-not-paid`); A ticket is refunded already (`/problems/ticket-refunded`); It is more than is left of the payment (`/problems/more-than-left`); The payment is disputed (`/problems/payment-disputed`); The next refund has another number (`/problems/other-refund-number`); The order has too many refunds (`/problems/too-many-refunds`). */
+            /** @description The wallet has too little (`/problems/wallet-short`); The order is not paid (`/problems/order-not-paid`); A ticket is refunded already (`/problems/ticket-refunded`); It is more than is left of the payment (`/problems/more-than-left`); The payment is disputed (`/problems/payment-disputed`); The next refund has another number (`/problems/other-refund-number`); The order has too many refunds (`/problems/too-many-refunds`). */
             409: {
                 headers: {
                     /** @description Not to be kept. */
@@ -6926,7 +7162,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["OrderNotPaidProblem"] | components["schemas"]["TicketRefundedProblem"] | components["schemas"]["MoreThanLeftProblem"] | components["schemas"]["PaymentDisputedProblem"] | components["schemas"]["OtherRefundNumberProblem"] | components["schemas"]["TooManyRefundsProblem"];
+                    "application/problem+json": components["schemas"]["WalletShortProblem"] | components["schemas"]["OrderNotPaidProblem"] | components["schemas"]["TicketRefundedProblem"] | components["schemas"]["MoreThanLeftProblem"] | components["schemas"]["PaymentDisputedProblem"] | components["schemas"]["OtherRefundNumberProblem"] | components["schemas"]["TooManyRefundsProblem"];
                 };
             };
             /** @description The payment is too old to be refunded (`/problems/payment-too-old`). */
@@ -9351,6 +9587,96 @@ export interface operations {
                 };
                 content: {
                     "application/problem+json": components["schemas"]["InvalidProblem"];
+                };
+            };
+            /** @description Something went wrong (`/problems/internal`). */
+            500: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["InternalProblem"];
+                };
+            };
+            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
+            503: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    /** @description After how many seconds to try again. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
+                };
+            };
+        };
+    };
+    showWallets: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The wallets, one for each currency. */
+            200: {
+                headers: {
+                    /** @description How long it keeps. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WalletsReply"];
+                };
+            };
+            /** @description The body cannot be read (`/problems/malformed`). */
+            400: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["MalformedProblem"];
+                };
+            };
+            /** @description The sender is not known (`/problems/not-authenticated`). */
+            401: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
+                };
+            };
+            /** @description The request did not come through the edge (`/problems/not-through-the-edge`). */
+            403: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"];
+                };
+            };
+            /** @description The body is too large (`/problems/too-large`). */
+            413: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["TooLargeProblem"];
                 };
             };
             /** @description Something went wrong (`/problems/internal`). */

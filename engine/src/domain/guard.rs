@@ -146,6 +146,8 @@ pub enum Guard {
     DisputesSeen,
     /// What an exchange keeps of a payment for another order counts as gone from it.
     KeptCounted,
+    /// A wallet pays no more than it has (the rule, and DynamoDB).
+    WalletLimit,
     /// A fact of an order of which others wait is not told before them.
     OrderWaits,
     /// A subscription is moved only by the teller that has taken it last (DynamoDB).
@@ -154,7 +156,7 @@ pub enum Guard {
 
 impl Guard {
     /// Every guard but [`Self::OF_ROOMS`], [`Self::OF_TICKETS`], [`Self::OF_POSTINGS`],
-    /// [`Self::OF_DISPUTES`], [`Self::OF_EXCHANGES`] and [`Self::OF_TELLING`], for the test that removes each.
+    /// [`Self::OF_DISPUTES`], [`Self::OF_EXCHANGES`], [`Self::OF_WALLETS`] and [`Self::OF_TELLING`], for the test that removes each.
     pub const ALL: [Self; 47] = [
         Self::ClaimCondition,
         Self::StateCondition,
@@ -232,6 +234,9 @@ impl Guard {
     /// Those that a test of exchanges with its own crowd removes.
     pub const OF_EXCHANGES: [Self; 1] = [Self::KeptCounted];
 
+    /// The guards of wallets, which `tests/sim/tests/wallets.rs` takes away.
+    pub const OF_WALLETS: [Self; 1] = [Self::WalletLimit];
+
     /// The guards of telling, which `tests/sim/tests/telling.rs` takes away.
     pub const OF_TELLING: [Self; 2] = [Self::OrderWaits, Self::TellerLease];
 
@@ -242,6 +247,7 @@ impl Guard {
             .chain(Self::OF_POSTINGS)
             .chain(Self::OF_DISPUTES)
             .chain(Self::OF_EXCHANGES)
+            .chain(Self::OF_WALLETS)
             .chain(Self::OF_TELLING)
     }
 }

@@ -402,7 +402,7 @@ pub fn entries<'a>(
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::domain::attempt::Attempts;
     use crate::domain::fact::{Actor, Cause, Facts, Moved};
@@ -429,7 +429,8 @@ mod tests {
         Fact { kind, at: NOW, cause: Cause { by: Actor::Provider, moved } }
     }
 
-    fn order(basis_points: u16, told: &[(FactKind, i64)]) -> Order {
+    /// An order that tells of these amounts.
+    pub(crate) fn order(basis_points: u16, told: &[(FactKind, i64)]) -> Order {
         let user = UserId::new("7").unwrap();
         let made = Fact { kind: FactKind::Made, at: NOW, cause: Cause::BUYER };
         let told = told.iter().map(|(kind, amount)| fact(*kind, "pi", *amount));

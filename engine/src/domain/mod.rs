@@ -41,4 +41,5 @@ pub mod ticket;
 pub mod tickets;
 pub mod time;
 pub mod timetable;
+pub mod wallet;
 mod within_order;

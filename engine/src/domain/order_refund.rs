@@ -222,6 +222,9 @@ pub enum RefundRefusal {
     /// The capture is too old.
     #[error("its payment was captured more than a year ago")]
     TooOld,
+    /// Its buyer's wallet, which it has filled, has spent the money.
+    #[error("the wallet has only {0}")]
+    WalletShort(MinorUnits),
     /// A dispute of its payment is open: what is in dispute may go back without a refund.
     #[error("its payment is disputed")]
     Disputed,

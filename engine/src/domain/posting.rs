@@ -42,6 +42,9 @@ pub enum PostingFault {
     /// Its account has no such money.
     #[error("a {0} is posted on the account of a {1}")]
     Account(&'static str, &'static str),
+    /// Its account is what buyers have in their wallets.
+    #[error("what is in wallets is its buyers'")]
+    Wallets,
 }
 
 /// A transfer of its own.
@@ -86,6 +89,17 @@ impl PostingKind {
     pub fn transfer(self, account: Account, amount: Money) -> Result<Transfer, PostingFault> {
         if amount.amount_minor <= MinorUnits::ZERO {
             return Err(PostingFault::Nothing);
+        }
+        // What wallets have moves with the orders that fill them and that they pay.
+        let is_of_wallets = match &account {
+            Account::Provider(provider) => provider.is_wallet(),
+            Account::Merchant(merchant, _) => merchant.is_wallet(),
+            Account::Fees | Account::Owed | Account::Bank | Account::Costs | Account::Disputed => {
+                false
+            }
+        };
+        if is_of_wallets {
+            return Err(PostingFault::Wallets);
         }
         let (owner, is_owners) = match self {
             Self::ProviderFee | Self::ProviderFeeBack | Self::Payout | Self::PayoutBack => {
@@ -145,6 +159,17 @@ mod tests {
             }
             let Ok(Transfer { code, .. }) = kind.transfer(own, euros(1)) else { panic!("{kind}") };
             assert_eq!(code.as_str(), kind.as_str().replace('-', "_"));
+        }
+    }
+
+    #[test]
+    fn what_is_in_wallets_is_not_posted_on() {
+        for account in ["provider:wallet", "merchant:wallet:top-ups"] {
+            let account: Account = account.parse().unwrap();
+            for kind in PostingKind::ALL {
+                let refused = kind.transfer(account.clone(), euros(5));
+                assert_eq!(refused, Err(PostingFault::Wallets), "{kind} on {account}");
+            }
         }
     }
 

@@ -7,6 +7,7 @@
 
 use crate::domain::guard::{Guard, stands};
 use crate::domain::ids::UserId;
+use crate::domain::money::MinorUnits;
 use crate::domain::number::OrderNumber;
 use crate::domain::order::Order;
 use crate::domain::order_refund::{
@@ -73,6 +74,16 @@ pub async fn give_back(
             None => None,
         };
         let plan = decide_refund(&order, payment.as_ref(), request, now)?;
+        if let Some(taken) = plan.order.wallet_change_now().and_then(|change| change.needs())
+            && stands(Guard::WalletLimit)
+        {
+            let has = ports.orders().wallet(&order.user, order.total.currency).await?.left();
+            if has < taken {
+                // Less than an amount, which is no more than an amount can be.
+                let has = MinorUnits(i64::try_from(has).unwrap_or_default());
+                return Err(RefundRefusal::WalletShort(has).into());
+            }
+        }
         match ports.orders().give_back(&plan).await? {
             ChangeReply::Done => {
                 let RefundPlan { order, refund, .. } = plan;

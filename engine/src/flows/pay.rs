@@ -147,7 +147,7 @@ pub async fn pay_at_once(ports: &impl Ports, order: Order, now: Timestamp) -> St
         match ports.orders().settle(&record, &settlement, Tickets::NONE).await? {
             SettleReply::Settled => {
                 let missing = || StoreError::Contract(format!("order {number}: paid and not"));
-                let paid = settlement.order().ok_or_else(missing)?;
+                let paid = settlement.into_order().ok_or_else(missing)?;
                 hand_over(ports, &paid, now).await?;
                 if paid.exchange.is_some() {
                     exchange::follow_up(ports, &paid, now).await;
@@ -169,7 +169,7 @@ async fn again(ports: &impl Ports, number: OrderNumber) -> Stored<Order> {
 
 /// The settlement that pays a pending order by a capture; `None` if the tickets that it replaces cannot be given up
 /// any more.
-async fn paid(
+pub(crate) async fn paid(
     ports: &impl Ports,
     order: Order,
     capture: &Capture,
@@ -259,7 +259,7 @@ async fn decide(ports: &impl Ports, capture: &Capture, now: Timestamp) -> Stored
         };
         let record = PaymentRecord::decided(capture, outcome, now);
         match ports.orders().settle(&record, &settlement, limit).await? {
-            SettleReply::Settled => return Ok(Decided { record, order: settlement.order() }),
+            SettleReply::Settled => return Ok(Decided { record, order: settlement.into_order() }),
             SettleReply::Known(record) => {
                 // Money is captured once and decided once, whatever the provider says of it later.
                 if record.capture != *capture {
@@ -364,7 +364,7 @@ pub async fn follow_up(ports: &impl Ports, record: &PaymentRecord, now: Timestam
 /// does not answer, or is being loaded again, the decision stands all the same and the provider need
 /// not call again: the claims keep the seats, and a message brings the order up again a moment later. If
 /// that is too early or lost, the sweeper finds an order that is not counted, sells it and counts it.
-async fn hand_over(ports: &impl Ports, order: &Order, now: Timestamp) -> Stored<()> {
+pub(crate) async fn hand_over(ports: &impl Ports, order: &Order, now: Timestamp) -> Stored<()> {
     match sell(ports, order).await {
         Err(error) if error.retryable() => {
             tracing::warn!(order = %order.number, %error, "paid; not sold in Redis yet");

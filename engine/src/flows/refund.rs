@@ -138,14 +138,15 @@ pub async fn refund_part(
         let said = match &reply {
             Some(said) => said,
             None => {
-                let at = refund.may_be_asked_at(&refunds);
-                if let Some(at) = at.filter(|at| now < *at && refund.asked_by != AskedBy::Dispute) {
-                    return Ok(PartOutcome::TooEarly(at));
-                }
-                // The money of a lost dispute went back before anybody here knew.
-                if refund.asked_by == AskedBy::Dispute {
+                // The money of a lost dispute went back before anybody here knew, and that of a wallet is in it
+                // with the very transaction that says so.
+                if refund.asked_by == AskedBy::Dispute || refund.payment.provider.is_wallet() {
                     reply.insert(RefundReply::Refunded)
                 } else {
+                    let at = refund.may_be_asked_at(&refunds);
+                    if let Some(at) = at.filter(|at| now < *at) {
+                        return Ok(PartOutcome::TooEarly(at));
+                    }
                     let payment = ports.orders().payment(key.order, &refund.payment).await?;
                     let payment = payment.ok_or_else(|| missing("its payment is not there"))?;
                     reply

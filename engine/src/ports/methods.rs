@@ -22,6 +22,8 @@ pub use crate::domain::inventory::{
     RecountReply, Release, ReleaseReply, Repair, RepairReply, Restore, RestoreReply, Sell,
     SellReply, Terms, TierGrid, Unsell, UnsellReply,
 };
+pub use crate::domain::ledger::Balance;
+pub use crate::domain::money::Currency;
 pub use crate::domain::number::OrderNumber;
 pub use crate::domain::order::{Capture, Order, PaymentKey, PaymentRecord, TierTotals};
 pub use crate::domain::order_refund::{OrderRefund, RefundKey, RefundPlan};
@@ -40,6 +42,7 @@ pub use crate::domain::ticket::{
 pub use crate::domain::tickets::Tickets;
 pub use crate::domain::time::Timestamp;
 pub use crate::domain::timetable::{CallMark, Day, StopLabel, TrainsPage};
+pub use crate::domain::wallet::WalletStatement;
 
 /// Calls the macro `$callback` with the list of all ports and their methods; `port_methods!(callback
 /// for Port)` puts `for Port;` before the list.
@@ -117,6 +120,8 @@ macro_rules! port_methods {
                 OrdersOf: of_user(ref user: UserId, copy before: Option<OrderNumber>, copy most: u16)
                     -> Page;
                 TicketsOf: tickets_of(ref sale: SaleId, ref user: UserId) -> Tickets;
+                Wallet: wallet(ref user: UserId, copy currency: Currency) -> Balance;
+                Statement: statement(ref user: UserId) -> WalletStatement;
                 Due: due(copy shard: u8, copy now: Timestamp, copy most: u16) -> Vec<Due>;
                 Claims: block_claims(ref sale: SaleId, ref tier: TierId, copy block: u32) -> BlockClaims;
                 Statistics: statistics(ref sale: SaleId) -> Vec<(TierId, TierTotals)>;

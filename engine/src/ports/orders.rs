@@ -7,6 +7,8 @@ use crate::domain::attendee::{AttendeeHash, MAX_ATTENDEE_KEYS};
 use crate::domain::dispute::DisputePlan;
 use crate::domain::ids::{Leg, SaleId, Seat, TierId, UserId};
 use crate::domain::inventory::SeatLeg;
+use crate::domain::ledger::Balance;
+use crate::domain::money::Currency;
 use crate::domain::number::OrderNumber;
 pub use crate::domain::order::FOLLOW_UP_SECONDS;
 use crate::domain::order::{Order, PaymentKey, PaymentRecord, TierTotals};
@@ -18,26 +20,30 @@ use crate::domain::ticket::{
 };
 use crate::domain::tickets::Tickets;
 use crate::domain::time::Timestamp;
+use crate::domain::wallet::WalletStatement;
 
 /// The most items of one transaction (a quota of DynamoDB: Developer Guide, "Constraints").
 pub const MAX_TRANSACTION_ITEMS: usize = 100;
 
+/// Items of a change of a wallet: the wallet, and the change.
+const WALLET_ITEMS: usize = 2;
+
 /// Items of the largest transaction of one order, the rescue by a late payment: the payment, the
-/// order, the buyer's count, and for each ticket its seat and its attendee by each key. The legs of a
+/// order, the buyer's count and wallet, and for each ticket its seat and its attendee by each key. The legs of a
 /// seat are attributes of one item.
-const MAX_ITEMS_OF_ORDER: usize = 3 + (1 + MAX_ATTENDEE_KEYS) * MAX_SEATS_PER_ORDER;
+const MAX_ITEMS_OF_ORDER: usize = 3 + WALLET_ITEMS + (1 + MAX_ATTENDEE_KEYS) * MAX_SEATS_PER_ORDER;
 const _: () = assert!(MAX_ITEMS_OF_ORDER <= MAX_TRANSACTION_ITEMS);
 
 /// Items of the largest refund of an order: the order, the refund, the payment, what its sale says is revoked,
-/// the buyer's count, for each ticket its seat and its attendee by each key, and the counter of each line's tier.
+/// the buyer's count and wallet, for each ticket its seat and its attendee by each key, and the counter of each line's tier.
 const MAX_ITEMS_OF_REFUND: usize =
-    5 + (1 + MAX_ATTENDEE_KEYS) * MAX_SEATS_PER_ORDER + MAX_LINES_PER_ORDER;
+    5 + WALLET_ITEMS + (1 + MAX_ATTENDEE_KEYS) * MAX_SEATS_PER_ORDER + MAX_LINES_PER_ORDER;
 const _: () = assert!(MAX_ITEMS_OF_REFUND <= MAX_TRANSACTION_ITEMS);
 
 /// Items of the largest exchange: the new order and its payment, and the old one's refund, whose people are those of
 /// the new order by other keys perhaps.
 const MAX_ITEMS_OF_EXCHANGE: usize =
-    MAX_ITEMS_OF_REFUND + 2 + MAX_ATTENDEE_KEYS * MAX_SEATS_PER_ORDER;
+    MAX_ITEMS_OF_REFUND + 2 + WALLET_ITEMS + MAX_ATTENDEE_KEYS * MAX_SEATS_PER_ORDER;
 const _: () = assert!(MAX_ITEMS_OF_EXCHANGE <= MAX_TRANSACTION_ITEMS);
 
 /// Items that one order adds to the transaction which counts it: the order, and the counter of each
@@ -106,7 +112,19 @@ pub enum Settlement {
 impl Settlement {
     /// The order as it leaves it, if there is one.
     #[must_use]
-    pub fn order(self) -> Option<Order> {
+    pub fn order(&self) -> Option<&Order> {
+        match self {
+            Self::Pay(order)
+            | Self::Exchange(order, _)
+            | Self::Rescue(order)
+            | Self::PayTooLate(order) => Some(order),
+            Self::RefundOnly(order) => order.as_ref(),
+        }
+    }
+
+    /// [`Self::order`], of who needs nothing else.
+    #[must_use]
+    pub fn into_order(self) -> Option<Order> {
         match self {
             Self::Pay(order)
             | Self::Exchange(order, _)
@@ -197,6 +215,10 @@ pub fn due_shard(order: OrderNumber) -> u8 {
 }
 
 /// The orders (DynamoDB): what is right.
+///
+/// Whatever tells a fact of an order moves its buyer's wallet by what that fact
+/// [changes](crate::domain::order::Order::wallet_change_now), in the same transaction, and is a conflict if the wallet
+/// does not have it.
 ///
 /// # Errors
 /// Every method fails with a [`StoreError`](super::StoreError); `Unknown` if a write may have happened.
@@ -331,6 +353,14 @@ pub trait Orders: Send + Sync {
         sale: &SaleId,
         user: &UserId,
     ) -> impl Future<Output = Stored<Tickets>> + Send;
+    /// What a buyer's wallet has in one currency, strongly consistent; nothing if there is none.
+    fn wallet(
+        &self,
+        user: &UserId,
+        currency: Currency,
+    ) -> impl Future<Output = Stored<Balance>> + Send;
+    /// A buyer's wallets with everything that has moved them, strongly consistent.
+    fn statement(&self, user: &UserId) -> impl Future<Output = Stored<WalletStatement>> + Send;
     /// Work of one shard of the index that was due at `now`, earliest first, at most `most`.
     fn due(
         &self,

@@ -1,5 +1,5 @@
-//! `GET /orders/{order}`, `GET /orders/{order}/refunds`, `GET /orders/{order}/tickets` and `GET /orders`: a buyer
-//! looks at the orders they made. `GET /ticket-keys` and `GET /sales/{sale}/revoked`: what doors check tickets by.
+//! `GET /orders/{order}`, `GET /orders/{order}/refunds`, `GET /orders/{order}/tickets`, `GET /orders` and
+//! `GET /wallets`: a buyer looks at the orders they made, and at their wallets. `GET /ticket-keys` and `GET /sales/{sale}/revoked`: what doors check tickets by.
 
 use std::collections::BTreeSet;
 
@@ -20,6 +20,7 @@ use shared::http::order_reply::{AllowanceReply, OrderReply, PageReply};
 use shared::http::respond::{Answer, Cacheable, Reply as _, refuse, respond};
 use shared::http::routes::{NoRoute, Route};
 use shared::http::ticket::{IssuedTicketsReply, RevokedReply};
+use shared::http::wallet::WalletsReply;
 use shared::http::{Problem, checks, edge, problem};
 use shared::runtime::app::App;
 use shared::runtime::functions::Function;
@@ -48,6 +49,7 @@ async fn answer(app: &App, request: &Request) -> Response<Body> {
         Ok(Route::ListOrders) => respond(list(app, request)).await,
         Ok(Route::ListRefunds(order)) => respond(refunds(app, request, order)).await,
         Ok(Route::ShowTickets(order)) => respond(tickets(app, request, order)).await,
+        Ok(Route::ShowWallets) => respond(wallets(app, request)).await,
         Ok(Route::ShowTicketKeys) => {
             let body = app.tickets.public().clone();
             Cacheable { body, max_age_seconds: KEYS_MAX_AGE_SECONDS }.into_response()
@@ -76,6 +78,7 @@ async fn answer(app: &App, request: &Request) -> Response<Body> {
             | Route::CancelOrder(_)
             | Route::StartPayment(_)
             | Route::GiveBack(_)
+            | Route::PayFromWallet(_)
             | Route::RefundOrder(_)
             | Route::OperatorPublish(_)
             | Route::OperatorCommand(_)
@@ -122,6 +125,13 @@ async fn refunds(
     let orders = app.ports.orders();
     let (order, refunds) = try_join(orders.get(number), orders.order_refunds(number)).await?;
     Ok(Answer(OrderRefundsReply::new(&own(order, &buyer)?, &refunds)))
+}
+
+/// Shows the buyer's wallets, with what has moved them.
+async fn wallets(app: &App, request: &Request) -> Result<Answer<WalletsReply>, Problem> {
+    let buyer = Buyer::from_request(request)?;
+    let statement = app.ports.orders().statement(buyer.user()).await?;
+    Ok(Answer(WalletsReply::from(&statement)))
 }
 
 /// Shows the tickets of the buyer's own order with their codes; any other is not found.

@@ -77,6 +77,8 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
             | Route::StartPayment(_)
             | Route::GiveBack(_)
             | Route::ListRefunds(_)
+            | Route::PayFromWallet(_)
+            | Route::ShowWallets
             | Route::RefundOrder(_)
             | Route::OperatorCommand(_)
             | Route::OperatorRefund(_)

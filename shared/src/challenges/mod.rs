@@ -385,7 +385,7 @@ impl Challenges {
     }
 }
 
-fn random<const N: usize>() -> Stored<[u8; N]> {
+pub(crate) fn random<const N: usize>() -> Stored<[u8; N]> {
     let mut bytes = [0; N];
     let none = |_| StoreError::Unavailable("the system gives no entropy".to_owned());
     rand::fill(&mut bytes).map_err(none).map(|()| bytes)

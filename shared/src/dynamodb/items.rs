@@ -201,7 +201,10 @@ pub(super) fn due(order: OrderNumber, at: Timestamp) -> [(&'static str, Attribut
     [("due_shard", number(due_shard(order))), ("due_ms", number(at.ms()))]
 }
 
-fn add(item: &mut Item, attributes: impl IntoIterator<Item = (&'static str, AttributeValue)>) {
+pub(super) fn add(
+    item: &mut Item,
+    attributes: impl IntoIterator<Item = (&'static str, AttributeValue)>,
+) {
     item.extend(attributes.into_iter().map(|(name, value)| (name.to_owned(), value)));
 }
 

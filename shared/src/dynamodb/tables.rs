@@ -19,6 +19,7 @@ use engine::domain::order::PaymentKey;
 use engine::domain::order_refund::RefundKey;
 use engine::domain::room::code::CodeShard;
 use engine::domain::time::Timestamp;
+use engine::domain::wallet::WalletEntryName;
 use engine::ports::{StoreError, Stored};
 
 /// The names of the six tables.
@@ -585,6 +586,38 @@ pub fn buyer_key(sale: &SaleId, user: &UserId) -> String {
     format!("buyer#{sale}#{user}")
 }
 
+/// What the sort keys of a buyer's wallets, and of their entries, begin with, in the partition of the buyer.
+#[must_use]
+pub fn wallet_prefix(user: &UserId) -> String {
+    format!("{WALLET_PREFIX}{user}#")
+}
+
+/// Begins the sort key of every wallet and of every entry of one.
+pub const WALLET_PREFIX: &str = "wallet#";
+
+/// The sort key of a buyer's wallet in a currency.
+#[must_use]
+pub fn wallet_key(user: &UserId, currency: Currency) -> String {
+    format!("{}{currency}", wallet_prefix(user))
+}
+
+/// The sort key of an entry of a wallet.
+#[must_use]
+pub fn wallet_entry_key(user: &UserId, currency: Currency, name: &WalletEntryName) -> String {
+    format!("{}#{name}", wallet_key(user, currency))
+}
+
+/// The buyer and the currency of a sort key that [`wallet_key`] or [`wallet_entry_key`] made, and the entry.
+#[must_use]
+pub fn wallet_of_key(sk: &str) -> Option<(UserId, Currency, Option<WalletEntryName>)> {
+    let (user, rest) = sk.strip_prefix(WALLET_PREFIX)?.split_once('#')?;
+    let (currency, entry) = match rest.split_once('#') {
+        None => (rest, None),
+        Some((currency, name)) => (currency, Some(name.parse().ok()?)),
+    };
+    Some((user.parse().ok()?, Currency::new(currency).ok()?, entry))
+}
+
 /// The sort key of an attendee's claim in a sale, in the partition of the hash.
 #[must_use]
 pub fn attendee_key(sale: &SaleId, hash: AttendeeHash) -> String {
@@ -638,6 +671,12 @@ mod tests {
             payment: PaymentId::new("pi_3/x|y").unwrap(),
         };
         assert_eq!(payment_of_key(&payment_key(&payment)), Some(payment));
+        let (user, currency) = (UserId::new("7 | Li").unwrap(), Currency::new("CNY").unwrap());
+        let of_wallet = (user.clone(), currency, None);
+        assert_eq!(wallet_of_key(&wallet_key(&user, currency)), Some(of_wallet));
+        let name: WalletEntryName = "123456789-r1-refunded".parse().unwrap();
+        let of_entry = (user.clone(), currency, Some(name));
+        assert_eq!(wallet_of_key(&wallet_entry_key(&user, currency, &name)), Some(of_entry));
         let tier = TierId::new("second-class").unwrap();
         assert_eq!(tier_of_counter(&counter_key(&tier, order)), Some(tier));
         assert_eq!(leg_of_attribute(&leg_attribute(Leg(14))), Some(Leg(14)));

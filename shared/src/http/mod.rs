@@ -36,5 +36,6 @@ pub mod takings;
 pub mod ticket;
 pub mod tokens;
 pub mod trains;
+pub mod wallet;
 
 pub use problem::Problem;

@@ -213,13 +213,17 @@ mod tests {
             let contract = script.contract();
             assert_eq!(difference(script.source(), contract), None, "{}.lua", contract.script);
             // The same comparison finds a difference when there is one.
+            let source = script.source();
             for (said, instead) in [
                 ("--- @key ", "--- @arg "),
                 ("--- @arg ", "--- @reply "),
                 ("--- @reply ", "--- @reply not_"),
                 ("  hash  ", "  zset  "),
                 ("--- ", "-- "),
-            ] {
+            ]
+            .into_iter()
+            .filter(|(said, _)| source.contains(said))
+            {
                 let source = script.source().replacen(said, instead, 1);
                 assert!(difference(&source, contract).is_some(), "{said:?} to {instead:?}");
             }

@@ -4,7 +4,7 @@
 //! tiers is one atomic script. A sale that keeps its tiers apart has an inventory for each tier, and the tag
 //! `{sale/tier}`: its tiers are spread over the slots. Every shard of a sale's gate has a tag of its own, so that the flood
 //! at the gate does not meet the sale; so has every copy of what is left, and the waiting room of a sale. No key
-//! has a time to live but the locks and counters of the gate, the copies, what is kept of challenges and what is
+//! has a time to live but the locks and counters of the gate, the locks of wallets, the copies, what is kept of challenges and what is
 //! of rooms, all of which may be forgotten: a serverless cache evicts keys that have one.
 
 use std::fmt;
@@ -20,6 +20,12 @@ const BUYER: char = '@';
 #[must_use]
 pub fn buyer(user: &UserId) -> String {
     format!("{BUYER}{user}")
+}
+
+/// Text with a time to live: who is at work on a buyer's wallets. Each is on a slot of its own.
+#[must_use]
+pub fn wallet_lock(user: &UserId) -> String {
+    format!("{{wallet:{user}}}:lock")
 }
 
 /// The keys of one inventory: of a sale, or of one tier of a sale that keeps its tiers apart.

@@ -39,7 +39,9 @@ mod script;
 mod seats;
 mod sell;
 mod unload;
+mod unlock;
 mod unsell;
+mod wallet_locks;
 
 use engine::ports::StoreError;
 
@@ -50,6 +52,7 @@ pub use meter::Meter;
 pub use room_board::RedisBoard;
 pub use script::{Script, Scripts};
 pub use seats::RedisSeats;
+pub use wallet_locks::RedisWalletLocks;
 
 /// The error of what is in Redis, or shall be sent to it, and has no meaning.
 fn broken(what: impl std::fmt::Display) -> StoreError {

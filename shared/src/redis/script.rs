@@ -93,7 +93,7 @@ macro_rules! scripts {
     };
 }
 
-scripts!(load hold sell unsell release mark restore repair recount admit add_tokens);
+scripts!(load hold sell unsell release mark restore repair recount admit add_tokens unlock);
 
 impl Scripts {
     /// The scripts as they are in `lua/`.

@@ -28,6 +28,7 @@ use crate::http::attendees::AttendeeKeys;
 use crate::http::origin::Origin;
 use crate::http::tokens::AdmissionKeys;
 use crate::providers::{Limits, Operation, Providers, TurnRequest, Turns};
+use crate::redis::RedisWalletLocks;
 use crate::redis::availability::Availability;
 use crate::redis::counters::Counters;
 use crate::redis::{Bounds, Connection, Meter, RedisBoard, RedisChallenges, RedisGate, RedisSeats};
@@ -168,6 +169,12 @@ impl Turns for StoredTurns {
 }
 
 impl LivePorts {
+    /// The locks of wallets.
+    #[must_use]
+    pub fn wallet_locks(&self) -> RedisWalletLocks {
+        RedisWalletLocks::new(self.redis.clone())
+    }
+
     /// Builds the clients. None connects before its first use.
     async fn new(config: &Config) -> Result<Self, Error> {
         let trust = trust(config)?;
@@ -398,6 +405,8 @@ pub struct App {
     pub attendees: AttendeeKeys,
     /// What buyers must answer first.
     pub challenges: Challenges,
+    /// The locks of wallets.
+    pub wallet_locks: RedisWalletLocks,
     /// The entry of callbacks.
     pub callbacks: CallbackEntry,
     /// Signs the codes of tickets, and checks them.
@@ -497,6 +506,7 @@ impl App {
                 .rate(config.providers.call_rate)
                 .per_second(),
             challenges: challenges(&config.challenges, &ports),
+            wallet_locks: ports.wallet_locks(),
             ports,
             mint: Mint::new(random_u32()?),
             admissions: admission_keys(&config.admission),

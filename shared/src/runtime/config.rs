@@ -626,8 +626,8 @@ impl PaymentConfig {
 fn provider_named(variable: &'static str, name: String) -> Result<ProviderId, Defect> {
     let provider = ProviderId::new(name)
         .map_err(|_| Defect { variable, rule: "must name providers by a-z, 0-9 and -" })?;
-    if provider.as_str() == NO_PROVIDER {
-        return Err(Defect { variable, rule: "must not name a provider free" });
+    if provider.as_str() == NO_PROVIDER || provider.is_wallet() {
+        return Err(Defect { variable, rule: "must not name a provider free or wallet" });
     }
     Ok(provider)
 }

@@ -238,6 +238,7 @@ functions! {
     Orders: "orders", Trigger::Http, [Sales, TicketKeys], 256 MiB, 10 s;
     Cancel: "cancel", Trigger::Http, [Redis, Sales], 256 MiB, 10 s;
     StartPayment: "start-payment", Trigger::Http, [Order], 256 MiB, 20 s;
+    PayFromWallet: "pay-from-wallet", Trigger::Http, [Redis, Sales, Queues], 256 MiB, 10 s;
     RefundOrder: "refund-order", Trigger::Http, [Redis, Sales, Queues], 256 MiB, 10 s;
     Operator: "operator", Trigger::Http, [Redis, Sales, Orders, AttendeeKeys, TicketKeys], 256 MiB, 10 s;
     Figures: "figures", Trigger::Http, [Sales], 256 MiB, 10 s;
@@ -288,6 +289,7 @@ impl Function {
             | Self::Orders
             | Self::Cancel
             | Self::StartPayment
+            | Self::PayFromWallet
             | Self::RefundOrder
             | Self::PayCallback
             | Self::TakeCallback

@@ -23,3 +23,4 @@ mod refund;
 mod reload;
 mod starting;
 mod tokens;
+mod wallets;

@@ -27,6 +27,7 @@ mod takings;
 mod tickets;
 mod tiers_apart;
 mod trains;
+mod wallets;
 
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
 use aws_sdk_sqs::types::QueueAttributeName;

@@ -72,9 +72,11 @@ async fn sam_local_gives_a_function_all_but_the_secrets_of_others() {
             "ReserveFunction" => &[admission, attendee, edge],
             "OperatorFunction" => &[attendee, tickets, edge],
             "OrdersFunction" => &[tickets, edge],
-            "SalesFunction" | "CancelFunction" | "RefundOrderFunction" | "FiguresFunction" => {
-                &[edge]
-            }
+            "SalesFunction"
+            | "CancelFunction"
+            | "PayFromWalletFunction"
+            | "RefundOrderFunction"
+            | "FiguresFunction" => &[edge],
             "StartPaymentFunction" => &[edge, provider],
             "SendEventsFunction" => &[addresses, webhooks, bus],
             "PayCallbackFunction" => &[payment],

@@ -116,8 +116,8 @@ fn callback(secret: &[u8], target: String) -> Request<'static> {
 pub fn samples() -> Vec<Sample> {
     use Function::{
         Cancel, ClosePayments, DecidePayment, Draw, ExpireOrders, Figures, LoadSale, Operator,
-        Orders, PayCallback, ReadCaptures, Reconcile, Refund, RefundOrder, Reserve, Sales,
-        SendEvents, StartPayment, SyncDb, TakeCallback, TokenGate, WaitingRoom,
+        Orders, PayCallback, PayFromWallet, ReadCaptures, Reconcile, Refund, RefundOrder, Reserve,
+        Sales, SendEvents, StartPayment, SyncDb, TakeCallback, TokenGate, WaitingRoom,
     };
     let put = |sender| Request::json(sender, "PUT", "/sales/sample", &sale());
     let put_room = Request::json(Sender::Operator, "PUT", "/sales/sample-room", &sale_with_room());
@@ -141,6 +141,15 @@ pub fn samples() -> Vec<Sample> {
         let body = json!({ "provider": "stripe", "return_url": return_url });
         Request::json(Sender::Buyer(SECOND_BUYER), "POST", target, &body)
     };
+    let from_wallet = Request {
+        method: "POST",
+        ..Request::get(
+            Sender::Buyer(SECOND_BUYER),
+            format!("/orders/{}/payments/wallet", number(SECOND_BUYER)),
+        )
+    };
+    let pays_from_wallet = "POST /orders/{order}/payments/wallet";
+    let wallets = Request::get(Sender::Buyer(BUYER), "/wallets");
     let begins = "POST /orders/{order}/payments";
     let give_back = |sender, path: &str, tickets: Value, more: Value| {
         let mut body = json!({ "number": 1, "tickets": tickets });
@@ -273,6 +282,8 @@ pub fn samples() -> Vec<Sample> {
             "422",
             begin("https://evil.example/").event(begins),
         ),
+        (PayFromWallet, "pay-from-wallet", "422", from_wallet.event(pays_from_wallet)),
+        (Orders, "orders-wallets", "200", wallets.event("GET /wallets")),
         (Cancel, "cancel", "200", cancel(SECOND_BUYER).event(give_up)),
         (Cancel, "cancel-paid", "409", cancel(BUYER).event(give_up)),
         (ClosePayments, "close-payments", "no failure", batch("close", &[closing.to_string()])),

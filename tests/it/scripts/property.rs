@@ -130,12 +130,20 @@ const REPLIES: &[(&str, &str, &str)] = &[
 ];
 
 /// The replies that a sequence of commands cannot meet, and why.
-const UNMET: &[(&str, &str, &str)] = &[(
-    "load",
-    "other_tiers",
-    "another load must come between the two steps of one, \
-     as in a_load_starts_over_when_another_came_between_its_steps",
-)];
+const UNMET: &[(&str, &str, &str)] = &[
+    (
+        "load",
+        "other_tiers",
+        "another load must come between the two steps of one, \
+         as in a_load_starts_over_when_another_came_between_its_steps",
+    ),
+    (
+        "unlock",
+        "unlocked",
+        "no command of an inventory, see flows::wallets::a_lock_is_its_owners_alone",
+    ),
+    ("unlock", "not_owned", "likewise"),
+];
 
 /// The replies of the contracts that neither list names, and the listed ones of no contract.
 fn unlisted_replies(scripts: &Scripts, listed: &[(&str, &str)]) -> Vec<String> {

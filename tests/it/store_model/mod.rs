@@ -26,7 +26,7 @@ const SEQUENCES: u64 = 60;
 /// The most times that this number is run.
 const MAX_TIMES: u64 = 20;
 /// Most sequences that a mistake in the model may survive.
-const MUTANT_SEQUENCES: u64 = 300;
+const MUTANT_SEQUENCES: u64 = 2000;
 
 /// Every answer that the random calls should meet; what never occurs is not tested. Left out are those that
 /// they seldom meet (a bound on names, an archiving that goes through), which have tests of their own.
@@ -90,7 +90,7 @@ const ANSWERS: [&str; 56] = [
 ];
 
 /// The conditions that the models restate: without any of them a discrepancy must be found.
-const MUTANTS: [Guard; 14] = [
+const MUTANTS: [Guard; 15] = [
     Guard::ClaimCondition,
     Guard::StateCondition,
     Guard::NumberOnce,
@@ -105,6 +105,7 @@ const MUTANTS: [Guard; 14] = [
     Guard::DisputeOpen,
     Guard::DisputesSeen,
     Guard::KeptCounted,
+    Guard::WalletLimit,
 ];
 
 /// One sequence on both sides, in tables of its own.
@@ -193,6 +194,8 @@ impl Sequence {
             Call::OrdersOf { user, before, most } =>
                 OrdersOf: orders.of_user(user, *before, *most),
             Call::TicketsOf { sale, user } => TicketsOf: orders.tickets_of(sale, user),
+            Call::Statement { user } => Statement: orders.statement(user),
+            Call::Wallet { user, currency } => Wallet: orders.wallet(user, *currency),
             Call::Due { shard, now, most } => Due: orders.due(*shard, *now, *most),
             Call::Claims { sale, tier, block } => Claims: orders.block_claims(sale, tier, *block),
             Call::Statistics { sale } => Statistics: orders.statistics(sale),

@@ -11,9 +11,10 @@ use engine::domain::exchange::{Exchange, redeem};
 use engine::domain::fact::{Cause, FactKind};
 use engine::domain::gate::tokens::{TokenCounts, TokenSnapshot};
 use engine::domain::ids::{
-    DisputeId, DoorName, Epoch, Legs, PaymentId, ProviderId, RequestFingerprint, SaleId, Seat,
-    SeatName, TierId, UserId,
+    DisputeId, DoorName, Epoch, Legs, MerchantId, PaymentId, ProviderId, RequestFingerprint,
+    SaleId, Seat, SeatName, TierId, UserId,
 };
+use engine::domain::ledger::MerchantTerms;
 use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::number::{Gene, OrderNumber};
 use engine::domain::order::{
@@ -31,6 +32,7 @@ use engine::domain::ticket::{
 };
 use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
+use engine::domain::wallet::WALLET;
 use engine::ports::{DUE_SHARDS, Freshness, Settlement};
 use model_stores::{Call, Stores, attendee as attendee_of};
 use rand::rngs::StdRng;
@@ -47,6 +49,12 @@ const SEATS: [u32; 4] = [0, 1, 128, 130];
 const PEOPLE: [&str; 6] = ["ada", "bob", "cleo", "dan", "eve", "fay"];
 const LEGS: u16 = 3;
 const PRICE: MinorUnits = MinorUnits(500);
+
+/// What the payment of an order tells.
+fn paid_by(order: &Order, key: &PaymentKey) -> Cause {
+    let (key, number) = (key.clone(), order.number);
+    Cause::capture(&Capture { key, order: number, amount: order.total, attempt: None }, None)
+}
 
 /// The values that a sequence draws from.
 #[derive(Debug)]
@@ -176,9 +184,16 @@ impl SeededRng {
             attempts: Attempts::default(),
             facts: engine::domain::fact::Facts::made(self.now),
             refunds: engine::domain::order_refund::RefundCounts::default(),
-            merchant: engine::domain::ledger::MerchantTerms::house(),
+            merchant: self.merchant(),
             exchange: None,
         }
+    }
+
+    /// Whose money it is; sometimes it fills the buyer's wallet.
+    fn merchant(&mut self) -> MerchantTerms {
+        let wallet = MerchantId::new(WALLET).unwrap();
+        let fills = MerchantTerms { merchant: wallet, commission_basis_points: 0 };
+        if self.once_in(5) { fills } else { MerchantTerms::house() }
     }
 
     /// An order as the store has it, or another one under a known number.
@@ -189,9 +204,10 @@ impl SeededRng {
 
     /// An order, sometimes one that shall replace a ticket of a paid one.
     fn replacing(&mut self, stores: &Stores, order: Order) -> Order {
-        let paid = stores.orders.orders.values().filter(|old| old.state == OrderState::Paid);
+        let is_tickets = |old: &&Order| old.state == OrderState::Paid && !old.tops_up();
+        let paid = stores.orders.orders.values().filter(is_tickets);
         let paid: Vec<Order> = paid.filter(|old| old.number != order.number).cloned().collect();
-        if paid.is_empty() || !self.once_in(2) {
+        if paid.is_empty() || order.tops_up() || !self.once_in(2) {
             return order;
         }
         let old = self.of(&paid);
@@ -231,7 +247,8 @@ impl SeededRng {
 
     fn key(&mut self) -> PaymentKey {
         let payment = self.of(&["p1", "p2", "p3", "p4", "p5"]);
-        let (provider, payment) = (ProviderId::new("bank"), PaymentId::new(payment));
+        let provider = if self.once_in(6) { WALLET } else { "bank" };
+        let (provider, payment) = (ProviderId::new(provider), PaymentId::new(payment));
         PaymentKey { provider: provider.unwrap(), payment: payment.unwrap() }
     }
 
@@ -257,7 +274,10 @@ impl SeededRng {
 
     fn settle(&mut self, stores: &Stores) -> Call {
         let key = self.key();
-        let order = self.known(stores);
+        let waits = |order: &&Order| order.state == OrderState::Pending && order.exchange.is_some();
+        let waiting: Vec<Order> = stores.orders.orders.values().filter(waits).cloned().collect();
+        let is_exchange = !waiting.is_empty() && self.once_in(2);
+        let order = if is_exchange { self.of(&waiting) } else { self.known(stores) };
         let becomes = |state| Order {
             state,
             changed_at: self.now,
@@ -266,7 +286,7 @@ impl SeededRng {
                 paid: order.attempts.open().next().map(|attempt| attempt.number),
                 ..order.attempts.clone()
             },
-            facts: order.facts.with(FactKind::Paid, self.now, Cause::BUYER),
+            facts: order.facts.with(FactKind::Paid, self.now, paid_by(&order, &key)),
             ..order.clone()
         };
         let too_late = PaymentOutcome::Refund(RefundReason::TooLate);
@@ -577,6 +597,10 @@ impl SeededRng {
                 let tier = self.tiers[0].clone();
                 Call::Claims { sale: self.sale(), tier, block }
             }
+            7 if self.once_in(2) => {
+                let user = UserId::new(self.of(&["7", "8", "alice"])).unwrap();
+                Call::Wallet { user, currency: Currency::new("EUR").unwrap() }
+            }
             7 => {
                 let user = UserId::new(self.of(&["7", "8", "alice"])).unwrap();
                 Call::TicketsOf { sale: self.sale(), user }
@@ -637,6 +661,10 @@ impl SeededRng {
                 [Call::Order { number }, Call::Payments { order }, refunds]
             })
             .collect();
+        calls.extend(["7", "8", "alice"].map(|user| {
+            let user = UserId::new(user).unwrap();
+            Call::Statement { user }
+        }));
         let late = self.now.plus_seconds(1_000_000);
         calls.extend((0..DUE_SHARDS).map(|shard| Call::Due { shard, now: late, most: 100 }));
         for sale in self.sales.clone() {

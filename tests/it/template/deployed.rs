@@ -51,7 +51,7 @@ use local::handlers::{
     pay_callback, read_captures, reconcile, refund, reserve, sales, send_events, sync_db,
     take_callback, token_gate, waiting_room,
 };
-use local::handlers::{close_payments, refund_order, start_payment};
+use local::handlers::{close_payments, pay_from_wallet, refund_order, start_payment};
 use local::queues::Queues;
 use local::servers::{FakeBeacon, PaymentProvider, Stack};
 use redis::aio::MultiplexedConnection;
@@ -228,6 +228,7 @@ impl Deployed {
             "figures" => figures::handle(app, request).await,
             "operator" => operator::handle(app, request).await,
             "orders" => orders::handle(app, request).await,
+            "pay-from-wallet" => pay_from_wallet::handle(app, request).await,
             "refund-order" => refund_order::handle(app, request).await,
             "reserve" => reserve::handle(app, request).await,
             "sales" => sales::handle(app, request).await,
@@ -417,6 +418,7 @@ impl Deployed {
         self.starts().await;
         self.gift().await;
         self.exchanges().await;
+        self.wallets().await;
         self.kept("pay-callback", "pi_kept", "1024").await;
         self.kept("take-callback", "pi_kept", "1024").await;
         self.other_payments(Function::DecidePayment, 2).await;
@@ -955,7 +957,7 @@ impl Deployed {
                 "sale": sale, "title": sale, "currency": "EUR",
                 "opens_at": "2020-01-01T00:00:00Z", "closes_at": "2100-01-01T00:00:00Z",
                 "limit_per_buyer": 4, "pay_window_seconds": 900, "gate": { "shards": 1 },
-                "attendees": "optional", "exchange_group": "swaps",
+                "attendees": "optional", "exchange_group": "swaps", "wallet": true,
                 "exchanges": { "until": "2099-01-01T00:00:00Z", "fee_minor": 1 },
                 "tiers": [tier("dear", PRICE), tier("cheap", MinorUnits(PRICE.0 / 2))]
             }))
@@ -1019,6 +1021,59 @@ impl Deployed {
         );
     }
 
+    /// Fills a buyer's wallet with a hundred tickets' worth.
+    async fn fill(&self, user: &str) {
+        let order = self.swap(user, None, "top-ups", "hundred").await;
+        let number = order["order"].as_str().unwrap();
+        self.callback(&format!("pi_fill_{user}"), number, MinorUnits(100 * PRICE.0)).await;
+    }
+
+    async fn pay_from_wallet(&self, user: &str, number: &str) -> Value {
+        let line = format!("POST /orders/{number}/payments/wallet");
+        self.http("pay-from-wallet", Sender::Buyer(user), &line, &json!({})).await
+    }
+
+    /// A wallet that is filled, pays and is refunded into, and exchanges that one pays, once while another payment is
+    /// open and once for a ticket that is gone.
+    async fn wallets(&self) {
+        self.put(&json!({
+            "sale": "top-ups", "title": "Top-ups", "currency": "EUR",
+            "opens_at": "2020-01-01T00:00:00Z", "closes_at": "2100-01-01T00:00:00Z",
+            "limit_per_buyer": 4, "pay_window_seconds": 900, "gate": { "shards": 1 },
+            "merchant": { "merchant": "wallet" },
+            "tiers": [{ "tier": "hundred", "name": "100", "price_minor": 100 * PRICE.0,
+                "general_admission": 50 }]
+        }))
+        .await;
+        for (user, is_gone) in [("purse", false), ("pouch", true)] {
+            self.fill(user).await;
+            let old = self.swap(user, None, "swap", "dear").await;
+            let number = old["order"].as_str().unwrap();
+            assert_eq!(self.pay_from_wallet(user, number).await["state"], "paid");
+            let new = self.swap(user, Some(&old), "swap-2", "dear").await;
+            let number = new["order"].as_str().unwrap();
+            let made =
+                Made { number: number.to_owned(), user: user.to_owned(), admission: json!(null) };
+            self.begin(&made, "page").await;
+            if is_gone {
+                let old = old["order"].as_str().unwrap();
+                let line = format!("POST /orders/{old}/refunds/operator");
+                let whole = json!({ "number": 1, "tickets": "all" });
+                let back = self.http("refund-order", Sender::Operator, &line, &whole).await;
+                assert_eq!(back["status"], 200, "{back:#}");
+                let refused = self.pay_from_wallet(user, number).await;
+                assert_eq!(refused["state"], "cancelled", "{refused:#}");
+            } else {
+                assert_eq!(self.pay_from_wallet(user, number).await["state"], "paid");
+            }
+        }
+        all_done(
+            &refund::handle(self.app("refund"), self.batch(&self.queues.refund.url).await).await,
+        );
+        let shown = self.http("orders", Sender::Buyer("pouch"), "GET /wallets", &json!({})).await;
+        assert_eq!(shown["wallets"][0]["balance_minor"], 100 * PRICE.0, "{shown:#}");
+    }
+
     /// Captures that come another way, whatever their order is.
     async fn other_payments(&self, by: Function, row: u32) {
         let seat = |seat: u32| format!("{row}-{seat}");
@@ -1076,6 +1131,8 @@ impl Deployed {
         let captured = self.buy("kim", "3-4").await;
         self.captured("pi_8", captured.number());
         let admission = self.admission("leo").await;
+        self.fill("satchel").await;
+        let from_wallet = self.swap("satchel", None, "swap", "dear").await;
         self.lose_redis().await;
         let line = "GET /sales/hall/availability";
         let lost = Instant::now();
@@ -1089,6 +1146,8 @@ impl Deployed {
         let refused = self.reserve("leo", &admission, "3-5", "leo").await;
         assert_eq!(refused["type"], "/problems/not-loaded");
         self.callback("pi_9", &pays.number, PRICE).await;
+        let paid = self.pay_from_wallet("satchel", from_wallet["order"].as_str().unwrap()).await;
+        assert_eq!(paid["state"], "paid", "{paid:#}");
         self.report(Function::DecidePayment, "pi_35", &kept.number).await;
         self.report(Function::TakeCallback, "pi_36", &taken.number).await;
         // It is paid, and comes again to be sold.

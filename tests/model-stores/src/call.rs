@@ -314,6 +314,8 @@ impl Call {
             | Self::Doubles { .. }
             | Self::OrdersOf { .. }
             | Self::TicketsOf { .. }
+            | Self::Wallet { .. }
+            | Self::Statement { .. }
             | Self::Due { .. }
             | Self::Claims { .. }
             | Self::Statistics { .. }
@@ -464,6 +466,8 @@ impl Stores {
                 Reply::OrdersOf(self.orders.of_user(user, *before, *most))
             }
             Call::TicketsOf { sale, user } => Reply::TicketsOf(self.orders.tickets_of(sale, user)),
+            Call::Statement { user } => Reply::Statement(self.orders.statement(user)),
+            Call::Wallet { user, currency } => Reply::Wallet(self.orders.wallet(user, *currency)),
             Call::Due { shard, now, most } => Reply::Due(self.orders.due(*shard, *now, *most)),
             Call::Claims { sale, tier, block } => {
                 Reply::Claims(self.orders.block_claims(sale, tier, *block))

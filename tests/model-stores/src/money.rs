@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use engine::domain::ids::UserId;
 use engine::domain::ledger::{Account, Balance};
 use engine::domain::money::{Currency, MinorUnits, Money};
+use engine::domain::order::Order;
 
 use crate::Stores;
 
@@ -13,9 +15,16 @@ use crate::Stores;
 pub fn accounts_at_rest(stores: &Stores) -> Option<String> {
     let mut sums: BTreeMap<Currency, i128> = BTreeMap::new();
     let mut at_providers: BTreeMap<Currency, i128> = BTreeMap::new();
+    let mut in_wallets: BTreeMap<Currency, i128> = BTreeMap::new();
     for ((account, currency), balance) in &stores.orders.accounts {
         *sums.entry(*currency).or_default() += balance.left();
         match account {
+            Account::Provider(provider) if provider.is_wallet() => {
+                *in_wallets.entry(*currency).or_default() += balance.left();
+            }
+            Account::Merchant(merchant, _) if merchant.is_wallet() => {
+                *in_wallets.entry(*currency).or_default() += balance.left();
+            }
             Account::Provider(_) => {
                 *at_providers.entry(*currency).or_default() -= balance.left();
             }
@@ -29,6 +38,13 @@ pub fn accounts_at_rest(stores: &Stores) -> Option<String> {
     }
     if sums.values().any(|sum| *sum != 0) {
         return Some(format!("all accounts together have {sums:?}"));
+    }
+    for ((_, currency), wallet) in &stores.orders.wallets {
+        *in_wallets.entry(*currency).or_default() -= wallet.balance.left();
+    }
+    if in_wallets.values().any(|sum| *sum != 0) {
+        let wallets = &stores.orders.wallets;
+        return Some(format!("the accounts of {wallets:?} have {in_wallets:?} besides"));
     }
     at_providers.retain(|_, sum| *sum != 0);
     let expected = money_at_providers(stores);
@@ -49,6 +65,32 @@ fn money_at_providers(stores: &Stores) -> BTreeMap<Currency, i128> {
     }
     sums.retain(|_, sum| *sum != 0);
     sums
+}
+
+/// What is wrong with the wallets at any time (I8, I9): one has something else than the facts of its buyer's orders
+/// come to, or less than nothing.
+#[must_use]
+pub fn wallets_as_told(stores: &Stores) -> Option<String> {
+    let mut expected: BTreeMap<(UserId, Currency), Balance> = BTreeMap::new();
+    for order in stores.orders.orders.values() {
+        for entry in order.wallet_entries() {
+            let key = (order.user.clone(), order.total.currency);
+            let sum = expected.entry(key).or_default();
+            *sum = sum.with(entry.change.entry());
+        }
+    }
+    let wallets = stores.orders.wallets.iter();
+    let wallets: BTreeMap<_, _> =
+        wallets.map(|(key, wallet)| (key.clone(), wallet.balance)).collect();
+    if expected != wallets {
+        return Some(format!("the orders' facts come to {expected:?}, wallets have {wallets:?}"));
+    }
+    let below = wallets.iter().find(|(_, balance)| balance.left() < 0);
+    below.map(|((user, _), balance)| {
+        let theirs = stores.orders.orders.values().filter(|order| order.user == *user);
+        let entries: Vec<_> = theirs.flat_map(Order::wallet_entries).collect();
+        format!("the wallet of {user} is below nothing, {balance:?}: {entries:?}")
+    })
 }
 
 /// What is wrong with the accounts at any time: they have something else than the settled facts of the orders

@@ -26,6 +26,7 @@ use engine::domain::refund::{Refund, RefundState};
 use engine::domain::ticket::{CheckInCounts, DoubleCheckIn, Revocations};
 use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
+use engine::domain::wallet::{Wallet, WalletStatement};
 use engine::ports::MAX_TRANSACTION_ITEMS;
 use engine::ports::{
     BlockClaims, ChangeReply, Claim, CreateReply, Due, Page, SettleReply, Settlement, StoreError,
@@ -67,6 +68,8 @@ pub struct OrdersModel {
     pub log: BTreeMap<OrderNumber, Vec<Fact>>,
     /// What each account has, by currency.
     pub accounts: BTreeMap<(Account, Currency), Balance>,
+    /// What each buyer's wallet has, by currency.
+    pub wallets: BTreeMap<(UserId, Currency), Wallet>,
     /// What of each sale was revoked, ticket by ticket.
     pub revoked: BTreeMap<(SaleId, OrderNumber), Revocations>,
     /// The check-ins of each sale, counted.
@@ -400,6 +403,9 @@ impl OrdersModel {
             let is_seen = to == OrderState::Paid || order.attempts.version == attempts_version;
             (!stands(Guard::StateCondition) || is_as_read) && is_seen
         };
+        if !self.wallet_has(order) {
+            return Ok(SettleReply::Conflict);
+        }
         if is_rescue && self.conflict(order, limit, false).is_some() {
             let is_there = self.orders.get_mut(&order.number).filter(fits).is_some();
             return Ok(if is_there { SettleReply::Gone } else { SettleReply::Conflict });
@@ -592,7 +598,7 @@ impl OrdersModel {
         let is_used = plan.must_be_unused()
             && stands(Guard::CheckedInStays)
             && self.any_checked_in(order.number, plan.revokes().into_keys());
-        if !is_there || !has_room || is_used {
+        if !is_there || !has_room || is_used || !self.wallet_has(order) {
             return Ok(false);
         }
         if !taken.is_tombstone() && !self.owns_its_claims(&taken) {
@@ -719,10 +725,37 @@ impl OrdersModel {
         payments
     }
 
-    /// Appends the last fact of an order, as it shall be, to those that are there.
+    /// What a buyer's wallet has.
+    #[must_use]
+    pub fn wallet(&self, user: &UserId, currency: Currency) -> Balance {
+        self.wallets.get(&(user.clone(), currency)).map_or_else(Balance::default, |it| it.balance)
+    }
+
+    /// A buyer's wallets.
+    #[must_use]
+    pub fn statement(&self, user: &UserId) -> WalletStatement {
+        let theirs = self.wallets.iter().filter(|((of, _), _)| of == user);
+        let wallets = theirs.map(|((_, currency), wallet)| (*currency, wallet.clone())).collect();
+        WalletStatement { wallets }.sorted()
+    }
+
+    /// True if the wallet of an order's buyer has what its last fact takes.
+    fn wallet_has(&self, order: &Order) -> bool {
+        let needs = order.wallet_change_now().and_then(|change| change.needs());
+        let has = || self.wallet(&order.user, order.total.currency).left();
+        !stands(Guard::WalletLimit) || needs.is_none_or(|needs| needs <= has())
+    }
+
+    /// Appends the last fact of an order, as it shall be, to those that are there, and moves its buyer's wallet.
     fn tell(&mut self, order: &Order) -> Stored<()> {
         let untold = || StoreError::Contract(format!("order {}: changes untold", order.number));
         let last = order.facts.all.last().ok_or_else(untold)?;
+        if let Some(entry) = order.wallet_entry_now() {
+            let key = (order.user.clone(), order.total.currency);
+            let wallet = self.wallets.entry(key).or_default();
+            wallet.balance = wallet.balance.with(entry.change.entry());
+            wallet.entries.push(entry);
+        }
         if let Some(stored) = self.orders.get_mut(&order.number) {
             stored.facts.all.push(last.clone());
         }

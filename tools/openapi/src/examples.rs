@@ -27,6 +27,7 @@ pub(super) fn sale_file() -> Value {
         "pay_window_seconds": 600,
         "attendees": "optional",
         "refunds": { "until": "2095-12-31T12:00:00Z", "fee_percent": 5 },
+        "wallet": true,
         "runs_on": DAY,
         "stops": [
             { "stop": "VNP", "name": "北京南", "departs": "09:56" },
@@ -51,6 +52,21 @@ pub(super) fn sale_file() -> Value {
                 }]
             },
             { "tier": "standing", "name": "No seat", "price_minor": 29250, "general_admission": 40 }
+        ]
+    })
+}
+
+/// A sale that fills wallets.
+pub(super) fn sale_of_money() -> Value {
+    json!({
+        "sale": "top-ups", "title": "Money for your wallet", "currency": "CNY",
+        "opens_at": "2026-01-01T00:00:00Z", "closes_at": "2096-01-01T00:00:00Z",
+        "limit_per_buyer": 100, "pay_window_seconds": 600,
+        "merchant": { "merchant": "wallet" },
+        "refunds": { "until": "2095-12-31T12:00:00Z" },
+        "gate": { "shards": 1, "user_lock_ms": 1000 },
+        "tiers": [
+            { "tier": "thousand", "name": "1,000 CNY", "price_minor": 100_000, "general_admission": 500_000 }
         ]
     })
 }
@@ -211,6 +227,19 @@ pub(super) fn payment_started() -> Value {
         "order": ORDER, "attempt": 1, "provider": "stripe", "method": "page",
         "url": "https://checkout.stripe.com/c/pay/cs_test_1", "pay_by": "2026-11-20T02:10:04.002Z"
     })
+}
+
+/// A buyer's wallets.
+pub(super) fn wallets() -> Value {
+    json!({ "wallets": [{
+        "currency": "EUR", "balance_minor": 4150,
+        "entries": [
+            { "order": ORDER, "sale": SALE, "kind": "payment", "amount_minor": -5850,
+              "at": "2026-11-20T02:00:09.120Z" },
+            { "order": "186143527116801031", "sale": "top-ups", "kind": "top_up", "amount_minor": 10000,
+              "at": "2026-11-20T01:12:44.871Z" }
+        ]
+    }] })
 }
 
 /// A buyer's request.

@@ -19,6 +19,7 @@ use shared::http::routes::RouteName;
 use shared::http::sale_reply::{AvailabilityReply, SaleReply};
 use shared::http::sales_page::{MAX_SALES, SALES, SalesReply};
 use shared::http::trains::{TRAINS, TrainsReply};
+use shared::http::wallet::WalletsReply;
 use shared::providers::{CaptureEvent, PaymentEvent};
 
 use super::{Schemas, examples, operators, rooms, tickets};
@@ -118,6 +119,8 @@ pub(super) fn operation(route: RouteName) -> Operation {
         RouteName::ShowOrder => show_order(),
         RouteName::CancelOrder => cancel_order(),
         RouteName::StartPayment => start_payment(),
+        RouteName::PayFromWallet => pay_from_wallet(),
+        RouteName::ShowWallets => show_wallets(),
         RouteName::GiveBack => give_back(),
         RouteName::ListRefunds => list_refunds(),
         RouteName::RefundOrder => refund_order(),
@@ -215,6 +218,7 @@ pub(super) fn publish_sale() -> Operation {
             examples: || {
                 vec![
                     ("train", "A train with two tiers", examples::sale_file()),
+                    ("top_ups", "Money for wallets", examples::sale_of_money()),
                     ("room", "A concert with a waiting room", rooms::sale_file()),
                 ]
             },
@@ -533,6 +537,46 @@ fn start_payment() -> Operation {
             media_type: JSON,
             schema: Schemas::written::<StartedReply>,
             examples: || vec![("page", "A page to go to", examples::payment_started())],
+        },
+    }
+}
+
+fn pay_from_wallet() -> Operation {
+    Operation {
+        id: "payFromWallet",
+        tag: "payments",
+        summary: "Pay an order from the buyer's wallet",
+        description: "In one transaction: the wallet has the order's total, and the order is paid. Only orders of a sale \
+                      that takes wallets, and only until `pay_by`. The same request again is answered the same. \
+                      Another payment of the order that is open is closed.",
+        parameters: Vec::new(),
+        body: None,
+        success: Success {
+            status: 200,
+            description: "The paid order.",
+            caching: &[NOT_KEPT],
+            media_type: JSON,
+            schema: Schemas::written::<OrderReply>,
+            examples: || vec![("paid", "A paid order", examples::order_shown("paid"))],
+        },
+    }
+}
+
+fn show_wallets() -> Operation {
+    Operation {
+        id: "showWallets",
+        tag: "payments",
+        summary: "Show the buyer's wallets",
+        description: "What they have, and the last hundred changes of each.",
+        parameters: Vec::new(),
+        body: None,
+        success: Success {
+            status: 200,
+            description: "The wallets, one for each currency.",
+            caching: &[NOT_KEPT],
+            media_type: JSON,
+            schema: Schemas::written::<WalletsReply>,
+            examples: || vec![("one", "A wallet in euros", examples::wallets())],
         },
     }
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::file::{
     FEE_PERCENT, GATE_BUDGET_PERCENT, GATE_SHARDS, GATE_TOKEN_SECONDS, GATE_USER_LOCK_MS,
-    LIMIT_PER_BUYER, LIMITS, PAY_WINDOW_SECONDS, RefundSettings, SaleFile,
+    LIMIT_PER_BUYER, LIMITS, PAY_WINDOW_SECONDS, RefundSettings, SaleFile, SaleState,
 };
 use super::{MAX_BITMAP_BYTES, MAX_LEGS, MAX_PRICE_MINOR, MAX_SEATS_PER_SALE, MAX_TIERS, Tier};
 use crate::domain::bitmap;
@@ -103,6 +103,7 @@ pub(super) fn check_terms(file: &SaleFile, defects: &mut Vec<Defect>) {
     if let Some(rule) = outside(commission, &(0..=BASIS_POINTS)) {
         defects.push(Defect::new("merchant.commission_basis_points", rule));
     }
+    check_wallet(file, defects);
     for (index, tier) in file.tiers.iter().enumerate() {
         check_refunds(&format!("tiers[{index}].refunds"), tier.refunds.as_ref(), defects);
         check_refunds(&format!("tiers[{index}].exchanges"), tier.exchanges.as_ref(), defects);
@@ -114,6 +115,30 @@ pub(super) fn check_terms(file: &SaleFile, defects: &mut Vec<Defect>) {
     if challenges.asks_at(Stage::Join) && file.room.is_none() {
         let rule = "must be visit alone where there is no room to join";
         defects.push(Defect::new("challenges.at", rule));
+    }
+}
+
+/// A sale that fills wallets sells money: places alone, to whoever pays, all of which is the buyer's, and that is neither
+/// exchanged nor paid from a wallet, nor taken back from everybody at once, as some have spent it.
+fn check_wallet(file: &SaleFile, defects: &mut Vec<Defect>) {
+    let Some(terms) = file.merchant.as_ref().filter(|terms| terms.merchant.is_wallet()) else {
+        return;
+    };
+    let exchanges = file.exchanges.is_some() || file.tiers.iter().any(|it| it.exchanges.is_some());
+    let rules = [
+        ("merchant.commission_basis_points", terms.commission_basis_points != 0, "be 0"),
+        ("wallet", file.wallet, "be false"),
+        ("exchanges", exchanges, "be absent, here and of each tier"),
+        ("state", file.state == SaleState::Cancelled, "not be cancelled"),
+    ];
+    let broken = rules.into_iter().filter(|(_, is_broken, _)| *is_broken);
+    let of_wallets = |must: &str| format!("must {must} in a sale that fills wallets");
+    defects.extend(broken.map(|(at, _, must)| Defect::new(at, of_wallets(must))));
+    for (index, tier) in file.tiers.iter().enumerate() {
+        if tier.general_admission.is_none() {
+            let at = format!("tiers[{index}].general_admission");
+            defects.push(Defect::new(at, of_wallets("be given")));
+        }
     }
 }
 

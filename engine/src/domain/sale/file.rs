@@ -97,6 +97,9 @@ pub struct SaleFile {
     /// Sales of one merchant that are in the same group take each other's tickets in exchange; absent: only its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exchange_group: Option<ExchangeGroup>,
+    /// Whether its orders may be paid from their buyers' wallets.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub wallet: bool,
     /// What becomes of an order's tickets when a dispute of its payment is lost.
     #[serde(default, skip_serializing_if = "LostDispute::is_default")]
     pub lost_dispute: LostDispute,
@@ -146,6 +149,7 @@ impl SaleFile {
             refunds: None,
             exchanges: None,
             exchange_group: None,
+            wallet: false,
             lost_dispute: LostDispute::default(),
             merchant: None,
             tiers,

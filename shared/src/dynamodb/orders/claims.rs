@@ -235,6 +235,7 @@ pub(super) fn conflicts(
             | Part::Statistics
             | Part::Log
             | Part::Account
+            | Part::Wallet
             | Part::Revoked
             | Part::Double => {}
         }

@@ -28,7 +28,9 @@ impl DynamoOrders {
         let Committed::Cancelled(reasons) = self.commit(3, items).await? else {
             return Ok(ChangeReply::Done);
         };
-        let is_head = |part: &Part<'_>| matches!(part, Part::Order | Part::Refund | Part::Payment);
+        let is_head = |part: &Part<'_>| {
+            matches!(part, Part::Order | Part::Refund | Part::Payment | Part::Wallet)
+        };
         if failed_item(&reasons, is_head).is_some() {
             return Ok(ChangeReply::Conflict);
         }
@@ -59,6 +61,7 @@ impl DynamoOrders {
         let mut items: Plan<'a> = head.into_iter().zip(written).collect();
         let revoked = self.revoked_of(order, &plan.revokes())?;
         items.extend(revoked.map(|revoked| (Part::Revoked, revoked)));
+        items.extend(self.wallet_moves(order)?);
         if !taken.is_tombstone() {
             items.extend(self.frees_of(taken, Freed::Returned)?);
         }
@@ -170,6 +173,9 @@ impl DynamoOrders {
             plan.push((Part::Order, self.part_is_back(order)?));
         }
         let leading = plan.len();
+        if let Some(order) = order {
+            plan.extend(self.wallet_moves(order)?);
+        }
         Ok(match self.commit(leading, plan).await? {
             Committed::Done => ChangeReply::Done,
             Committed::Cancelled(_) => ChangeReply::Conflict,

@@ -3,7 +3,7 @@
 //!
 //! A file for each subject: `create` and `end` of an order, `attempts` at paying it, `settle` of its payments,
 //! `give_back` of its tickets, `dispute` of its payment, `tickets` that are issued anew and checked in, `sync` of what its facts tell; `claims` is what an order takes and gives back, `reads` what needs no transaction,
-//! `erase` removes the ids of attendees.
+//! `wallet` what they change of their buyer's, `erase` removes the ids of attendees.
 
 mod attempts;
 mod claims;
@@ -17,6 +17,7 @@ mod reads;
 mod settle;
 mod sync;
 mod tickets;
+mod wallet;
 
 use aws_sdk_dynamodb::types::TransactWriteItem;
 
@@ -30,6 +31,8 @@ use super::transaction::{Reason, Transacted};
 use engine::domain::attendee::AttendeeHash;
 use engine::domain::dispute::DisputePlan;
 use engine::domain::ids::{SaleId, Seat, TierId, UserId};
+use engine::domain::ledger::Balance;
+use engine::domain::money::Currency;
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Order, OrderLine, PaymentKey, PaymentRecord, TierTotals};
 use engine::domain::order_refund::{OrderRefund, RefundKey, RefundPlan};
@@ -38,6 +41,7 @@ use engine::domain::ticket::{
 };
 use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
+use engine::domain::wallet::WalletStatement;
 use engine::ports::{
     BlockClaims, ChangeReply, CreateReply, Due, Orders, Page, SettleReply, Settlement, StoreError,
     Stored,
@@ -62,6 +66,8 @@ enum Part<'a> {
     Log,
     /// A part of an account.
     Account,
+    /// The buyer's wallet, or an entry of it.
+    Wallet,
     Revoked,
     Double,
 }
@@ -137,6 +143,7 @@ fn kinds(reasons: &[(Part<'_>, Reason)]) -> String {
             Part::Statistics => "statistics".to_owned(),
             Part::Log => "log".to_owned(),
             Part::Account => "account".to_owned(),
+            Part::Wallet => "wallet".to_owned(),
             Part::Revoked => "revoked".to_owned(),
             Part::Double => "double check-in".to_owned(),
         };
@@ -308,6 +315,18 @@ impl Orders for DynamoOrders {
         user: &UserId,
     ) -> impl Future<Output = Stored<Tickets>> + Send {
         Self::tickets_of(self, sale, user)
+    }
+
+    fn wallet(
+        &self,
+        user: &UserId,
+        currency: Currency,
+    ) -> impl Future<Output = Stored<Balance>> + Send {
+        Self::wallet(self, user, currency)
+    }
+
+    fn statement(&self, user: &UserId) -> impl Future<Output = Stored<WalletStatement>> + Send {
+        Self::statement(self, user)
     }
 
     fn due(

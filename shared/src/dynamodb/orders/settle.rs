@@ -70,6 +70,9 @@ impl DynamoOrders {
         }
         let leading = plan.len().min(2);
         plan.extend(self.counted_of_no_order(payment)?);
+        if let Some(order) = settlement.order() {
+            plan.extend(self.wallet_moves(order)?);
+        }
         let Committed::Cancelled(reasons) = self.commit(leading, plan).await? else {
             return Ok(SettleReply::Settled);
         };
@@ -79,8 +82,10 @@ impl DynamoOrders {
         if failed_item(&reasons, |part| matches!(part, Part::Order)).is_some() {
             return Ok(SettleReply::Conflict);
         }
-        // What an exchange gives up is read again, whatever has changed of it.
-        Ok(if taken.is_some() { SettleReply::Conflict } else { SettleReply::Gone })
+        let is_short = failed_item(&reasons, |part| matches!(part, Part::Wallet)).is_some();
+        // What an exchange gives up, and a wallet, is read again, whatever has changed of it.
+        let is_read_again = taken.is_some() || is_short;
+        Ok(if is_read_again { SettleReply::Conflict } else { SettleReply::Gone })
     }
 
     pub(super) async fn record_refund(
@@ -94,6 +99,9 @@ impl DynamoOrders {
         }
         let leading = plan.len();
         plan.extend(self.counted_of_no_order(payment)?);
+        if let Some(order) = order {
+            plan.extend(self.wallet_moves(order)?);
+        }
         Ok(match self.commit(leading, plan).await? {
             Committed::Done => ChangeReply::Done,
             Committed::Cancelled(_) => ChangeReply::Conflict,

@@ -10,7 +10,7 @@ use engine::domain::room::serving;
 use engine::domain::rules::Refusal;
 use engine::domain::ticket::ReissueRefusal;
 use engine::flows::room::join;
-use engine::flows::{admit, cancel, give_back, publish, reissue, reserve, start};
+use engine::flows::{admit, cancel, give_back, publish, reissue, reserve, start, wallet};
 use engine::ports::StoreError;
 
 /// Delay before the next attempt after a store failed, in milliseconds.
@@ -168,6 +168,21 @@ impl From<start::Refusal> for Problem {
     }
 }
 
+impl From<wallet::Refusal> for Problem {
+    fn from(refusal: wallet::Refusal) -> Self {
+        use wallet::Refusal;
+        let detail = refusal.to_string();
+        match refusal {
+            Refusal::NotFound => no_such_order(),
+            Refusal::Resolved(state) => resolved(state),
+            Refusal::TooLate(pay_by) => Self::new(Kind::PaymentOver, detail).with("pay_by", pay_by),
+            Refusal::NotTaken => Self::new(Kind::PaymentNotOffered, detail),
+            Refusal::Short(has) => Self::new(Kind::WalletShort, detail).with("has_minor", has),
+            Refusal::Store(error) => error.into(),
+        }
+    }
+}
+
 impl From<give_back::Refusal> for Problem {
     fn from(refusal: give_back::Refusal) -> Self {
         use give_back::Refusal;
@@ -200,6 +215,9 @@ impl From<RefundRefusal> for Problem {
                 Self::new(Kind::OtherCurrency, detail).with("currency", currency)
             }
             RefundRefusal::TooOld => Self::new(Kind::PaymentTooOld, detail),
+            RefundRefusal::WalletShort(has) => {
+                Self::new(Kind::WalletShort, detail).with("has_minor", has)
+            }
             RefundRefusal::Disputed => Self::new(Kind::PaymentDisputed, detail),
             RefundRefusal::NotAllowed => Self::new(Kind::RefundNotAllowed, detail),
             RefundRefusal::OtherNumber { next } => {
@@ -433,6 +451,27 @@ mod tests {
     }
 
     #[test]
+    fn every_refusal_of_a_payment_from_a_wallet() {
+        let pay_by = Timestamp::from_ms(1_800_000_000_000);
+        let table = [
+            (wallet::Refusal::NotFound, (404, "not-found", None, json!({}))),
+            (
+                wallet::Refusal::Resolved(OrderState::Expired),
+                (409, "order-resolved", None, json!({ "state": "expired" })),
+            ),
+            (
+                wallet::Refusal::TooLate(pay_by),
+                (410, "payment-over", None, json!({ "pay_by": "2027-01-15T08:00:00.000Z" })),
+            ),
+            (wallet::Refusal::NotTaken, (422, "payment-not-offered", None, json!({}))),
+            (wallet::Refusal::Short(-70), (409, "wallet-short", None, json!({ "has_minor": -70 }))),
+        ];
+        for (refusal, expected) in table {
+            assert_eq!(shown(refusal), expected);
+        }
+    }
+
+    #[test]
     fn every_refusal_of_a_refund() {
         let none = || json!({});
         let name = || TicketName {
@@ -459,6 +498,10 @@ mod tests {
                 (422, "other-currency", None, json!({ "currency": "EUR" })),
             ),
             (RefundRefusal::TooOld, (410, "payment-too-old", None, none())),
+            (
+                RefundRefusal::WalletShort(MinorUnits(70)),
+                (409, "wallet-short", None, json!({ "has_minor": 70 })),
+            ),
             (RefundRefusal::Disputed, (409, "payment-disputed", None, none())),
             (RefundRefusal::NotAllowed, (403, "refund-not-allowed", None, none())),
             (

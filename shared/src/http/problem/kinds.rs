@@ -133,7 +133,7 @@ problems! {
             OperatorCommand, OperatorRefund, OperatorCancel, OperatorOrder, OperatorOrders,
             OperatorBoard, OperatorExport, OperatorActions, OperatorStuck, ShowTickets, OperatorCheckIn,
             OperatorCheckIns, OperatorReissue,
-            OperatorFigures, OperatorTakings,
+            OperatorFigures, OperatorTakings, PayFromWallet, ShowWallets,
         ];
     /// The buyer is not admitted.
     NotAdmitted: FORBIDDEN, "not-admitted", "An admission is needed", final, by [Reserve],
@@ -199,7 +199,7 @@ problems! {
             OperatorCommand, OperatorRefund, OperatorCancel, OperatorOrder, OperatorOrders,
             OperatorBoard, OperatorExport, ShowTickets, ShowRevoked, OperatorCheckIn, OperatorCheckIns,
             OperatorReissue,
-            OperatorFigures, OperatorTakings,
+            OperatorFigures, OperatorTakings, PayFromWallet,
         ];
     /// The path exists, but not for this method.
     MethodNotAllowed:
@@ -221,15 +221,20 @@ problems! {
         with [always "tier": of::<TierId>];
     /// The order has ended, or is paid.
     OrderResolved: CONFLICT, "order-resolved", "The order is decided", final,
-        by [Reserve, CancelOrder, StartPayment, OperatorCancel],
+        by [Reserve, CancelOrder, StartPayment, PayFromWallet, OperatorCancel],
         with [always "state": of::<OrderState>];
     /// The order's deadline has passed, and it is about to end.
-    PaymentOver: GONE, "payment-over", "The time to pay is over", final, by [StartPayment],
+    PaymentOver: GONE, "payment-over", "The time to pay is over", final,
+        by [StartPayment, PayFromWallet],
         with [always "pay_by": of::<Timestamp>];
     /// The order cannot be paid with what was chosen.
     PaymentNotOffered:
         UNPROCESSABLE_ENTITY, "payment-not-offered", "The order cannot be paid with this", final,
-        by [StartPayment];
+        by [StartPayment, PayFromWallet];
+    /// The wallet has less than the order costs, or than it has put into it and is to go back.
+    WalletShort: CONFLICT, "wallet-short", "The wallet has too little", final,
+        by [PayFromWallet, GiveBack, RefundOrder, OperatorRefund],
+        with [always "has_minor": of::<MinorUnits>];
     /// Another payment of the order is open, and its provider does not close it for now.
     PaymentBeingClosed:
         CONFLICT, "payment-being-closed", "Another payment is being closed", retry,

@@ -131,6 +131,8 @@ fn answer(request: &Request, route: &Route) -> Result<(), Problem> {
         Route::ShowOrder(_)
         | Route::CancelOrder(_)
         | Route::ListRefunds(_)
+        | Route::PayFromWallet(_)
+        | Route::ShowWallets
         | Route::ShowTickets(_) => Ok(Buyer::from_request(request).map(drop)?),
         Route::StartPayment(_) => start_payment(request),
         Route::GiveBack(_) | Route::RefundOrder(_) | Route::OperatorRefund(_) => {
@@ -370,6 +372,8 @@ fn check_route(request: &Request, route: &Route) {
         Route::ShowOrder(order) => ("GET", format!("/orders/{order}")),
         Route::CancelOrder(order) => ("POST", format!("/orders/{order}/cancel")),
         Route::StartPayment(order) => ("POST", format!("/orders/{order}/payments")),
+        Route::PayFromWallet(order) => ("POST", format!("/orders/{order}/payments/wallet")),
+        Route::ShowWallets => ("GET", "/wallets".to_owned()),
         Route::GiveBack(order) => ("POST", format!("/orders/{order}/refunds")),
         Route::ListRefunds(order) => ("GET", format!("/orders/{order}/refunds")),
         Route::RefundOrder(order) => ("POST", format!("/orders/{order}/refunds/operator")),

@@ -43,6 +43,10 @@ pub struct Facts {
     /// What the transfers of the whole log, the postings and the captures of no order come to, by account, currency and
     /// part.
     pub booked: BTreeMap<PartKey, EntryFact>,
+    /// The wallets.
+    pub wallets: BTreeMap<WalletKey, WalletFact>,
+    /// Their entries, in no order.
+    pub wallet_entries: Vec<WalletEntryFact>,
     /// Number of records that were read.
     pub records: u64,
     /// What the engine acknowledged and providers captured, if a ledger was kept.
@@ -91,6 +95,33 @@ pub struct EntryFact {
     pub incoming: i128,
     /// What went out.
     pub outgoing: i128,
+}
+
+/// A wallet: its buyer, and the currency.
+pub type WalletKey = (String, String);
+
+/// What a wallet says it has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct WalletFact {
+    /// All that came in and went out.
+    pub entry: EntryFact,
+    /// What it says is left.
+    pub balance: i128,
+}
+
+/// One change of a wallet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WalletEntryFact {
+    /// The wallet.
+    pub wallet: WalletKey,
+    /// Its name: the order, the refund if it is of one, and what the order tells.
+    pub name: String,
+    /// The order.
+    pub order: OrderNumber,
+    /// What came in, or went out below 0.
+    pub amount_minor: i64,
+    /// True if it was taken whatever the wallet had.
+    pub is_gone: bool,
 }
 
 /// A part of an account, as it stands.

@@ -29,7 +29,7 @@ use super::decode;
 use super::facts::{
     AccountFact, CallFact, CallKey, CheckInFact, ClaimFact, CounterFact, DoubleFact, EntryFact,
     Facts, LineFact, ORDERLESS, OrderFact, POSTED, PaymentFact, RefundFact, SaleFacts, TicketFact,
-    ToldFact, Unreadable, WaitingFact,
+    ToldFact, Unreadable, WaitingFact, WalletEntryFact, WalletFact,
 };
 
 pub(super) type Item = HashMap<String, AttributeValue>;
@@ -316,8 +316,32 @@ impl Reading<'_> {
             (Some("refund"), Some(order), Some(number)) => self.refund(item, order, number),
             (Some("buyer"), Some(sale), Some(user)) => self.count(item, sale, user),
             (Some("attendee"), Some(sale), Some(attendee)) => self.attendee(item, sale, attendee),
+            (Some("wallet"), Some(user), Some(wallet)) => self.wallet(item, user, wallet),
             _ => Err("is nothing that belongs there".to_owned()),
         }
+    }
+
+    /// A wallet, or an entry of one.
+    fn wallet(&mut self, item: &Item, user: &str, wallet: &str) -> Read<()> {
+        let user: UserId = parsed(user, "user")?;
+        check_gene(item, decode::gene_of_text(user.as_str()))?;
+        let Some((currency, name)) = wallet.split_once('#') else {
+            let entry = EntryFact {
+                incoming: number(item, "in_minor")?,
+                outgoing: number(item, "out_minor")?,
+            };
+            let found = WalletFact { entry, balance: number(item, "balance_minor")? };
+            self.facts.wallets.insert((user.to_string(), wallet.to_owned()), found);
+            return Ok(());
+        };
+        self.facts.wallet_entries.push(WalletEntryFact {
+            wallet: (user.to_string(), currency.to_owned()),
+            name: name.to_owned(),
+            order: parsed(text(item, "order")?, "order")?,
+            amount_minor: number(item, "amount_minor")?,
+            is_gone: item.contains_key("gone"),
+        });
+        Ok(())
     }
 
     /// An order is always in the same shard, so that its facts come in the order of positions.

@@ -9,10 +9,10 @@ use engine::domain::fact::FactKind;
 
 use super::super::facts::{Facts, OrderFact, SaleFacts, TransferKey, WaitingFact};
 use super::super::violation::{Rule, Subject};
-use super::Finding;
+use super::{Finding, wallets};
 
 /// I10: every settled fact stands in the log once, in its order, and nothing else does; the transfers beside them
-/// move what they speak of; positions are dense;
+/// move what they speak of, and so do the entries of wallets; positions are dense;
 /// no fact of a resolved order is unsettled `bound_seconds` after it should be settled.
 #[must_use]
 pub fn log_says_what_orders_say(facts: &Facts, now: Timestamp, bound_seconds: u32) -> Finding {
@@ -60,6 +60,7 @@ pub fn log_says_what_orders_say(facts: &Facts, now: Timestamp, bound_seconds: u3
         }
     }
     check_webhooks(facts, &mut finding);
+    wallets::are_what_orders_say(facts, &mut finding);
     finding
 }
 

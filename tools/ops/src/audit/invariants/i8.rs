@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use super::super::facts::{AccountFact, EntryFact, Facts};
 use super::super::violation::{Rule, Subject};
-use super::Finding;
+use super::{Finding, wallets};
 
 /// I8: each part of an account has what the transfers of its shard of the log come to, or the postings; all accounts
-/// together have nothing, in every currency.
+/// together have nothing, in every currency; each wallet has what its entries come to.
 #[must_use]
 pub fn accounts_are_their_transfers(facts: &Facts) -> Finding {
     let mut finding = Finding::new(Rule::I8);
@@ -36,6 +36,7 @@ pub fn accounts_are_their_transfers(facts: &Facts) -> Finding {
         let record = format!("the ledger in {currency}");
         finding.add_stray(Subject::Record { record }, format!("has {sum} more than nothing"));
     }
+    wallets::are_their_entries(facts, &mut finding);
     finding
 }
 

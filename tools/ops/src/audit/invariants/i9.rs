@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::super::facts::{AccountFact, Facts, POSTED};
 use super::super::violation::{Rule, Subject};
-use super::Finding;
+use super::{Finding, wallets};
 
 /// What others have of ours, by which they are below nothing: not asked of the engine, which is audited.
 const OF_OTHERS: [&str; 2] = ["bank", "costs"];
@@ -37,6 +37,7 @@ pub fn balances_are_within_limits(facts: &Facts) -> Finding {
             finding.add_stray(Subject::Record { record }, what);
         }
     }
+    wallets::are_within_limits(facts, &mut finding);
     finding
 }
 

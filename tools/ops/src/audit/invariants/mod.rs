@@ -20,6 +20,7 @@ mod records;
 mod rooms;
 mod tokens;
 mod trains;
+mod wallets;
 
 #[cfg(test)]
 mod fixture;

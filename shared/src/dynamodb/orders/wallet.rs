@@ -1,0 +1,112 @@
+//! Wallets: what a fact of an order changes of its buyer's, in the transaction that tells the fact.
+//!
+//! A wallet lies in its buyer's partition of the table of orders. It is added to, never written over, so that what
+//! comes in needs no condition and what goes out only that it is there: nobody reads it to change it.
+
+use super::{DynamoOrders, Part, Plan};
+use crate::dynamodb::expressions::{keyed, put_new, update};
+use crate::dynamodb::items::{Fields, Item, add, number, orders_key, text};
+use crate::dynamodb::tables;
+use engine::domain::ids::UserId;
+use engine::domain::ledger::Balance;
+use engine::domain::money::Currency;
+use engine::domain::number::Gene;
+use engine::domain::order::Order;
+use engine::domain::wallet::{WalletChange, WalletEntry, WalletEntryName, WalletStatement};
+use engine::ports::Stored;
+
+fn key(user: &UserId, sk: String) -> Item {
+    orders_key(Gene::from_text(user.as_str()), sk)
+}
+
+fn entry_item(order: &Order, entry: &WalletEntry) -> Item {
+    let sk = tables::wallet_entry_key(&order.user, order.total.currency, &entry.name);
+    let mut written = key(&order.user, sk);
+    add(
+        &mut written,
+        [
+            ("order", text(entry.name.order)),
+            ("sale", text(&entry.sale)),
+            ("kind", text(entry.name.kind.as_str())),
+            ("amount_minor", number(entry.change.amount_minor)),
+            ("at_ms", number(entry.at.ms())),
+        ],
+    );
+    if let Some(refund) = entry.name.refund {
+        add(&mut written, [("refund", number(refund.get()))]);
+    }
+    if entry.change.is_gone {
+        add(&mut written, [("gone", number(1))]);
+    }
+    written
+}
+
+impl DynamoOrders {
+    /// What an order, as it shall be, changes of its buyer's wallet with its last fact.
+    pub(super) fn wallet_moves<'a>(&self, order: &Order) -> Stored<Plan<'a>> {
+        let Some(entry) = order.wallet_entry_now() else { return Ok(Vec::new()) };
+        let changed = entry.change.entry();
+        let mut with = vec![
+            ("in", number(changed.incoming)),
+            ("out", number(changed.outgoing)),
+            ("left", number(changed.left())),
+            ("one", number(1)),
+        ];
+        let condition = match entry.change.needs() {
+            Some(needs) => {
+                with.push(("needs", number(needs)));
+                "#balance_minor >= :needs"
+            }
+            None => "",
+        };
+        let wallet = key(&order.user, tables::wallet_key(&order.user, order.total.currency));
+        let expression = "ADD #in_minor :in, #out_minor :out, #balance_minor :left, #version :one";
+        Ok(vec![
+            (Part::Wallet, update(self.orders(), wallet, expression, condition, with)?),
+            (Part::Wallet, put_new(self.orders(), entry_item(order, &entry))?),
+        ])
+    }
+
+    pub(super) async fn wallet(&self, user: &UserId, currency: Currency) -> Stored<Balance> {
+        let found = self.db.get(self.orders(), key(user, tables::wallet_key(user, currency)));
+        found.await?.as_ref().map_or(Ok(Balance::default()), read_balance)
+    }
+
+    pub(super) async fn statement(&self, user: &UserId) -> Stored<WalletStatement> {
+        let query = keyed(
+            self.db.client().query().table_name(self.orders()),
+            "#gene = :gene AND begins_with(#sk, :wallets)",
+            [
+                ("gene", number(Gene::from_text(user.as_str()).get())),
+                ("wallets", text(tables::wallet_prefix(user))),
+            ],
+        );
+        let mut statement = WalletStatement::default();
+        for item in self.db.query(query.consistent_read(true), usize::MAX).await? {
+            let fields = Fields::from_item(&item);
+            let sk: String = fields.text("sk")?;
+            let (_, currency, entry) =
+                tables::wallet_of_key(&sk).ok_or_else(|| fields.broken("sk", "is no wallet's"))?;
+            let wallet = statement.wallets.entry(currency).or_default();
+            match entry {
+                None => wallet.balance = read_balance(&item)?,
+                Some(name) => wallet.entries.push(read_entry(&fields, name)?),
+            }
+        }
+        Ok(statement.sorted())
+    }
+}
+
+/// An entry as it was written.
+fn read_entry(fields: &Fields<'_>, name: WalletEntryName) -> Stored<WalletEntry> {
+    let change = WalletChange {
+        amount_minor: fields.number("amount_minor")?,
+        is_gone: fields.maybe_number::<u8>("gone")?.is_some(),
+    };
+    Ok(WalletEntry { name, sale: fields.text("sale")?, change, at: fields.time("at_ms")? })
+}
+
+fn read_balance(item: &Item) -> Stored<Balance> {
+    let fields = Fields::from_item(item);
+    Ok(Balance { incoming: fields.number("in_minor")?, outgoing: fields.number("out_minor")? })
+}

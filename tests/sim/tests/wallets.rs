@@ -1,0 +1,409 @@
+//! Wallets by the flows themselves, on models: buyers fill their wallets at a provider, pay two orders at once from
+//! one, give back what has filled it while it is spent, and exchange what it has paid, while operators refund, orders
+//! run out and everybody may die anywhere. However it goes, no money is made or lost, no wallet is below nothing, and
+//! at rest the accounts are the provider's and the wallets'. Without the guard one of these breaks.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails where it stands")]
+
+use std::collections::BTreeMap;
+use std::task::{Context, Poll, Waker};
+
+use engine::domain::choice::{Choice, Together};
+use engine::domain::exchange::ExchangeRequest;
+#[cfg(debug_assertions)]
+use engine::domain::guard::Guard;
+use engine::domain::ids::{
+    Epoch, InventoryId, Legs, PaymentId, ProviderId, SaleId, TierId, UserId,
+};
+use engine::domain::inventory::Line;
+use engine::domain::money::{MinorUnits, Money};
+use engine::domain::number::{Mint, OrderNumber};
+use engine::domain::order::{Capture, Order, OrderState, PaymentKey};
+use engine::domain::order_refund::{
+    AskedBy, RefundKey, RefundNumber, RefundRequest, RefundedTickets,
+};
+use engine::domain::requested::RequestedLine;
+use engine::domain::sale::Sale;
+use engine::domain::time::Timestamp;
+use engine::flows::expire::{Expiry, expire_all};
+use engine::flows::give_back::give_back;
+use engine::flows::publish::publish;
+use engine::flows::refund::{refund, refund_part};
+use engine::flows::reserve::{Refusal, Reservation, reserve};
+use engine::flows::sync::sync;
+use engine::flows::{pay, wallet};
+use engine::ports::{Catalogue as _, Freshness, Ports as _, StoreError};
+use model_stores::{Caller, Stores, accounts_at_rest, wallets_as_told};
+use serde_json::json;
+#[cfg(debug_assertions)]
+use sim::each_absence;
+use sim::{Client, Flow, SeededRng, each_seed, finish};
+
+const START: Timestamp = Timestamp::from_ms(1_800_000_000_000);
+const RUNS: u64 = 10_000;
+/// Runs in which the absence of the guard must be found.
+const CONTROL_RUNS: u64 = 20_000;
+const STEPS: u32 = 200;
+const WINDOW_SECONDS: i64 = 300;
+/// The buyers; most is about the first.
+const USERS: [&str; 2] = ["7", "8"];
+
+/// What a broken contract of a store is called: none is ever broken.
+const BROKEN: &str = "broken";
+
+fn failed(error: &StoreError) -> &'static str {
+    if matches!(error, StoreError::Contract(_)) { BROKEN } else { "failed" }
+}
+
+/// The sale that fills wallets, and one that is paid from them.
+fn sales() -> [Sale; 2] {
+    let sale = |file| Sale::new(serde_json::from_value(file).unwrap()).unwrap();
+    let fills = json!({
+        "sale": "fills", "title": "F", "currency": "EUR",
+        "opens_at": "2026-01-01T00:00:00Z", "closes_at": "2099-01-01T00:00:00Z",
+        "limit_per_buyer": 100, "pay_window_seconds": WINDOW_SECONDS,
+        "merchant": {"merchant": "wallet"},
+        "tiers": [{"tier": "t", "name": "T", "price_minor": 500, "general_admission": 90}]
+    });
+    let takes = json!({
+        "sale": "takes", "title": "T", "currency": "EUR",
+        "opens_at": "2026-01-01T00:00:00Z", "closes_at": "2099-01-01T00:00:00Z",
+        "limit_per_buyer": 100, "pay_window_seconds": WINDOW_SECONDS, "wallet": true,
+        "merchant": {"merchant": "opera", "commission_basis_points": 700},
+        "exchanges": {"until": "2098-01-01T00:00:00Z", "fee_minor": 50},
+        "tiers": [
+            {"tier": "t", "name": "Hall", "price_minor": 400, "general_admission": 90},
+            {"tier": "box", "name": "Box", "price_minor": 700, "general_admission": 90},
+        ]
+    });
+    [sale(fills), sale(takes)]
+}
+
+fn capture_of(order: &Order) -> Capture {
+    let payment = PaymentId::new(format!("pi_{}", order.number)).unwrap();
+    let key = PaymentKey { provider: ProviderId::new("stripe").unwrap(), payment };
+    Capture { key, order: order.number, amount: order.total, attempt: None }
+}
+
+/// Orders tickets, or money.
+fn buyer(
+    client: &Client,
+    (number, user): (OrderNumber, UserId),
+    (sale, tier, count): (&'static str, &'static str, u16),
+    exchange: Option<ExchangeRequest>,
+) -> Flow {
+    let client = client.clone();
+    Box::pin(async move {
+        let at = client.now();
+        let ports = Caller(client);
+        let sale = SaleId::new(sale).unwrap();
+        let published = match ports.catalogue().sale(&sale, Freshness::Fresh).await {
+            Ok(Some(published)) => published,
+            Ok(None) => return BROKEN,
+            Err(error) => return failed(&error),
+        };
+        let tier = TierId::new(tier).unwrap();
+        let price_minor = published.sale.tier(&tier).unwrap().price_minor(Legs::ONE).unwrap();
+        let choice = Choice::Best { count, together: Together::Preferred };
+        let line = Line { tier, legs: Legs::ONE, choice };
+        let lines = vec![RequestedLine { line, price_minor, attendees: Vec::new() }];
+        let reservation = Reservation { published, number, user, lines, exchange };
+        match reserve(&ports, &reservation, at).await {
+            Ok(reserved) if reserved.order.state == OrderState::Paid => "exchanged at once",
+            Ok(_) => "ordered",
+            Err(Refusal::Store(error)) => failed(&error),
+            Err(Refusal::Exchange(_)) => "not exchanged",
+            Err(Refusal::Resolved(_)) => "called off",
+            Err(_) => "not ordered",
+        }
+    })
+}
+
+fn payer(client: &Client, capture: Capture) -> Flow {
+    let client = client.clone();
+    Box::pin(async move {
+        let at = client.now();
+        match pay::pay(&Caller(client), &capture, at).await {
+            Ok(record) if record.refund.is_none() => "paid at the provider",
+            Ok(_) => "sent back whole",
+            Err(error) => failed(&error),
+        }
+    })
+}
+
+fn from_wallet(client: &Client, order: &Order) -> Flow {
+    let (client, number, user) = (client.clone(), order.number, order.user.clone());
+    Box::pin(async move {
+        let at = client.now();
+        match wallet::pay(&Caller(client), &user, number, at).await {
+            Ok(_) => "paid from the wallet",
+            Err(wallet::Refusal::Short(_)) => "too little",
+            Err(wallet::Refusal::Store(error)) => failed(&error),
+            Err(_) => "not paid from the wallet",
+        }
+    })
+}
+
+fn operator(client: &Client, order: OrderNumber, request: RefundRequest) -> Flow {
+    let client = client.clone();
+    Box::pin(async move {
+        let at = client.now();
+        match give_back(&Caller(client), None, order, &request, at).await {
+            Ok(_) => "refunded",
+            Err(engine::flows::give_back::Refusal::Store(error)) => failed(&error),
+            Err(_) => "not refunded",
+        }
+    })
+}
+
+fn worker(client: &Client, key: RefundKey) -> Flow {
+    let client = client.clone();
+    Box::pin(async move {
+        let at = client.now();
+        match refund_part(&Caller(client), key, at).await {
+            Ok(_) => "sent back",
+            Err(error) => failed(&error),
+        }
+    })
+}
+
+fn deadline(client: &Client, order: &Order) -> Flow {
+    let (client, number, sale) = (client.clone(), order.number, order.sale.clone());
+    Box::pin(async move {
+        let at = client.now();
+        let expiry = Expiry { at: InventoryId::whole(sale), number, heard_at: Some(at) };
+        match expire_all(&Caller(client), &[expiry], at).await.remove(0) {
+            Ok(_) => "over",
+            Err(error) => failed(&error),
+        }
+    })
+}
+
+/// The stores with both sales.
+fn on_sale(client: &Client) {
+    for sale in sales() {
+        let publishing = client.clone();
+        let published = finish(Box::pin(async move {
+            let epoch = Epoch::new("first").unwrap();
+            let published = publish(&Caller(publishing), &sale, &epoch, START).await;
+            published.map_or("failed", |_| "published")
+        }));
+        assert_eq!(published, "published");
+    }
+}
+
+/// The first buyer has filled a wallet.
+fn filled(client: &Client, mint: &Mint) {
+    let user = UserId::new(USERS[0]).unwrap();
+    let who = (mint.mint(START, &user), user);
+    assert_eq!(finish(buyer(client, who, ("fills", "t", 2), None)), "ordered");
+    let mut environment = client.locked();
+    let captures: Vec<Capture> =
+        environment.stores.orders.orders.values().map(capture_of).collect();
+    for capture in &captures {
+        environment.stores.provider.capture(capture.clone());
+    }
+    drop(environment);
+    for capture in captures {
+        assert_eq!(finish(payer(client, capture)), "paid at the provider");
+    }
+}
+
+/// Nothing goes wrong any more: orders end, refunds are sent back, facts are settled.
+fn come_to_rest(client: &Client) -> Result<(), String> {
+    client.locked().fault = None;
+    client.wait(2 * WINDOW_SECONDS);
+    let captures: Vec<Capture> =
+        client.locked().stores.provider.captured.values().cloned().collect();
+    for capture in captures {
+        finish(payer(client, capture));
+    }
+    let orders: Vec<Order> = client.locked().stores.orders.orders.values().cloned().collect();
+    for order in &orders {
+        finish(deadline(client, order));
+    }
+    let refunds: Vec<RefundKey> = client.locked().stores.orders.refunds.keys().copied().collect();
+    for key in refunds {
+        client.wait(120);
+        finish(worker(client, key));
+    }
+    let whole: Vec<(OrderNumber, PaymentKey)> = {
+        let payments = &client.locked().stores.orders.payments;
+        let going = payments.iter().filter(|(_, record)| record.refund.is_some());
+        going.map(|(key, _)| key.clone()).collect()
+    };
+    for (order, key) in whole {
+        let sending = client.clone();
+        finish(Box::pin(async move {
+            let at = sending.now();
+            refund(&Caller(sending), order, &key, at).await.map_or("not sent back", |_| "sent back")
+        }));
+    }
+    let settling = client.clone();
+    let numbers: Vec<OrderNumber> = orders.iter().map(|order| order.number).collect();
+    finish(Box::pin(async move {
+        let at = settling.now();
+        sync(&Caller(settling), &numbers, at).await.map_or("not settled", |_| "settled")
+    }));
+    let environment = client.locked();
+    if let Some(order) =
+        environment.stores.orders.orders.values().find(|order| {
+            order.state == OrderState::Pending || order.state == OrderState::RefundDue
+        })
+    {
+        return Err(format!("I7: {order:?} is {} at rest", order.state.as_str()));
+    }
+    let wrong = wallets_as_told(&environment.stores);
+    wrong.or_else(|| accounts_at_rest(&environment.stores)).map_or(Ok(()), Err)
+}
+
+/// A refund of a paid order that an operator asks for: all of it, a ticket, or some money.
+fn asked_of(order: &Order, rng: &mut SeededRng) -> Option<RefundRequest> {
+    let number = RefundNumber::try_from(order.refunds.made + 1).ok()?;
+    let is_of_money = rng.below(4) == 0;
+    let some = Money { amount_minor: MinorUnits(100), ..order.total };
+    let first = order.live_tickets().map(|(line, ticket)| ticket.named(line)).take(1);
+    let tickets = match rng.below(2) {
+        _ if is_of_money => RefundedTickets::Named(Vec::new()),
+        0 => RefundedTickets::All,
+        _ => RefundedTickets::Named(first.collect()),
+    };
+    let amount = is_of_money.then_some(some);
+    let asked_by = AskedBy::Operator;
+    Some(RefundRequest { number, tickets, amount, asked_by, reason: None })
+}
+
+/// A request that somebody begins, on the orders as they are.
+fn begun(client: &Client, rng: &mut SeededRng, turn: usize, mint: &Mint) -> Option<Flow> {
+    let environment = client.locked();
+    let orders: Vec<Order> = environment.stores.orders.orders.values().cloned().collect();
+    let refunds: Vec<RefundKey> = environment.stores.orders.refunds.keys().copied().collect();
+    let at = environment.now;
+    drop(environment);
+    let one_of = |rng: &mut SeededRng, is_it: &dyn Fn(&Order) -> bool| {
+        let fitting: Vec<&Order> = orders.iter().filter(|order| is_it(order)).collect();
+        fitting.get(rng.below(fitting.len().max(1) as u64) as usize).map(|order| (*order).clone())
+    };
+    let is_pending = |order: &Order| order.state == OrderState::Pending;
+    let is_paid = |order: &Order| order.state == OrderState::Paid;
+    match turn {
+        0 if orders.len() < 16 => {
+            let user = UserId::new(USERS[usize::from(rng.below(6) == 0)]).unwrap();
+            let who = (mint.mint(at, &user), user);
+            let count = 1 + rng.below(2) as u16;
+            let tier = if rng.below(3) == 0 { "box" } else { "t" };
+            let what = if rng.below(2) == 0 { ("fills", "t", count) } else { ("takes", tier, 1) };
+            Some(buyer(client, who, what, None))
+        }
+        1 if orders.len() < 16 => {
+            let order = one_of(rng, &|order| is_paid(order) && !order.tops_up())?;
+            let tickets =
+                order.live_tickets().map(|(line, ticket)| ticket.named(line)).take(1).collect();
+            let tier = if rng.below(2) == 0 { "box" } else { "t" };
+            let exchange = Some(ExchangeRequest { order: order.number, tickets });
+            let who = (mint.mint(at, &order.user), order.user);
+            Some(buyer(client, who, ("takes", tier, 1), exchange))
+        }
+        // Somebody pays at the provider, or the provider tells of it again.
+        2 => {
+            let is_of_wallets = rng.below(8) != 0;
+            let order = one_of(rng, &|order| order.tops_up() == is_of_wallets)?;
+            if order.is_covered() {
+                return None;
+            }
+            let capture = capture_of(&order);
+            let provider = &mut client.locked().stores.provider;
+            let is_there = provider.captured.contains_key(&capture.key);
+            if order.state != OrderState::Pending && !is_there {
+                return None;
+            }
+            if !is_there {
+                provider.capture(capture.clone());
+            }
+            Some(payer(client, capture))
+        }
+        3 | 4 => {
+            let is_any = rng.below(6) == 0;
+            let order = one_of(rng, &|order| is_any || is_pending(order) && !order.tops_up())?;
+            Some(from_wallet(client, &order))
+        }
+        5 => {
+            let order = one_of(rng, &is_paid)?;
+            let request = asked_of(&order, rng)?;
+            Some(operator(client, order.number, request))
+        }
+        6 => refunds
+            .get(rng.below(refunds.len().max(1) as u64) as usize)
+            .map(|key| worker(client, *key)),
+        7 if rng.below(4) == 0 => {
+            let order = one_of(rng, &is_pending)?;
+            Some(deadline(client, &order))
+        }
+        _ => None,
+    }
+}
+
+/// One run. The outcomes, counted.
+fn run(seed: u64, outcomes: &mut BTreeMap<&'static str, u64>) -> Result<(), String> {
+    const TURNS: usize = 8;
+    let mut rng = SeededRng::new(seed);
+    let (client, mint) = (Client::new(START, Stores::default()), Mint::new(0));
+    on_sale(&client);
+    if rng.below(3) != 0 {
+        filled(&client, &mint);
+    }
+    let mut flows: [Option<Flow>; TURNS] = [const { None }; TURNS];
+    let mut context = Context::from_waker(Waker::noop());
+    for step in 0..STEPS {
+        match rng.below(24) {
+            0 => client.locked().fault = Some(rng.below(2) == 0),
+            1 => flows[rng.below(TURNS as u64) as usize] = None,
+            2 => client.wait(40),
+            _ => {}
+        }
+        let turn = rng.below(TURNS as u64) as usize;
+        let flow = flows[turn].take();
+        let Some(mut flow) = flow.or_else(|| begun(&client, &mut rng, turn, &mint)) else {
+            continue;
+        };
+        let polled = flow.as_mut().poll(&mut context);
+        if let Some(wrong) = wallets_as_told(&client.locked().stores) {
+            return Err(format!("step {step}: {wrong}"));
+        }
+        match polled {
+            Poll::Pending => flows[turn] = Some(flow),
+            Poll::Ready(BROKEN) => return Err(format!("step {step}: a contract is broken")),
+            Poll::Ready(outcome) => *outcomes.entry(outcome).or_default() += 1,
+        }
+    }
+    drop(flows);
+    come_to_rest(&client)
+}
+
+#[test]
+fn no_money_is_made_or_lost_and_no_wallet_is_below_nothing() {
+    let outcomes = each_seed(RUNS, run);
+    for outcome in [
+        "ordered",
+        "paid at the provider",
+        "sent back whole",
+        "paid from the wallet",
+        "too little",
+        "not paid from the wallet",
+        "exchanged at once",
+        "not exchanged",
+        "refunded",
+        "not refunded",
+        "sent back",
+        "over",
+        "failed",
+    ] {
+        assert!(outcomes.contains_key(outcome), "{outcome} never came");
+    }
+}
+
+#[cfg(debug_assertions)]
+#[test]
+fn the_absence_of_every_guard_of_wallets_is_found() {
+    each_absence(Guard::OF_WALLETS.into_iter().chain([Guard::RefundsSeen]), CONTROL_RUNS, run);
+}
