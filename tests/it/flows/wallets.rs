@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::Instant;
 
 use engine::domain::choice::{Choice, Together};
 use engine::domain::fact::FactKind;
@@ -263,6 +264,17 @@ async fn sixty_four_writers_make_no_money_and_lose_none() {
     const FOR: u16 = 40;
     let bank = Arc::new(Bank::open().await);
     let locks = bank.0.ports.wallet_locks();
+    bank.filled("alone", FOR).await;
+    let mut alone = Vec::new();
+    for _ in 0..FOR {
+        alone.push(bank.ordered("alone", OPERA, 1).await);
+    }
+    let begun = Instant::now();
+    for order in &alone {
+        bank.paid_from_wallet(order).await.unwrap();
+    }
+    let a_second = |begun: Instant| f64::from(FOR) / begun.elapsed().as_secs_f64();
+    println!("one writer alone: {:.0} payments a second", a_second(begun));
     for locked in [true, false] {
         let user = format!("busy-{locked}");
         bank.filled(&user, FOR).await;
@@ -270,8 +282,10 @@ async fn sixty_four_writers_make_no_money_and_lose_none() {
         for _ in 0..WRITERS {
             orders.push(bank.ordered(&user, OPERA, 1).await);
         }
+        let (begun, retried) = (Instant::now(), Arc::new(AtomicU16::new(0)));
         let paying = orders.into_iter().map(|order| {
             let (bank, locks) = (Arc::clone(&bank), locks.clone());
+            let retried = Arc::clone(&retried);
             tokio::spawn(async move {
                 loop {
                     let paying = bank.paid_from_wallet(&order);
@@ -283,7 +297,10 @@ async fn sixty_four_writers_make_no_money_and_lose_none() {
                         Ok(_) => return true,
                         Err(Refusal::Short(0)) => return false,
                         // Others were at work each time: a buyer tries again.
-                        Err(Refusal::Store(error)) => assert!(error.retryable(), "{error}"),
+                        Err(Refusal::Store(error)) => {
+                            assert!(error.retryable(), "{error}");
+                            retried.fetch_add(1, Ordering::Relaxed);
+                        }
                         Err(other) => panic!("{other}"),
                     }
                 }
@@ -291,6 +308,12 @@ async fn sixty_four_writers_make_no_money_and_lose_none() {
         });
         let paid = join_all(paying).await.into_iter().filter(|paid| *paid.as_ref().unwrap());
         assert_eq!(paid.count(), usize::from(FOR), "locked: {locked}");
+        println!(
+            "{WRITERS} writers {} the lock: {:.0} payments a second, {} were told to try again",
+            if locked { "with" } else { "without" },
+            a_second(begun),
+            retried.load(Ordering::Relaxed)
+        );
         assert_eq!(bank.has(&user).await, 0);
         assert_eq!(bank.entries(&user).await.len(), usize::from(FOR) + 1);
     }

@@ -13,7 +13,7 @@ use engine::domain::refund::RefundState;
 use engine::domain::tickets::Tickets;
 use model_stores::{Place, Stores, accounts_as_told, accounts_at_rest};
 
-use crate::scenario::Scenario;
+use crate::scenario::{PRICE_MINOR, Scenario};
 use crate::state::State;
 
 /// What a check came to: what is broken, in words.
@@ -40,6 +40,7 @@ pub fn stores(stores: &Stores) -> Checked {
     refunds(stores)?;
     disputes(stores, false)?;
     exchanges(stores)?;
+    wallets(stores)?;
     sold(stores)?;
     loaded(stores)?;
     let orders = &stores.orders;
@@ -216,6 +217,22 @@ fn exchanges(stores: &Stores) -> Checked {
         must(given == usize::from(is_paid), || {
             format!("I11: tickets went {given} times for {order:?}")
         })?;
+    }
+    Ok(())
+}
+
+/// I8 and I9: a wallet has what it had, with what the facts of its buyer's orders come to, and no less than nothing.
+fn wallets(stores: &Stores) -> Checked {
+    let orders = &stores.orders;
+    for ((user, currency), wallet) in &orders.wallets {
+        let theirs = orders.orders.values().filter(|order| order.user == *user);
+        let moved: i128 =
+            theirs.flat_map(Order::wallet_entries).map(|entry| entry.change.entry().left()).sum();
+        let had = wallet.balance.left() - moved;
+        must(had == i128::from(PRICE_MINOR) || had == 0, || {
+            format!("I8: the wallet of {user} in {currency} had {had} at the start: {wallet:?}")
+        })?;
+        must(wallet.balance.left() >= 0, || format!("I9: the wallet of {user}: {wallet:?}"))?;
     }
     Ok(())
 }
@@ -436,7 +453,10 @@ pub fn rest(scenario: &Scenario, stores: &Stores) -> Checked {
     accounts_at_rest(stores).map_or(Ok(()), |what| Err(format!("I8: {what}")))?;
     for refund in stores.orders.refunds.values() {
         let is_by_dispute = refund.asked_by == AskedBy::Dispute || refund.refund.refusal.is_some();
-        let is_back = stores.provider.parts.contains_key(&refund.key) || is_by_dispute;
+        // What goes back into a wallet is there with what says so.
+        let is_sent =
+            refund.payment.provider.is_wallet() || stores.provider.parts.contains_key(&refund.key);
+        let is_back = is_sent || is_by_dispute;
         let is_said = refund.refund.state == RefundState::Refunded;
         let is_left = scenario.is_disputed && refund.refund.state == RefundState::Failed;
         let is_nothing = refund.amount.amount_minor == MinorUnits::ZERO;

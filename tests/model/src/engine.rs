@@ -71,6 +71,8 @@ pub enum Action {
     Pay(usize, bool),
     /// A buyer begins to pay.
     Start(usize),
+    /// A buyer asks to pay from the wallet.
+    FromWallet(usize),
     /// A buyer pays what was begun: a page that is still open.
     PayAttempt(AttemptKey),
     /// The provider calls back.
@@ -196,6 +198,7 @@ impl Engine {
             | Flow::Cancel { .. }
             | Flow::GiveBack { .. }
             | Flow::Start { .. }
+            | Flow::FromWallet { .. }
             | Flow::Pay { .. }
             | Flow::Load { .. }
             | Flow::Read { .. }
@@ -230,6 +233,9 @@ impl Engine {
             }
             if seen.starts < buyer.starts && seen.ordered.is_some() {
                 actions.push(Action::Start(index));
+            }
+            if seen.from_wallet < buyer.from_wallet && seen.ordered.is_some() {
+                actions.push(Action::FromWallet(index));
             }
             if seen.cancels < buyer.cancels && seen.ordered.is_some() {
                 actions.push(Action::Cancel(index));
@@ -373,6 +379,10 @@ impl Engine {
             Action::GiveBack(buyer, place) => self.give_back(&mut state, *buyer, *place),
             Action::Pay(buyer, is_listed_late) => self.pay(&mut state, *buyer, *is_listed_late),
             Action::Start(buyer) => self.start(&mut state, *buyer),
+            Action::FromWallet(buyer) => {
+                state.buyer_states[*buyer].from_wallet += 1;
+                self.begin(&mut state, Flow::FromWallet { buyer: *buyer, now });
+            }
             Action::PayAttempt(key) => {
                 let capture = Arc::make_mut(&mut state.stores).provider.pay(*key, now)?;
                 state.callbacks.insert(capture.key, state.left.callbacks);

@@ -16,6 +16,7 @@ use engine::flows::refund::refund_or_requeue;
 use engine::flows::reserve::{self, reserve};
 use engine::flows::start::{self, start};
 use engine::flows::sync::sync;
+use engine::flows::wallet;
 use engine::ports::{Ports, StoreError, Stored};
 use model_stores::{Message, Sent};
 
@@ -58,6 +59,13 @@ pub enum Flow {
         buyer: usize,
         /// True for the second choice: another method.
         is_other: bool,
+        /// The time of the request.
+        now: Timestamp,
+    },
+    /// A buyer pays from the wallet.
+    FromWallet {
+        /// The index of the buyer.
+        buyer: usize,
         /// The time of the request.
         now: Timestamp,
     },
@@ -128,6 +136,8 @@ pub enum Outcome {
     NotGivenBack(give_back::Refusal),
     /// No payment was started.
     NotStarted(start::Refusal),
+    /// Nothing was paid from the wallet.
+    NotFromWallet(wallet::Refusal),
     /// The dispute could not be recorded.
     NotRecorded(dispute::Refusal),
     /// It is done, and nothing is acknowledged to anyone.
@@ -145,6 +155,7 @@ impl Outcome {
             | Self::NotCancelled(cancel::Refusal::Store(error))
             | Self::NotGivenBack(give_back::Refusal::Store(error))
             | Self::NotStarted(start::Refusal::Store(error))
+            | Self::NotFromWallet(wallet::Refusal::Store(error))
             | Self::Failed(error) => error,
             Self::Ordered(_)
             | Self::Refused(_)
@@ -155,6 +166,7 @@ impl Outcome {
             | Self::GivenBack
             | Self::NotGivenBack(_)
             | Self::NotStarted(_)
+            | Self::NotFromWallet(_)
             | Self::NotRecorded(_)
             | Self::Done => return None,
         };
@@ -202,6 +214,13 @@ impl Flow {
                 match start(ports, &buyer.user, buyer.number, &choice, *now).await {
                     Ok(_) => Outcome::Done,
                     Err(refusal) => Outcome::NotStarted(refusal),
+                }
+            }
+            Self::FromWallet { buyer, now } => {
+                let buyer = &scenario.buyers[*buyer];
+                match wallet::pay(ports, &buyer.user, buyer.number, *now).await {
+                    Ok(_) => Outcome::Done,
+                    Err(refusal) => Outcome::NotFromWallet(refusal),
                 }
             }
             Self::Pay { capture, now } => {

@@ -45,8 +45,10 @@ impl Rest {
             |sent: &Sent| matches!(sent.message, Message::Expiry { .. } | Message::Close(_));
         let is_under_way = state.stores.queues.visible(state.now(scenario)).any(brings_up);
         // A sale that comes after the refund marks a seat sold that is nobody's: the comparison finds it.
-        let sells_late = scenario.budget.callbacks > 0
-            && state.stores.orders.orders.values().any(|order| order.refunds.made > 0);
+        let pays = scenario.budget.callbacks > 0
+            || scenario.buyers.iter().any(|buyer| buyer.from_wallet > 0);
+        let sells_late =
+            pays && state.stores.orders.orders.values().any(|order| order.refunds.made > 0);
         // The comparison finds the seats of a lost dispute.
         let is_left = came_twice || is_read || sells_late || scenario.is_disputed;
         if is_idle && !is_left && !is_under_way && state.is_fault_free(scenario) {
@@ -140,6 +142,7 @@ fn run_flow(scenario: &Scenario, stores: &mut Stores, now: Timestamp, flow: &Flo
             | Outcome::GivenBack
             | Outcome::NotGivenBack(_)
             | Outcome::NotStarted(_)
+            | Outcome::NotFromWallet(_)
             | Outcome::Done => Ok(()),
             Outcome::NotRecorded(refusal) => Err(format!("{flow:?}: {refusal}")),
         },

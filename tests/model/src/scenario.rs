@@ -16,6 +16,7 @@ use engine::domain::ids::{
     DisputeId, Epoch, Legs, PaymentId, ProviderId, ReaderId, SaleId, Seat, SeatName, TierId, UserId,
 };
 use engine::domain::inventory::{Line, PartLimit};
+use engine::domain::ledger::Balance;
 use engine::domain::money::{MinorUnits, Money};
 use engine::domain::number::{Gene, NUMBER_EPOCH_MS, OrderNumber};
 use engine::domain::order::{Capture, PaymentKey, PaymentOutcome};
@@ -24,6 +25,7 @@ use engine::domain::requested::RequestedLine;
 use engine::domain::room::join::BUCKETS;
 use engine::domain::sale::Sale;
 use engine::domain::time::Timestamp;
+use engine::domain::wallet::Wallet;
 use engine::flows::reserve::Reservation;
 use engine::ports::Published;
 use model_stores::{Caller, Driver, Message, QueuesModel, Sent, Stores};
@@ -74,6 +76,8 @@ pub struct Buyer {
     pub refunds: Vec<Refunded>,
     /// The number of times that the buyer begins to pay; the last of several times by another choice.
     pub starts: u8,
+    /// The number of times that the buyer asks to pay from the wallet.
+    pub from_wallet: u8,
     /// The ticket that is given for it: of whose order, by the buyer's index, and of which seat.
     pub exchange: Option<(usize, u32)>,
 }
@@ -204,7 +208,7 @@ fn sale(limit: u16) -> Sale {
         "opens_at": "2024-01-01T00:00:00Z", "closes_at": "2099-01-01T00:00:00Z",
         "merchant": { "merchant": "opera", "commission_basis_points": 350 },
         "limit_per_buyer": limit, "pay_window_seconds": PAY_WINDOW_SECONDS,
-        "exchanges": { "until": "2098-01-01T00:00:00Z" },
+        "exchanges": { "until": "2098-01-01T00:00:00Z" }, "wallet": true,
         "stops": [
             { "stop": "A", "name": "a" }, { "stop": "B", "name": "b" }, { "stop": "C", "name": "c" }
         ],
@@ -255,6 +259,7 @@ impl Buyer {
             payments: Vec::new(),
             refunds: Vec::new(),
             starts: 0,
+            from_wallet: 0,
             exchange: None,
         }
     }
@@ -302,6 +307,12 @@ impl Buyer {
     #[must_use]
     pub fn starts(self, starts: u8) -> Self {
         Self { starts, ..self }
+    }
+
+    /// This buyer, asking so often to pay from the wallet.
+    #[must_use]
+    pub fn from_wallet(self, times: u8) -> Self {
+        Self { from_wallet: times, ..self }
     }
 
     /// This buyer, who gives the ticket of a seat for it that the buyer of this index has paid: the same person.
@@ -486,6 +497,16 @@ impl Scenario {
         assert!(matches!(outcome, Outcome::Ordered(_)), "{outcome:?}");
         self.stores = stores;
         self.ordered.push(buyer);
+        self
+    }
+
+    /// The wallet of a buyer has the price of one ticket at the start.
+    #[must_use]
+    pub fn with_wallet(mut self, buyer: usize) -> Self {
+        let key = (self.buyers[buyer].user.clone(), self.sale.file().currency);
+        let incoming = i128::from(PRICE_MINOR);
+        let balance = Balance { incoming, ..Balance::default() };
+        self.stores.orders.wallets.insert(key, Wallet { balance, ..Wallet::default() });
         self
     }
 

@@ -518,6 +518,48 @@ pub fn exchange_cut_off() -> Scenario {
         .budget(Budget { faults: 1, ..Budget::default() })
 }
 
+/// The wallet that has the price of one ticket, and a buyer with two orders.
+fn with_a_wallet(name: &'static str, buyers: Vec<Buyer>) -> Scenario {
+    let of_both = (0..buyers.len()).fold(Scenario::new(name, 2, buyers), Scenario::with_order);
+    of_both.with_wallet(0)
+}
+
+/// Two orders are paid from a wallet at once that has the price of one, each asked for twice, and anything may fail once.
+#[must_use]
+pub fn one_wallet_twice() -> Scenario {
+    let of_seat = |attempt, seat| Buyer::of_seat("1", attempt, ONE_LEG, seat).from_wallet(2);
+    with_a_wallet("one wallet twice", vec![of_seat(1, 0), of_seat(2, 1)])
+        .budget(Budget { faults: 1, ..Budget::default() })
+}
+
+/// An order is paid from the wallet, twice, while its time runs out, and anything may fail once.
+#[must_use]
+pub fn wallet_against_expiry() -> Scenario {
+    with_a_wallet("wallet against expiry", vec![first().from_wallet(2)])
+        .until(&[PAST_THE_DEADLINE])
+        .delivering(EXPIRY)
+        .budget(Budget { faults: 1, ..Budget::default() })
+}
+
+/// An order is paid from the wallet and at the provider at once, and anything may fail once.
+#[must_use]
+pub fn wallet_against_payment() -> Scenario {
+    with_a_wallet("wallet against payment", vec![first().from_wallet(1).pays(&[PRICE_MINOR])])
+        .delivering(REFUND)
+        .budget(Budget { callbacks: 1, faults: 1, ..Budget::default() })
+}
+
+/// An order that is paid from the wallet is refunded, by a message that comes twice, and anything may fail once.
+#[must_use]
+pub fn wallet_refunded() -> Scenario {
+    let buyer = first().from_wallet(1).refunded(&[(1, None)]);
+    with_a_wallet("wallet refunded", vec![buyer]).delivering(REFUND).budget(Budget {
+        copies: 1,
+        faults: 1,
+        ..Budget::default()
+    })
+}
+
 /// Every scenario that is explored whole in seconds.
 #[must_use]
 pub fn small() -> Vec<Scenario> {
@@ -566,6 +608,10 @@ pub fn small() -> Vec<Scenario> {
         dearer_exchange_against_refund(),
         exchange_before_refund(),
         exchange_cut_off(),
+        one_wallet_twice(),
+        wallet_against_expiry(),
+        wallet_against_payment(),
+        wallet_refunded(),
     ]
 }
 

@@ -22,6 +22,8 @@ pub struct BuyerState {
     pub cancels: u8,
     /// The number of times that the buyer began to pay.
     pub starts: u8,
+    /// The number of times that the buyer has asked to pay from the wallet.
+    pub from_wallet: u8,
     /// The refunds that were asked for, by their place among the buyer's.
     pub refunds: BTreeSet<usize>,
     /// The number of payments made.

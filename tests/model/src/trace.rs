@@ -43,6 +43,7 @@ fn step(engine: &Engine, state: &State, action: &Action) -> String {
             format!("buyer {} pays at the provider, which lists it {LAG_SECONDS} s late", buyer + 1)
         }
         Action::Start(buyer) => format!("buyer {} begins to pay", buyer + 1),
+        Action::FromWallet(buyer) => format!("buyer {} pays from the wallet", buyer + 1),
         Action::PayAttempt(key) => format!("payment {} is paid", key.number),
         Action::Callback(key) => format!("the provider calls back about {}", key.payment),
         Action::Deliver(sent, false) => {
@@ -118,6 +119,7 @@ fn who(scenario: &Scenario, flow: &Flow) -> String {
             format!("refund {} of buyer {}", refund.number, buyer + 1)
         }
         Flow::Start { buyer, .. } => format!("start of a payment by buyer {}", buyer + 1),
+        Flow::FromWallet { buyer, .. } => format!("payment from the wallet of buyer {}", buyer + 1),
         Flow::Pay { capture, .. } => format!("callback of {}", capture.key.payment),
         Flow::Consume { sent, .. } => format!("consumer of {}", message(scenario, &sent.message)),
         Flow::Load { epoch, .. } => format!("loader of {epoch}"),

@@ -81,10 +81,14 @@ races! {
     dearer_exchange_against_refund
     exchange_before_refund
     exchange_cut_off
+    one_wallet_twice
+    wallet_against_expiry
+    wallet_against_payment
+    wallet_refunded
 }
 
 /// The guards that so small a scenario can show, each with a scenario that shows it.
-const PLANTED: [(Guard, fn() -> Scenario); 31] = [
+const PLANTED: [(Guard, fn() -> Scenario); 32] = [
     (Guard::ClaimCondition, scenarios::rescue_against_another_buyer),
     (Guard::StateCondition, scenarios::second_and_wrong_payments),
     (Guard::NumberOnce, scenarios::two_buyers_for_one_seat),
@@ -116,6 +120,7 @@ const PLANTED: [(Guard, fn() -> Scenario); 31] = [
     (Guard::DisputeOpen, scenarios::dispute_against_refund),
     (Guard::DisputesSeen, scenarios::dispute_heard_twice),
     (Guard::KeptCounted, scenarios::exchange_before_refund),
+    (Guard::WalletLimit, scenarios::one_wallet_twice),
 ];
 
 #[test]

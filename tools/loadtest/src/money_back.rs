@@ -39,6 +39,8 @@ pub struct MoneyBack {
     pub tickets: BTreeMap<ProviderId, u64>,
     /// Tickets that buyers exchanged, by the provider of their order's payment.
     pub exchanged: BTreeMap<ProviderId, u64>,
+    /// Orders that were paid from wallets, by the provider at which those were filled.
+    pub from_wallets: BTreeMap<ProviderId, u64>,
     /// Orders of the cancelled sale that were refunded, by the provider of their payment.
     pub orders: BTreeMap<ProviderId, u64>,
     /// Tickets of the cancelled sale that were refunded.
@@ -56,7 +58,7 @@ impl MoneyBack {
     #[must_use]
     pub fn is_good(&self, providers: &BTreeSet<ProviderId>) -> bool {
         let of_each = |back: &BTreeMap<ProviderId, u64>| back.keys().eq(providers);
-        let all = [&self.tickets, &self.exchanged, &self.orders];
+        let all = [&self.tickets, &self.exchanged, &self.from_wallets, &self.orders];
         self.waiting == 0 && self.left.is_empty() && all.into_iter().all(of_each)
     }
 
@@ -69,9 +71,10 @@ impl MoneyBack {
             each.join(", ")
         };
         format!(
-            "exchanged tickets: {}; refunds: single tickets by an operator: {}; demo-club cancelled, orders refunded: {} \
+            "exchanged tickets: {}; orders paid from wallets that were filled at: {}; refunds: single tickets by an operator: {}; demo-club cancelled, orders refunded: {} \
              ({} tickets); {} wait for their money, {} are left ({:.0} s)",
             by(&self.exchanged),
+            by(&self.from_wallets),
             by(&self.tickets),
             by(&self.orders),
             self.cancelled_tickets,
@@ -90,7 +93,7 @@ pub fn club() -> Result<SaleFile, Error> {
     Ok(serde_json::from_str(CLUB)?)
 }
 
-/// Refunds single tickets of orders that the ledger has as paid, has others exchanged, cancels the club, and waits for
+/// Refunds single tickets of orders that the ledger has as paid, has others exchanged and paid from wallets, cancels the club, and waits for
 /// the money.
 ///
 /// # Errors
@@ -116,6 +119,7 @@ pub async fn give_back(engine: &Engine, ledger: &Path) -> Result<MoneyBack, Erro
     let providers: Vec<ProviderId> = back.tickets.keys().cloned().collect();
     let exchanged = exchange(engine, &providers).await?;
     back.exchanged = exchanged.tickets;
+    back.from_wallets = exchanged.from_wallets;
     refunded.extend(exchanged.orders);
     let progress = cancel(engine, &club).await?;
     back.cancelled_tickets = progress.tickets;
