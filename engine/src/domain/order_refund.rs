@@ -306,7 +306,8 @@ pub(crate) fn decide_refund_keeping(
     check_number(order, request.number)?;
     // What a dispute takes is gone, however old the payment is.
     if request.asked_by != AskedBy::Dispute {
-        if payment.captured_at().plus_seconds(REFUNDABLE_SECONDS) <= now {
+        let is_asked = !payment.capture.key.provider.is_wallet();
+        if is_asked && payment.captured_at().plus_seconds(REFUNDABLE_SECONDS) <= now {
             return Err(RefundRefusal::TooOld);
         }
         if stands(Guard::DisputeOpen) && payment.open_dispute().is_some() {

@@ -38,6 +38,14 @@ pub struct Capture {
 /// The provider of what costs nothing: the name of no other.
 pub const NO_PROVIDER: &str = "free";
 
+impl ProviderId {
+    /// True if it is the name of none that can be configured: its payments are made here alone.
+    #[must_use]
+    pub fn is_reserved(&self) -> bool {
+        self.as_str() == NO_PROVIDER || self.is_wallet()
+    }
+}
+
 impl Capture {
     /// The payment of an order of 0.
     ///

@@ -164,7 +164,7 @@ impl Capture {
 }
 
 impl Order {
-    /// True if it fills its buyer's wallet when it is paid.
+    /// True if it fills its buyer's wallet when it is paid, and is never paid from one.
     #[must_use]
     pub fn tops_up(&self) -> bool {
         self.merchant.merchant.is_wallet()

@@ -95,10 +95,8 @@ pub async fn stop(
     let published = published.ok_or(Refusal::NoSuchSale)?;
     let map = published.map.map(|hash| FileMap::Kept(MapName { hash }));
     let file = SaleFile { state: SaleState::Cancelled, map, ..published.sale.file().clone() };
-    let sale = Sale::from_published(file).map_err(|defects| {
-        let defect = defects.first().map(ToString::to_string).unwrap_or_default();
-        StoreError::Contract(format!("sale {id} cannot be read: {defect}"))
-    })?;
+    // One that fills wallets is not cancelled.
+    let sale = Sale::from_published(file).map_err(publish::Refusal::Invalid)?;
     // Also if it is cancelled already: whoever did it may have died before Redis knew.
     Ok(publish::publish(ports, &sale, epoch, now).await?)
 }

@@ -26,9 +26,10 @@ pub enum Refusal {
     /// The sale has a waiting room with other settings, or lets people join none any more: rooms never change.
     #[error("the sale's waiting room, its opens_at and the largest order cannot change")]
     RoomDiffers,
-    /// The file names a map that is not the sale's, or does not fit it any more.
+    /// The file breaks a rule beside what the sale has: it names a map that is not the sale's or does not fit it any
+    /// more, or turns tickets into money or money into tickets.
     #[error("{}", .0.first().map(ToString::to_string).unwrap_or_default())]
-    Map(Vec<Defect>),
+    Invalid(Vec<Defect>),
     /// The sale is archived: it sells nothing any more.
     #[error("the sale is archived: it sells nothing any more")]
     Archived,
@@ -95,6 +96,12 @@ async fn replaced(ports: &impl Ports, sale: &Sale) -> Result<Option<Published>, 
     if existing.as_ref().is_some_and(|existing| !existing.sale.has_the_seats_of(sale)) {
         return Err(Refusal::SeatsDiffer);
     }
+    // Its orders are money for ever, or never.
+    let fills = |sale: &Sale| sale.merchant().merchant.is_wallet();
+    if existing.as_ref().is_some_and(|existing| fills(&existing.sale) != fills(sale)) {
+        let rule = "must stay wallet, or another, once the sale is published";
+        return Err(Refusal::Invalid(vec![Defect::new("merchant.merchant", rule)]));
+    }
     // Its money is on its way back, and nobody would know which of its orders are.
     let is_cancelled = |sale: &Sale| sale.file().state == SaleState::Cancelled;
     if existing.as_ref().is_some_and(|existing| is_cancelled(&existing.sale)) && !is_cancelled(sale)
@@ -105,7 +112,7 @@ async fn replaced(ports: &impl Ports, sale: &Sale) -> Result<Option<Published>, 
         && existing.as_ref().and_then(|existing| existing.map) != Some(*hash)
     {
         let rule = "must be the hash of the map that the sale has";
-        return Err(Refusal::Map(vec![Defect::new("map.hash", rule)]));
+        return Err(Refusal::Invalid(vec![Defect::new("map.hash", rule)]));
     }
     Ok(existing)
 }
@@ -122,7 +129,7 @@ async fn with_map<'a>(ports: &impl Ports, sale: &'a Sale) -> Result<Cow<'a, Sale
         .map_err(|error| StoreError::Contract(format!("the map of {}: {error}", sale.id())))?;
     let file = SaleFile { map: Some(FileMap::Own(map)), ..sale.file().clone() };
     // Its names were checked with the file.
-    Sale::from_published(file).map(Cow::Owned).map_err(Refusal::Map)
+    Sale::from_published(file).map(Cow::Owned).map_err(Refusal::Invalid)
 }
 
 /// Writes the sale to the catalogue and to Redis. Repeating it finishes what a crash left. It leaves the sale's

@@ -65,7 +65,7 @@ pub async fn pay(
         if !order.may_start(now) {
             return Err(Refusal::TooLate(order.pay_by));
         }
-        if order.needs_no_payment() || !takes_wallets(ports, &order).await? {
+        if order.needs_no_payment() || order.tops_up() || !takes_wallets(ports, &order).await? {
             return Err(Refusal::NotTaken);
         }
         let has = ports.orders().wallet(user, order.total.currency).await?.left();

@@ -17,6 +17,7 @@ import { repeated } from "../order/repeat.ts";
 import { useNames, type Names } from "../order/sale.ts";
 import { refusalText, stateWord, type Order } from "../order/words.ts";
 import { Pay } from "./pay.tsx";
+import { FromWallet } from "./wallet.tsx";
 import { passedMark, pollMs } from "./paying.ts";
 import { words } from "./words.ts";
 
@@ -109,7 +110,7 @@ function OrderView({ order, hasStarted, failure, onStarted, onReload }: OrderVie
     <>
       <p class="sale-title"><a href={href(`/s/${encodeURIComponent(order.sale)}`)}>{names.title}</a> <State order={order} /></p>
       {failure !== null && <p class="notice warn" role="status">{t("stale")}</p>}
-      {isPending ? <Hold order={order} leftMs={leftMs} /> : <Done order={order} />}
+      {isPending ? <Hold order={order} leftMs={leftMs} /> : <Done order={order} isMoney={names.isMoney} />}
       {isPending && hasStarted && leftMs > 0 && <p class="notice">{t("came-back")}</p>}
       <div class="checkout">
         <section class="card" aria-labelledby="lines-title">
@@ -120,6 +121,7 @@ function OrderView({ order, hasStarted, failure, onStarted, onReload }: OrderVie
         </section>
         {isPending && (
           <section class="card paying" aria-label={t("how-to-pay")}>
+            {leftMs > 0 && <FromWallet order={order} onStale={onReload} />}
             {leftMs > 0 && <Pay order={order} onStarted={onStarted} onStale={onReload} />}
             <Cancel order={order.order} onDone={onReload} />
           </section>
@@ -154,15 +156,15 @@ function Hold({ order, leftMs }: { readonly order: Order; readonly leftMs: numbe
 }
 
 /** What became of an order that is over, and what can be done next. */
-function Done({ order }: { readonly order: Order }) {
+function Done({ order, isMoney }: { readonly order: Order; readonly isMoney: boolean }) {
   if (order.state === "pending") return null;
   const isGood = order.state === "paid";
-  const key = isGood && order.amount_minor === 0 ? "done.free" : (`done.${order.state}` as const);
+  const key = isGood && isMoney ? "done.money" : isGood && order.amount_minor === 0 ? "done.free" : (`done.${order.state}` as const);
   return (
     <div class={isGood ? "good" : "notice warn"}>
       <p>{t(key)}</p>
       {isGood
-        ? <p><a class="button primary" href={href(`/my/tickets/${order.order}`)}>{t("to-tickets")}</a></p>
+        ? <p><a class="button primary" href={href(isMoney ? "/my/orders" : `/my/tickets/${order.order}`)}>{t(isMoney ? "to-wallet" : "to-tickets")}</a></p>
         : <p class="actions"><a class="button" href={href(`/s/${encodeURIComponent(order.sale)}/seats`)}>{t("again")}</a> <a class="button" href={href("/my/orders")}>{t("my-orders-link")}</a></p>}
     </div>
   );

@@ -12,7 +12,7 @@ const { t } = words;
 /** The words of a refusal of a payment. */
 export function paymentText(problem: OnsaleProblem): string {
   switch (problem.slug) {
-    case "payment-over": case "payment-not-offered": case "payment-being-closed": case "too-many-payments": case "payment-not-started": case "order-resolved":
+    case "wallet-short": case "payment-over": case "payment-not-offered": case "payment-being-closed": case "too-many-payments": case "payment-not-started": case "order-resolved":
       return t(`problem.${problem.slug}`);
     default: return refusalText(problem);
   }

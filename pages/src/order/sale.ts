@@ -8,6 +8,8 @@ export interface Names {
   readonly title: string;
   /** True of a train; null while it is not known. */
   readonly isTrain: boolean | null;
+  /** True of a sale that fills wallets: its tickets are money. */
+  readonly isMoney: boolean;
   tier(id: string): string;
   stop(id: string): string;
 }
@@ -31,6 +33,7 @@ export function namesOf(sale: string, known: Schemas["SaleReply"] | null): Names
   return {
     title: known?.title ?? sale,
     isTrain: known === null ? null : (known.file.stops ?? []).length > 0,
+    isMoney: known?.file.merchant?.merchant === "wallet",
     tier: (id) => known?.file.tiers.find(({ tier }) => tier === id)?.name ?? id,
     stop: (id) => known?.file.stops?.find(({ stop }) => stop === id)?.name ?? id,
   };

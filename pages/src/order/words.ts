@@ -28,7 +28,7 @@ export const stateLook = (state: Order["state"]): string => `state ${LOOKS[state
 /** The name of a payment provider; an unknown one is shown as it is called. */
 export function providerName(provider: string): string {
   switch (provider) {
-    case "stripe": case "alipay": case "wechat": return t(`provider.${provider}`);
+    case "stripe": case "alipay": case "wechat": case "wallet": return t(`provider.${provider}`);
     default: return provider;
   }
 }
@@ -37,7 +37,7 @@ export function providerName(provider: string): string {
 export function refusalText(problem: OnsaleProblem): string {
   switch (problem.slug) {
     case "order-resolved": case "order-not-paid": case "refund-not-allowed": case "ticket-refunded": case "other-refund-number":
-    case "unknown-ticket": case "nothing-to-refund": case "too-many-refunds": case "payment-too-old": case "payment-disputed": case "more-than-left":
+    case "unknown-ticket": case "nothing-to-refund": case "too-many-refunds": case "payment-too-old": case "payment-disputed": case "more-than-left": case "wallet-short":
     case "other-currency": case "ticket-checked-in":
       return t(`refused.${problem.slug}`);
     case "no-answer": case "outcome-unknown": return t("refused.unknown");

@@ -41,7 +41,7 @@ export function OrderCard({ order, replace }: CardProps) {
   };
   const details = `details-${order.order}`;
   const mayGiveBack = liveTickets(order, clock.nowMs()).some(({ feeMinor }) => feeMinor !== null);
-  const hasTickets = order.lines.some(({ tickets }) => tickets.some(({ refund }) => refund === undefined)) && order.state === "paid";
+  const hasTickets = order.lines.some(({ tickets }) => tickets.some(({ refund }) => refund === undefined)) && order.state === "paid" && !names.isMoney;
   return (
     <article class={`card order ${order.state === "pending" || order.state === "paid" ? "" : "over"}`} aria-labelledby={`order-${order.order}`} ref={heading}>
       <div class="head">

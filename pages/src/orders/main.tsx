@@ -13,6 +13,7 @@ import { href } from "../shared/language.ts";
 import { Loading, Page, Problem, SignInButton, start } from "../shared/layout.tsx";
 import { announce } from "../shared/live.ts";
 import { OrderCard } from "./card.tsx";
+import { Wallets } from "./wallets.tsx";
 import { t, tn } from "./words.ts";
 
 /** Orders of a page. */
@@ -102,6 +103,7 @@ function List() {
         ? <div class="card"><p>{t("none")}</p><a class="button" href={href("/")}>{t("to-sales")}</a></div>
         : orders.map((order) => <OrderCard key={order.order} order={order} replace={replace} />)}
       {next !== null && <More older={older} shown={orders.length} />}
+      <Wallets />
       {allowances.size > 0 && <Allowances allowances={[...allowances.values()]} />}
     </>
   );

@@ -27,7 +27,6 @@ use engine::domain::challenge::SiteverifyProvider;
 use engine::domain::grace::Grace;
 use engine::domain::ids::ProviderId;
 use engine::domain::network::Network;
-use engine::domain::payment::NO_PROVIDER;
 
 /// Fewest bytes of a key of admissions, attendees or challenges: those of a SHA-256 (RFC 7518, section 3.2).
 pub const MIN_KEY_BYTES: usize = 32;
@@ -626,7 +625,7 @@ impl PaymentConfig {
 fn provider_named(variable: &'static str, name: String) -> Result<ProviderId, Defect> {
     let provider = ProviderId::new(name)
         .map_err(|_| Defect { variable, rule: "must name providers by a-z, 0-9 and -" })?;
-    if provider.as_str() == NO_PROVIDER || provider.is_wallet() {
+    if provider.is_reserved() {
         return Err(Defect { variable, rule: "must not name a provider free or wallet" });
     }
     Ok(provider)

@@ -197,6 +197,9 @@ impl Merchants {
             let name = ProviderId::new(name).map_err(|_| {
                 MerchantsDefect::new(DOCUMENT, "must name providers by 1 to 32 of a-z, 0-9 and -")
             })?;
+            if name.is_reserved() {
+                return Err(MerchantsDefect::new(name.as_str(), "is the name of no provider"));
+            }
             let Value::Object(values) = value else {
                 return Err(MerchantsDefect::new(name.as_str(), "must be an object"));
             };
@@ -420,6 +423,11 @@ mod tests {
         let shown = format!("{merchants:?}");
         assert!(!shown.contains("0123456789abcdef") && !shown.contains("PRIVATE"), "{shown}");
         assert!(read(&json!({})).unwrap().by_name.is_empty());
+        // Those are made here alone.
+        for name in ["wallet", "free"] {
+            let refused = read(&json!({ name: wechat_settings() })).err();
+            assert_eq!(refused.unwrap(), format!("{name} is the name of no provider"));
+        }
     }
 
     #[test]

@@ -106,6 +106,46 @@ test("a payment that is refused or left is said in words, and another is made", 
   assert.equal(await buyer.has(like("checkout", "en", "pay"), "button"), false);
 });
 
+for (const [language, window] of [["en", {}], ["zh", { width: 360, height: 740, dark: true }]]) {
+  test(`a wallet is filled, pays an order, and says so (${language})`, async (t) => {
+    const name = `purse-${language}`;
+    const [words, orders] = [texts("checkout", language), texts("orders", language)];
+    const file = hall(`purse-${language}`, { wallet: true });
+    const topUps = hall(`top-ups-${language}`, { limit_per_buyer: 100, merchant: { merchant: "wallet" }, tiers: [{ tier: "hundred", name: "100 CNY", price_minor: 10000, general_admission: 500 }] });
+    await it.engine.publish(file);
+    await it.engine.publish(topUps);
+    const buyer = await it.person(t, { language, name, ...window });
+    await buyer.haveSession();
+    // Nobody is told of a wallet who never had one.
+    const { order } = await it.engine.order(file.sale, name, { tier: "stalls", best: { count: 1 } });
+    await buyer.go(`/checkout/${order}`);
+    await buyer.see(words("how-to-pay"));
+    assert.equal(await buyer.has(like("checkout", language, "wallet.pay"), "button"), false);
+    await it.engine.paidOrder(topUps.sale, name, { tier: "hundred", best: { count: 1 } });
+    await buyer.go(`/checkout/${order}`);
+    await buyer.see(saying("checkout", language, "wallet.short"));
+    assert.equal(await buyer.has(like("checkout", language, "wallet.pay"), "button"), false);
+    const { order: filled } = await it.engine.paidOrder(topUps.sale, name, { tier: "hundred", best: { count: 2 } });
+    await buyer.go(`/checkout/${filled}`);
+    await buyer.see(words("done.money"));
+    assert.equal(await buyer.has(words("to-tickets"), "a"), false);
+    await buyer.go(`/checkout/${order}`);
+    await buyer.see(saying("checkout", language, "wallet.has"));
+    await buyer.accessible("checkout with a wallet");
+    await buyer.fits();
+    await buyer.press(like("checkout", language, "wallet.pay"));
+    await buyer.see(words("done.paid"));
+    await buyer.go("/my/orders");
+    await buyer.see(orders("wallet.title"));
+    await buyer.see(orders("wallet.payment"));
+    await buyer.accessible("orders with a wallet");
+    await buyer.fits();
+    const { wallets } = await it.engine.do("/wallets", { as: name });
+    assert.deepEqual(wallets.map(({ currency, balance_minor }) => [currency, balance_minor]), [["CNY", 12000]]);
+    assert.deepEqual(await buyer.complaints(), []);
+  });
+}
+
 test("a paid order is given back, and its ticket is void", async (t) => {
   const words = texts("orders", "en");
   const file = hall("refund", { refunds: { until: "2099-01-01T00:00:00.000Z", fee_percent: 10 } });

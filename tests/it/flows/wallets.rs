@@ -9,6 +9,7 @@ use engine::domain::choice::{Choice, Together};
 use engine::domain::fact::FactKind;
 use engine::domain::ids::{Legs, ProviderId, SaleId, TierId, UserId};
 use engine::domain::inventory::Line;
+use engine::domain::ledger::MerchantTerms;
 use engine::domain::money::{Currency, MinorUnits};
 use engine::domain::number::Mint;
 use engine::domain::order::{Capture, Order, OrderState};
@@ -17,12 +18,13 @@ use engine::domain::order_refund::{
 };
 use engine::domain::refund::RefundState;
 use engine::domain::requested::RequestedLine;
-use engine::domain::sale::Sale;
+use engine::domain::sale::{Sale, SaleFile};
 use engine::domain::wallet::WalletEntry;
+use engine::flows::cancel_sale;
 use engine::flows::dispute::record_dispute;
 use engine::flows::give_back::{self, give_back};
 use engine::flows::pay::pay;
-use engine::flows::publish::publish;
+use engine::flows::publish::{self, publish};
 use engine::flows::refund::{PartOutcome, refund_part};
 use engine::flows::reserve::{Reservation, reserve};
 use engine::flows::wallet::{self, Refusal};
@@ -231,6 +233,33 @@ async fn a_wallet_pays_no_more_than_it_has_and_gives_back_no_more_than_is_left()
     let refused = bank.paid_from_wallet(&paid).await;
     assert_eq!(refused, Err(Refusal::Resolved(OrderState::Paid)));
     assert_eq!(bank.has("sun").await, 500);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn money_stays_money_and_is_refunded_however_late() {
+    let bank = Bank::open().await;
+    // Neither is a sale of money turned into one of tickets, nor the other way round, nor is the former cancelled.
+    let [fills, opera, _] = sales();
+    for (sale, merchant) in [(&fills, "opera"), (&opera, "wallet")] {
+        let merchant =
+            MerchantTerms { merchant: merchant.parse().unwrap(), ..MerchantTerms::house() };
+        let file = SaleFile { merchant: Some(merchant), wallet: false, ..sale.file().clone() };
+        let other = Sale::new(file).unwrap();
+        let refused = publish(&bank.0.ports, &other, &epoch("other"), NOW).await;
+        let refused = refused.map(drop).unwrap_err();
+        assert!(matches!(&refused, publish::Refusal::Invalid(_)), "{refused}");
+    }
+    let refused = cancel_sale::stop(&bank.0.ports, fills.id(), &epoch("stop"), NOW).await;
+    let refused = refused.map(drop).unwrap_err().to_string();
+    assert_eq!(refused, "state: must not be cancelled in a sale that fills wallets");
+    // A provider takes refunds for a year, and nobody is asked for what goes into a wallet.
+    bank.filled("qian", 2).await;
+    let order = bank.ordered("qian", OPERA, 1).await;
+    bank.paid_from_wallet(&order).await.unwrap();
+    let years_later = NOW.plus_seconds(3 * 366 * 86_400);
+    let made = give_back(&bank.0.ports, None, order.number, &whole(), years_later).await.unwrap();
+    refund_part(&bank.0.ports, made.refund.key, years_later).await.unwrap();
+    assert_eq!(bank.has("qian").await, 1000);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

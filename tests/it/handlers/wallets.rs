@@ -153,6 +153,7 @@ async fn a_sale_that_fills_wallets_sells_money_and_nothing_else() {
     file["merchant"] = json!({ "merchant": "wallet", "commission_basis_points": 100 });
     file["wallet"] = json!(true);
     file["exchanges"] = json!({ "until": "2099-01-01T00:00:00Z" });
+    file["refunds"] = json!({ "until": "2099-01-01T00:00:00Z", "fee_percent": 5 });
     let refused = fixture.publish(&file).await.problem(422, "invalid");
     let defects = refused["defects"].as_array().unwrap().iter();
     let at: Vec<&str> = defects.map(|defect| defect["at"].as_str().unwrap()).collect();
@@ -160,6 +161,7 @@ async fn a_sale_that_fills_wallets_sells_money_and_nothing_else() {
         "merchant.commission_basis_points",
         "wallet",
         "exchanges",
+        "refunds",
         "tiers[0].general_admission",
         "tiers[1].general_admission",
     ];

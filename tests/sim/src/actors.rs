@@ -82,7 +82,7 @@ pub(crate) async fn operator(executor: Executor, sale: Sale, place: u64) {
             Some(Ok(_))
             | Some(Err(
                 Refusal::SeatsDiffer
-                | Refusal::Map(_)
+                | Refusal::Invalid(_)
                 | Refusal::RoomDiffers
                 | Refusal::Archived
                 | Refusal::Cancelled,

@@ -125,10 +125,14 @@ fn check_wallet(file: &SaleFile, defects: &mut Vec<Defect>) {
         return;
     };
     let exchanges = file.exchanges.is_some() || file.tiers.iter().any(|it| it.exchanges.is_some());
+    let mut refunds =
+        file.refunds.iter().chain(file.tiers.iter().filter_map(|it| it.refunds.as_ref()));
+    let fees = refunds.any(|it| it.fee_percent != 0 || it.fee_minor != MinorUnits::ZERO);
     let rules = [
         ("merchant.commission_basis_points", terms.commission_basis_points != 0, "be 0"),
         ("wallet", file.wallet, "be false"),
         ("exchanges", exchanges, "be absent, here and of each tier"),
+        ("refunds", fees, "have no fee, here and of each tier"),
         ("state", file.state == SaleState::Cancelled, "not be cancelled"),
     ];
     let broken = rules.into_iter().filter(|(_, is_broken, _)| *is_broken);

@@ -262,7 +262,7 @@ impl From<publish::Refusal> for Problem {
         let detail = refusal.to_string();
         match refusal {
             Refusal::SeatsDiffer => Self::new(Kind::SeatsDiffer, detail),
-            Refusal::Map(defects) => Self::new(Kind::Invalid, detail).with("defects", defects),
+            Refusal::Invalid(defects) => Self::new(Kind::Invalid, detail).with("defects", defects),
             Refusal::RoomDiffers => Self::new(Kind::RoomDiffers, detail),
             Refusal::Archived => sale_archived(),
             Refusal::Cancelled => Self::new(Kind::SaleCancelled, detail),

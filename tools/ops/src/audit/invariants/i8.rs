@@ -37,6 +37,7 @@ pub fn accounts_are_their_transfers(facts: &Facts) -> Finding {
         finding.add_stray(Subject::Record { record }, format!("has {sum} more than nothing"));
     }
     wallets::are_their_entries(facts, &mut finding);
+    wallets::are_on_the_accounts(facts, &mut finding);
     finding
 }
 

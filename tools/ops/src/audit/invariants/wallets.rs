@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use engine::domain::fact::FactKind;
 
-use super::super::facts::{EntryFact, Facts, OrderFact, WalletEntryFact, WalletFact, WalletKey};
+use super::super::facts::{
+    AccountFact, EntryFact, Facts, OrderFact, ToldFact, WalletEntryFact, WalletFact, WalletKey,
+};
 use super::super::violation::Subject;
 use super::Finding;
 
@@ -38,6 +40,33 @@ pub(super) fn are_their_entries(facts: &Facts, finding: &mut Finding) {
             );
             finding.add_stray(subject(key), what);
         }
+    }
+}
+
+/// I8: the accounts of wallets have what the settled facts move of them, if every order is audited. The accounts follow
+/// the rules of the ledger and the wallets their own: this is where they meet.
+pub(super) fn are_on_the_accounts(facts: &Facts, finding: &mut Finding) {
+    if !facts.elsewhere.is_empty() {
+        return;
+    }
+    let mut sums: BTreeMap<String, i128> = BTreeMap::new();
+    for AccountFact { part: (account, currency, _), balance, .. } in &facts.accounts {
+        let is_of_wallets = account.starts_with("merchant:wallet:") || account == "provider:wallet";
+        if is_of_wallets {
+            *sums.entry(currency.clone()).or_default() += balance;
+        }
+    }
+    for order in facts.sales.values().flat_map(|sale| sale.orders.values()) {
+        let settled = usize::try_from(order.settled).unwrap_or(usize::MAX);
+        let told: Vec<ToldFact> = order.told.iter().take(settled).cloned().collect();
+        for (_, amount, _) in moved_by(&OrderFact { told, ..order.clone() }) {
+            *sums.entry(order.total.currency.to_string()).or_default() -= i128::from(amount);
+        }
+    }
+    for (currency, sum) in sums.into_iter().filter(|(_, sum)| *sum != 0) {
+        let record = format!("the accounts of wallets in {currency}");
+        let what = format!("have {sum} more than the settled facts moved of the wallets");
+        finding.add_stray(Subject::Record { record }, what);
     }
 }
 
@@ -124,7 +153,6 @@ pub(super) fn are_what_orders_say(facts: &Facts, finding: &mut Finding) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::facts::ToldFact;
     use super::super::fixture::{clean_facts, order_of, told, violations};
     use super::*;
 
@@ -161,6 +189,23 @@ mod tests {
     #[test]
     fn a_wallet_that_is_in_order_breaks_no_rule() {
         assert_eq!(violations(&filled()), [""; 0]);
+    }
+
+    #[test]
+    fn the_accounts_of_wallets_have_what_the_settled_facts_moved() {
+        let filled = |settled: u32| {
+            let mut facts = filled();
+            facts.elsewhere.clear();
+            facts.wallets.clear();
+            facts.wallet_entries.clear();
+            order_of(&mut facts, 2).settled = settled;
+            let mut finding = Finding::new(super::super::super::violation::Rule::I8);
+            are_on_the_accounts(&facts, &mut finding);
+            finding.violations.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(filled(1), [""; 0]);
+        let what = "I8 the accounts of wallets in EUR have -80 more than the settled facts moved of the wallets";
+        assert_eq!(filled(2), [what]);
     }
 
     #[test]
