@@ -117,6 +117,7 @@ function OrderView({ order, hasStarted, failure, onStarted, onReload }: OrderVie
           <h2 id="lines-title">{t(isPending || order.state === "paid" ? "lines" : "lines-over")}</h2>
           <Lines order={order} names={names} />
           <Sum order={order} names={names} />
+          <Exchanged order={order} />
           <RefundTerms order={order} />
         </section>
         {isPending && (
@@ -184,6 +185,14 @@ function Sum({ order, names }: { readonly order: Order; readonly names: Names })
       <div class="pair total"><dt>{t("total")}</dt><dd>{amount(order.amount_minor)}</dd></div>
     </dl>
   );
+}
+
+/** What is given for these tickets, and what comes back for it. */
+function Exchanged({ order }: { readonly order: Order }) {
+  const { exchange, state } = order;
+  if (exchange === undefined || (state !== "pending" && state !== "paid")) return null;
+  const values = { order: exchange.order, worth: money(exchange.value_minor, order.currency) };
+  return <p class="hint">{t(exchange.pays ? "exchange.pays" : state === "paid" ? "exchange.done" : "exchange.whole", values)}</p>;
 }
 
 /** Until when, and for what fee, tickets may be given back. */

@@ -1,4 +1,4 @@
-/** What may be given back of an order, and what comes back for it. */
+/** What may be given back of an order, or exchanged, and what it is worth. */
 import type { Order } from "./words.ts";
 
 /** A ticket that is still good. */
@@ -7,27 +7,30 @@ export interface LiveTicket {
   readonly seat: string;
   readonly attendee: string | null;
   readonly priceMinor: number;
-  /** What is kept if its buyer gives it back now; null if the terms do not allow that, or not any more. */
+  /** What is kept if its buyer gives it back, or exchanges it, now; null if the terms do not allow that, or not any more. */
   readonly feeMinor: number | null;
 }
 
+/** The terms of a line: of giving back, or of exchanging. */
+export type Terms = "refundable" | "exchangeable";
+
 /** The tickets of an order that are still good, by line. */
-export function liveTickets(order: Order, nowMs: number): LiveTicket[] {
+export function liveTickets(order: Order, nowMs: number, of: Terms = "refundable"): LiveTicket[] {
   if (order.state !== "paid") {
     return [];
   }
-  return order.lines.flatMap(({ tier, price_minor, refundable, tickets }) => {
-    const isAllowed = refundable !== undefined && nowMs < Date.parse(refundable.until);
+  return order.lines.flatMap(({ tier, price_minor, tickets, [of]: terms }) => {
+    const isAllowed = terms !== undefined && nowMs < Date.parse(terms.until);
     return tickets.filter(({ refund }) => refund === undefined).map(({ seat, attendee }) => ({
       tier, seat, attendee: attendee ?? null, priceMinor: price_minor,
-      feeMinor: isAllowed ? Math.min(refundable.fee_minor, price_minor) : null,
+      feeMinor: isAllowed ? Math.min(terms.fee_minor, price_minor) : null,
     }));
   });
 }
 
-/** When the last of an order's tickets could, or can, be given back; null if none ever could. */
-export function lastChance(order: Order): string | null {
-  const ends = order.lines.flatMap(({ refundable }) => (refundable === undefined ? [] : [refundable.until]));
+/** When the last of an order's tickets could, or can, be given back or exchanged; null if none ever could. */
+export function lastChance(order: Order, of: Terms = "refundable"): string | null {
+  const ends = order.lines.flatMap(({ [of]: terms }) => (terms === undefined ? [] : [terms.until]));
   return ends.sort((one, other) => Date.parse(other) - Date.parse(one))[0] ?? null;
 }
 

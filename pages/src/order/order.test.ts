@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { OnsaleProblem } from "../shared/api.ts";
+import { readExchange } from "./exchange.ts";
 import { keyOf, lastChance, liveTickets, merged, totalsOf } from "./give-back.ts";
 import { repeated } from "./repeat.ts";
 import { stateWord, type Order } from "./words.ts";
@@ -26,6 +27,23 @@ test("what may be given back, for what, and until when", () => {
   assert.deepEqual(liveTickets({ ...ORDER, state: "refund_due" }, NOW), []);
   assert.equal(lastChance(ORDER), "2026-06-01T10:00:01Z");
   assert.notEqual(keyOf({ tier: "a", seat: "b-c" }), keyOf({ tier: "a-b", seat: "c" }));
+});
+
+test("what may be exchanged has terms of its own", () => {
+  const [front, back] = ORDER.lines;
+  assert.ok(front !== undefined && back !== undefined);
+  const order: Order = { ...ORDER, lines: [front, { ...back, exchangeable: { until: "2026-07-01T00:00:00Z", fee_minor: 100 } }] };
+  assert.deepEqual(liveTickets(order, NOW, "exchangeable").map(({ feeMinor }) => feeMinor), [null, 100]);
+  assert.equal(lastChance(order, "exchangeable"), "2026-07-01T00:00:00Z");
+  assert.equal(lastChance(ORDER, "exchangeable"), null);
+});
+
+test("a kept exchange that was changed by somebody is none", () => {
+  const exchange = { order: "7", tickets: [{ tier: "a", seat: "a1" }], worthMinor: 5 };
+  assert.deepEqual(readExchange(exchange), exchange);
+  for (const bad of [null, 7, {}, { ...exchange, tickets: [] }, { ...exchange, tickets: [{ tier: "a" }] }, { ...exchange, tickets: [null] }, { ...exchange, worthMinor: "5" }, { ...exchange, order: 7 }]) {
+    assert.equal(readExchange(bad), null, JSON.stringify(bad));
+  }
 });
 
 test("a fee is no more than the price", () => {

@@ -40,7 +40,8 @@ export function OrderCard({ order, replace }: CardProps) {
     setOpen(!isOpen);
   };
   const details = `details-${order.order}`;
-  const mayGiveBack = liveTickets(order, clock.nowMs()).some(({ feeMinor }) => feeMinor !== null);
+  const may = (terms: "refundable" | "exchangeable"): boolean => liveTickets(order, clock.nowMs(), terms).some(({ feeMinor }) => feeMinor !== null);
+  const [mayGiveBack, mayExchange] = [may("refundable"), may("exchangeable")];
   const hasTickets = order.lines.some(({ tickets }) => tickets.some(({ refund }) => refund === undefined)) && order.state === "paid" && !names.isMoney;
   return (
     <article class={`card order ${order.state === "pending" || order.state === "paid" ? "" : "over"}`} aria-labelledby={`order-${order.order}`} ref={heading}>
@@ -58,7 +59,7 @@ export function OrderCard({ order, replace }: CardProps) {
       <div class="row buttons">
         {order.state === "pending" && <Pending order={order} replace={replace} onOutcome={setOutcome} />}
         {hasTickets && <a class="button" href={href(`/my/tickets/${order.order}`)}>{t("tickets")}</a>}
-        <button type="button" aria-expanded={isOpen} aria-controls={details} onClick={toggle}>{t(mayGiveBack ? "details-give-back" : "details")}</button>
+        <button type="button" aria-expanded={isOpen} aria-controls={details} onClick={toggle}>{t(mayGiveBack && mayExchange ? "details-both" : mayGiveBack ? "details-give-back" : mayExchange ? "details-exchange" : "details")}</button>
       </div>
       <div id={details}>{isOpen && <Details order={order} replace={replace} names={names} />}</div>
     </article>

@@ -12,6 +12,7 @@ import { buyer, problem, reply, type Schemas } from "../shared/api.ts";
 import { dateTime, money } from "../shared/format.ts";
 import { useLoaded, useNow } from "../shared/hooks.ts";
 import { Loading, Problem } from "../shared/layout.tsx";
+import { ExchangeForm } from "./exchange-form.tsx";
 import { t, tn } from "./words.ts";
 
 interface DetailsProps {
@@ -46,6 +47,7 @@ export function Details({ order, replace, names }: DetailsProps) {
       {data.refunds.refunds.length > 0 && <><h3>{words.t("refunds")}</h3><Refunds refunds={data.refunds.refunds} /></>}
       {outcome !== null && <Done {...outcome} />}
       {data.whole.state === "paid" && <GiveBack order={data.whole} next={data.refunds.next ?? null} names={names} reload={reload} onOutcome={setOutcome} />}
+      {data.whole.state === "paid" && <ExchangeForm order={data.whole} names={names} />}
       {failure !== null && <Problem problem={failure} />}
     </div>
   );

@@ -56,10 +56,15 @@ export interface Terms {
   readonly remaining: number | null;
   readonly isOneTierOnly: boolean;
   readonly attendees: "optional" | "required";
+  /** How many tickets are given for these, if they are exchanged: one for one. */
+  readonly exchanged?: number;
 }
 
 /** Most tickets of one order. */
-export const mostTickets = (terms: Terms): number => Math.max(0, Math.min(MOST_TICKETS, terms.limitPerBuyer, terms.remaining ?? MOST_TICKETS));
+export const mostTickets = (terms: Terms): number => Math.max(0, Math.min(MOST_TICKETS, terms.limitPerBuyer, roomOf(terms) ?? MOST_TICKETS));
+
+/** How many more the buyer may have; what is exchanged makes room. */
+const roomOf = ({ remaining, exchanged }: Terms): number | null => (remaining === null ? null : remaining + (exchanged ?? 0));
 
 /** Tickets of a choice. */
 export function ticketsIn(choice: Choice): number {
@@ -91,13 +96,14 @@ function ticketsOfTier(choice: Choice, tier: string): number {
 }
 
 /** Why a choice cannot be ordered. */
-export type Fault = "nothing" | "too-many" | "too-many-tiers" | "one-tier" | "attendees-missing" | "attendees-twice" | "attendees-some" | "no-allowance";
+export type Fault = "nothing" | "too-many" | "too-many-tiers" | "one-tier" | "attendees-missing" | "attendees-twice" | "attendees-some" | "no-allowance" | "exchange-count";
 
 /** The first reason why a choice cannot be ordered; undefined if it can. */
 export function faultOf(choice: Choice, terms: Terms): Fault | undefined {
   const tickets = ticketsIn(choice);
-  if (terms.remaining === 0) return "no-allowance";
+  if (roomOf(terms) === 0) return "no-allowance";
   if (tickets === 0 || (choice.way !== "map" && choice.tier === "")) return "nothing";
+  if (terms.exchanged !== undefined && tickets !== terms.exchanged) return "exchange-count";
   if (tickets > mostTickets(terms)) return "too-many";
   const tiers = choice.way === "map" ? tiersOf(choice).length : 1;
   if (terms.isOneTierOnly && tiers > 1) return "one-tier";

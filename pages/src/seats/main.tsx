@@ -7,11 +7,12 @@ import type { Availability } from "../map/state.ts";
 import { buyer, everyone, problem, reply } from "../shared/api.ts";
 import type { Answer } from "../shared/challenge.tsx";
 import { clock } from "../shared/clock.ts";
-import { dateTime } from "../shared/format.ts";
+import { dateTime, money } from "../shared/format.ts";
 import { useLoaded, useSession } from "../shared/hooks.ts";
 import { goTo, href } from "../shared/language.ts";
 import { Loading, Page, Problem, start } from "../shared/layout.tsx";
 import { announce } from "../shared/live.ts";
+import { type Exchange, keepExchange, keptExchange } from "../order/exchange.ts";
 import { keptPlace } from "../shared/place.ts";
 import { parameter } from "../shared/route.ts";
 import { session as sessionOf } from "../shared/session.ts";
@@ -113,6 +114,7 @@ function useOrdering(sale: Sale, onTaken: (seats: readonly string[]) => void) {
     const outcome = await attempt().catch((thrown: unknown): Outcome => ({ kind: "refused", problem: problem(thrown) }));
     if (outcome.kind === "ordered") {
       tabStore.set(LAST_ORDER, outcome.order);
+      keepExchange(sale.sale, null);
       setGoing({ kind: "leaving" });
       announce(outcome.wasEarlier ? t("earlier-order") : t("step.leaving"));
       goTo(`/checkout/${outcome.order}`);
@@ -132,7 +134,10 @@ function useOrdering(sale: Sale, onTaken: (seats: readonly string[]) => void) {
   const isUnknown = isOpen({ kept: () => getJson(tabStore, `onsale.attempt.${sale.sale}`) });
   return {
     going, isUnknown,
-    order: (choice: Choice, columns: readonly (string | null)[], answer?: Answer) => run(() => orderLines(around(), linesOf(choice, columns), answer)),
+    order: (choice: Choice, columns: readonly (string | null)[], answer: Answer | undefined, exchange: Exchange | null) => run(() => {
+      const given = exchange === null ? undefined : { order: exchange.order, tickets: exchange.tickets };
+      return orderLines(around(), linesOf(choice, columns), answer, given);
+    }),
     findOut: () => run(() => findOut(around())),
     stop: () => stop.current.abort(),
   };
@@ -180,6 +185,11 @@ function useShop(sale: Sale) {
   const { availability, setAvailability, reload } = useAvailability(sale, choice.journey);
   const [lost, setLost] = useState<ReadonlySet<string>>(new Set());
   const [fault, setFault] = useState<string | null>(null);
+  const [exchange, setExchange] = useState(() => keptExchange(sale.sale));
+  const noExchange = (): void => {
+    keepExchange(sale.sale, null);
+    setExchange(null);
+  };
   const taken = (seats: readonly string[]): void => {
     setLost((before) => new Set([...before, ...seats]));
     const labels = choice.seats.filter((one) => seats.includes(one.seat)).map((one) => t("lost-one", { seat: one.label }));
@@ -191,6 +201,7 @@ function useShop(sale: Sale) {
   const terms: Terms = {
     limitPerBuyer: sale.file.limit_per_buyer, remaining, isOneTierOnly: sale.file.tiers_apart === true,
     attendees: sale.file.attendees === "required" ? "required" : "optional",
+    ...(exchange === null ? {} : { exchanged: exchange.tickets.length }),
   };
   const columns = sale.file.tiers.find((tier) => tier.tier === choice.tier)?.columns ?? [];
 
@@ -205,7 +216,7 @@ function useShop(sale: Sale) {
     setFault(found === undefined ? null : faultText(found, terms));
     if (found !== undefined) announce(faultText(found, terms));
     else if (sessionOf("buyers") === null) leaveToSignIn();
-    else void ordering.order(other, columns, answer).then(() => void reload());
+    else void ordering.order(other, columns, answer, exchange).then(() => void reload());
   };
   const change = (part: Partial<Choice>): void => {
     setFault(null);
@@ -220,19 +231,20 @@ function useShop(sale: Sale) {
     history.replaceState(null, "", withQuery({ from: journey.from, to: journey.to }));
     change({ journey });
   };
-  return { choice, change, toWay, toJourney, terms, availability, setAvailability, lost, setLost, fault, ordering, isBusy, isSignedIn: signedIn !== null, order };
+  return { choice, change, toWay, toJourney, terms, availability, setAvailability, lost, setLost, fault, ordering, isBusy, isSignedIn: signedIn !== null, order, exchange, noExchange };
 }
 
 function Shop({ sale }: { readonly sale: Sale }) {
   const shop = useShop(sale);
   useOpening(sale);
-  const { choice, change, terms, availability, lost, ordering, isBusy, isSignedIn, order } = shop;
+  const { choice, change, terms, availability, lost, ordering, isBusy, isSignedIn, order, exchange, noExchange } = shop;
   const { going } = ordering;
   const closed = closedText(sale);
   const props = { sale, terms, choice, availability, onChoice: change };
   return (
     <>
       <Terms sale={sale} terms={terms} isSignedIn={isSignedIn} />
+      {exchange !== null && <Exchanging sale={sale} exchange={exchange} onStop={noExchange} />}
       {closed !== null && <p class="notice warn" role="status">{closed}</p>}
       <Notices sale={sale} isUnknown={ordering.isUnknown && !isBusy} isSignedIn={isSignedIn} isIdle={going.kind === "idle"} onFindOut={() => void ordering.findOut()} />
       {isBusy && <Progress step={going.kind === "running" ? going.step : { kind: "order" }} isLeaving={going.kind === "leaving"} onStop={ordering.stop} />}
@@ -267,6 +279,18 @@ function Shop({ sale }: { readonly sale: Sale }) {
   );
 }
 
+/** What is given for the tickets that are chosen, and how not to. */
+function Exchanging({ sale, exchange, onStop }: { readonly sale: Sale; readonly exchange: Exchange; readonly onStop: () => void }) {
+  const seats = exchange.tickets.map(({ seat }) => seat).join(", ");
+  return (
+    <div class="notice">
+      <p>{tn("exchanging", exchange.tickets.length, { order: exchange.order, seats })}</p>
+      <p class="hint">{t("exchanging.money", { worth: money(exchange.worthMinor, sale.file.currency) })}</p>
+      <button type="button" onClick={onStop}>{t("exchanging.stop")}</button>
+    </div>
+  );
+}
+
 /** Limits in words. */
 function Terms({ sale, terms, isSignedIn }: { readonly sale: Sale; readonly terms: Terms; readonly isSignedIn: boolean }) {
   const hasMore = mostTickets({ ...terms, remaining: null }) < terms.limitPerBuyer;
@@ -274,7 +298,7 @@ function Terms({ sale, terms, isSignedIn }: { readonly sale: Sale; readonly term
     <p class="terms">
       {tn("limit", terms.limitPerBuyer)}
       {hasMore && ` ${t("most-at-once", { count: 10 })}`}
-      {isSignedIn && terms.remaining !== null && terms.remaining < terms.limitPerBuyer && ` ${terms.remaining === 0 ? t("remaining-none") : tn("remaining", terms.remaining)}`}
+      {isSignedIn && terms.exchanged === undefined && terms.remaining !== null && terms.remaining < terms.limitPerBuyer && ` ${terms.remaining === 0 ? t("remaining-none") : tn("remaining", terms.remaining)}`}
       {terms.isOneTierOnly && ` ${t("one-tier-note")}`}
       {" "}<a href={href(`/s/${encodeURIComponent(sale.sale)}`)}>{t("about-sale")}</a>
     </p>

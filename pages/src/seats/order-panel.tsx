@@ -59,6 +59,7 @@ export function faultText(fault: Fault | "lost", terms: Terms): string {
   switch (fault) {
     case "too-many": return t("fault.too-many", { count: mostTickets(terms) });
     case "too-many-tiers": return t("fault.too-many-tiers", { count: MOST_LINES });
+    case "exchange-count": return tn("fault.exchange-count", terms.exchanged ?? 0);
     default: return t(`fault.${fault}`);
   }
 }
@@ -132,6 +133,8 @@ export function refusedText(problem: OnsaleProblem, count: number): string {
       const opens = problem.text("opens_at");
       return opens === null ? t("refused.sale-closed") : t("state.upcoming", { at: dateTime(opens) });
     }
+    case "exchange-not-allowed": case "exchange-differs": return t(`refused.${problem.slug}`);
+    case "order-not-paid": case "ticket-refunded": case "ticket-checked-in": case "unknown-ticket": case "payment-disputed": return t("refused.exchange-gone");
     case "sale-archived": return t("state.archived");
     case "sale-cancelled": return t("state.cancelled");
     case "hold-expired": case "order-resolved": case "not-admitted": case "refused-by-rule": return t(`refused.${problem.slug}`);

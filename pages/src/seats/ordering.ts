@@ -4,6 +4,7 @@
  */
 import type { OnsaleProblem, Schemas } from "../shared/api.ts";
 import type { Answer, Challenge } from "../shared/challenge.tsx";
+import type { ExchangeBody } from "../order/exchange.ts";
 
 /** A line of an order, as the API takes it: exactly one of `seats`, `best` and `pattern`. */
 export interface Line {
@@ -19,6 +20,7 @@ export interface Line {
 export interface OrderBody {
   readonly admission: string;
   readonly lines: readonly Line[];
+  readonly exchange?: ExchangeBody;
 }
 type Admission = Schemas["AdmissionReply"];
 type Order = Schemas["OrderReply"];
@@ -27,6 +29,8 @@ type Order = Schemas["OrderReply"];
 export interface Attempt {
   readonly admission: Admission;
   readonly lines: readonly Line[];
+  /** The tickets that are given for these. */
+  readonly exchange?: ExchangeBody;
   /** True from the moment that the order is sent until an answer says what became of it. */
   readonly isOpen: boolean;
 }
@@ -136,7 +140,7 @@ async function admitted(around: Surroundings, tickets: number, answer: Answer | 
 async function settled(around: Surroundings, attempt: Attempt, wasEarlier: boolean): Promise<Outcome> {
   around.keep({ ...attempt, isOpen: true });
   around.onStep({ kind: "order" });
-  const body = { admission: attempt.admission.token, lines: attempt.lines };
+  const body = { admission: attempt.admission.token, lines: attempt.lines, ...(attempt.exchange === undefined ? {} : { exchange: attempt.exchange }) };
   const result = await repeated(around, true, () => around.order(body));
   if (result === undefined) return { kind: "stopped" };
   if ("reply" in result) {
@@ -155,7 +159,7 @@ async function settled(around: Surroundings, attempt: Attempt, wasEarlier: boole
       around.keep(null);
       return order === null ? { kind: "refused", problem } : { kind: "ordered", order, wasEarlier: true };
     }
-    case "sold-out": case "no-adjacent": case "limit-reached": case "attendee-taken": case "attendee-limit": case "one-tier-only": case "invalid":
+    case "exchange-differs": case "sold-out": case "no-adjacent": case "limit-reached": case "attendee-taken": case "attendee-limit": case "one-tier-only": case "invalid":
       // The admission is not used up.
       around.keep({ ...attempt, isOpen: false });
       return { kind: "refused", problem };
@@ -179,8 +183,11 @@ export async function findOut(around: Surroundings): Promise<Outcome> {
   return attempt === null ? { kind: "stopped" } : settled(around, attempt, true);
 }
 
-/** Orders lines, once it is known what became of those before; `answer` is that to the challenge of the outcome before. */
-export async function orderLines(around: Surroundings, lines: readonly Line[], answer?: Answer): Promise<Outcome> {
+/**
+ * Orders lines, perhaps in exchange for other tickets, once it is known what became of those before; `answer` is that to
+ * the challenge of the outcome before.
+ */
+export async function orderLines(around: Surroundings, lines: readonly Line[], answer?: Answer, exchange?: ExchangeBody): Promise<Outcome> {
   if (isOpen(around)) {
     const before = await findOut(around);
     if (before.kind === "ordered" || isOpen(around)) return before;
@@ -188,7 +195,7 @@ export async function orderLines(around: Surroundings, lines: readonly Line[], a
   for (let tries = 1; ; tries += 1) {
     const admission = await admitted(around, ticketsOf(lines), answer);
     if ("kind" in admission) return admission;
-    const outcome = await settled(around, { admission, lines, isOpen: false }, false);
+    const outcome = await settled(around, { admission, lines, ...(exchange === undefined ? {} : { exchange }), isOpen: false }, false);
     const isStale = outcome.kind === "refused" && outcome.problem.slug === "not-admitted";
     // An admission that has run out on the way is asked for once more.
     if (!isStale || tries > 1) return outcome;

@@ -37,6 +37,11 @@ test("what cannot be ordered is said before it is sent", () => {
   assert.equal(faultOf({ ...map, attendees: ["P", ""] }, TERMS), "attendees-some");
   assert.equal(faultOf({ ...map, attendees: ["P", "P "] }, TERMS), "attendees-twice");
   assert.equal(faultOf(map, TERMS), undefined);
+  // What is exchanged makes room for as much, and no more.
+  const exchanging = { ...TERMS, remaining: 0, exchanged: 2 };
+  assert.equal(faultOf(map, exchanging), undefined);
+  assert.equal(faultOf({ ...NOTHING, tier: "a", count: 3 }, exchanging), "exchange-count");
+  assert.equal(faultOf({ ...NOTHING, tier: "a", count: 1 }, exchanging), "exchange-count");
   assert.deepEqual([mostTickets(TERMS), mostTickets({ ...TERMS, limitPerBuyer: 99 })], [4, 10]);
 });
 
@@ -100,6 +105,21 @@ test("what was sent is kept before it is sent, and found out after the page was 
   const second = scripted({ admissions: [], orders: [ordered("7")], kept: first.kept() });
   assert.deepEqual(await findOut(second.around), { kind: "ordered", order: "7", wasEarlier: true });
   assert.deepEqual(second.sent.orders, first.sent.orders);
+});
+
+test("an exchange is sent with the order, and again as it was when its answer is lost", async () => {
+  const exchange = { order: "3", tickets: [{ tier: "b", seat: "b1" }] };
+  const { around, sent, kept } = scripted({ admissions: [admission("7")], orders: [OnsaleProblem.withoutAnswer("gone")], patience: 0 });
+  assert.deepEqual(await orderLines(around, LINES, undefined, exchange), { kind: "stopped" });
+  assert.deepEqual(sent.orders, [{ admission: "t7", lines: LINES, exchange }]);
+  const second = scripted({ admissions: [], orders: [ordered("7")], kept: kept() });
+  assert.equal((await findOut(second.around)).kind, "ordered");
+  assert.deepEqual(second.sent.orders, sent.orders);
+  // One that differs uses no admission up.
+  const differs = scripted({ admissions: [admission("7")], orders: [refusal("exchange-differs", 422), ordered("7")] });
+  assert.equal((await orderLines(differs.around, LINES, undefined, exchange)).kind, "refused");
+  assert.equal((await orderLines(differs.around, LINES)).kind, "ordered");
+  assert.equal(differs.sent.admissions.length, 1);
 });
 
 test("nothing else is ordered while an answer is missing", async () => {

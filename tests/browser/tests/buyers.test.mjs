@@ -146,6 +146,50 @@ for (const [language, window] of [["en", {}], ["zh", { width: 360, height: 740, 
   });
 }
 
+for (const [language, window] of [["en", {}], ["zh", { width: 360, height: 740, dark: true }]]) {
+  test(`a ticket is exchanged for a cheaper one at once, and for a dearer one that is paid (${language})`, async (t) => {
+    const name = `swap-${language}`;
+    const [words, seats] = [texts("checkout", language), texts("seats", language)];
+    const file = hall(name, { limit_per_buyer: 2, exchanges: { until: "2099-01-01T00:00:00.000Z", fee_minor: 500 } });
+    await it.engine.publish(file);
+    const { order: first } = await it.engine.paidOrder(file.sale, name, { tier: "stalls", best: { count: 1 } });
+    const buyer = await it.person(t, { language, name, ...window });
+    await buyer.haveSession();
+    const begin = async (order) => {
+      await buyer.go(`/my/orders#order-${order}`);
+      await buyer.see(texts("orders", language)("exchange.choose"));
+      await buyer.press(/./, "form input[type=checkbox]");
+      await buyer.accessible("an exchange, chosen");
+      await buyer.fits();
+      await buyer.press(texts("orders", language)("exchange.start.one", { count: 1 }));
+      await buyer.see(seats("exchanging.stop"));
+      await buyer.accessible("seats in exchange");
+      await buyer.fits();
+    };
+    await begin(first);
+    // One for one.
+    await chooseBest(buyer, "Balcony", 2);
+    await buyer.press(seats("hold"));
+    await buyer.see(seats("fault.exchange-count.one", { count: 1 }));
+    await chooseBest(buyer, "Balcony", 1);
+    await buyer.press(seats("hold"));
+    await buyer.see(words("done.paid"));
+    await buyer.see(saying("checkout", language, "exchange.pays"));
+    const cheap = (await buyer.path()).split("/").at(-1);
+    const { state, exchange } = await it.engine.do(`/orders/${cheap}`, { as: name });
+    assert.deepEqual([state, exchange.order, exchange.pays], ["paid", first, true]);
+    await begin(cheap);
+    await chooseBest(buyer, "Stalls", 1);
+    await buyer.press(seats("hold"));
+    await buyer.see(saying("checkout", language, "exchange.whole"));
+    await buyer.accessible("checkout of an exchange");
+    await payAtProvider(buyer);
+    await buyer.see(words("done.paid"));
+    await it.engine.until(`/orders/${cheap}`, (order) => order.state !== "paid", { as: name });
+    assert.deepEqual(await buyer.complaints(), []);
+  });
+}
+
 test("a paid order is given back, and its ticket is void", async (t) => {
   const words = texts("orders", "en");
   const file = hall("refund", { refunds: { until: "2099-01-01T00:00:00.000Z", fee_percent: 10 } });
