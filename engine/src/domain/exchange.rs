@@ -269,3 +269,213 @@ impl OrderRefund {
         Money { amount_minor: self.amount.amount_minor + self.kept_minor, ..self.amount }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::attendee::Attendee;
+    use crate::domain::choice::{Choice, Together};
+    use crate::domain::ids::{DoorName, Legs, ProviderId, TierId};
+    use crate::domain::inventory::Line;
+    use crate::domain::order::OrderState;
+    use crate::domain::order_refund::RefundTerms;
+    use crate::domain::order_refund::tests::paid;
+    use crate::domain::ticket::CheckIn;
+
+    const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
+    const UNTIL: Timestamp = NOW.plus_seconds(60);
+
+    fn sale(id: &str, group: Option<&str>, merchant: &str, currency: &str) -> Sale {
+        let file = serde_json::json!({
+            "sale": id, "title": id, "currency": currency, "exchange_group": group,
+            "opens_at": "2026-01-01T00:00:00Z", "closes_at": "2030-01-01T00:00:00Z",
+            "merchant": { "merchant": merchant }, "limit_per_buyer": 5, "pay_window_seconds": 600,
+            "tiers": [{ "tier": "a", "name": "A", "price_minor": 500, "general_admission": 9 }]
+        });
+        Sale::new(serde_json::from_value(file).unwrap()).unwrap()
+    }
+
+    /// A paid order of three tickets at 500, each of which is exchanged for a fee of 50, and its payment.
+    fn old() -> (Order, PaymentRecord) {
+        let (mut order, payment) = paid();
+        let terms = RefundTerms { until: UNTIL, fee_minor: MinorUnits(50) };
+        order.lines[0].exchange = Some(terms);
+        (order, payment)
+    }
+
+    fn number() -> OrderNumber {
+        "77".parse().unwrap()
+    }
+
+    fn asks_for(count: u16, attendees: &[char]) -> Vec<RequestedLine> {
+        let choice = Choice::Best { count, together: Together::Preferred };
+        let line = Line { tier: TierId::new("a").unwrap(), legs: Legs::ONE, choice };
+        let attendees = attendees.iter().map(|digit| person(*digit)).collect();
+        vec![RequestedLine { line, price_minor: MinorUnits(500), attendees }]
+    }
+
+    fn person(digit: char) -> Attendee {
+        Attendee { id: None, hashes: vec![digit.to_string().repeat(32).parse().unwrap()] }
+    }
+
+    fn gives(order: &Order, count: usize) -> ExchangeRequest {
+        let tickets = order.lines[0].tickets.iter().take(count);
+        let tickets = tickets.map(|ticket| ticket.named(&order.lines[0])).collect();
+        ExchangeRequest { order: order.number, tickets }
+    }
+
+    /// What comes of giving the first tickets of an order for as many others of its sale.
+    fn decided(
+        (order, payment): &(Order, PaymentRecord),
+        count: usize,
+        now: Timestamp,
+    ) -> Result<Exchange, ExchangeRefusal> {
+        let here = sale("s", None, "opera", "EUR");
+        let lines = asks_for(u16::try_from(count).unwrap(), &[]);
+        let of_old = (&here, order, Some(payment));
+        decide_exchange(number(), (&here, &lines), &gives(order, count), of_old, now)
+    }
+
+    #[test]
+    fn tickets_are_worth_their_price_less_the_fee_and_what_is_left() {
+        let mut old = old();
+        let worth =
+            |old: &(Order, PaymentRecord), count| decided(old, count, NOW).unwrap().value_minor;
+        assert_eq!(worth(&old, 1), MinorUnits(450));
+        assert_eq!(worth(&old, 3), MinorUnits(1350));
+        old.1.back = MinorUnits(1200);
+        assert_eq!(worth(&old, 3), MinorUnits(300));
+    }
+
+    #[test]
+    fn what_may_not_be_given_is_refused() {
+        let of_tickets = |refusal| Err(ExchangeRefusal::Tickets(refusal));
+        assert_eq!(decided(&old(), 1, UNTIL), of_tickets(RefundRefusal::NotAllowed));
+        let (mut order, payment) = old();
+        order.lines[0].exchange = None;
+        assert_eq!(decided(&(order, payment), 1, NOW), of_tickets(RefundRefusal::NotAllowed));
+        let (mut order, payment) = old();
+        order.state = OrderState::RefundDue;
+        let not_paid = RefundRefusal::NotPaid(OrderState::RefundDue);
+        assert_eq!(decided(&(order, payment), 1, NOW), of_tickets(not_paid));
+        let (mut order, payment) = old();
+        let door = DoorName::new("north").unwrap();
+        order.lines[0].tickets[0].checked_in = Some(CheckIn { at: NOW, door });
+        let used = RefundRefusal::TicketCheckedIn(gives(&order, 1).tickets.remove(0));
+        assert_eq!(decided(&(order, payment), 1, NOW), of_tickets(used));
+    }
+
+    #[test]
+    fn tickets_go_one_for_one_within_a_group_of_one_merchant_and_currency() {
+        let (order, payment) = old();
+        let here = sale("s", Some("g"), "opera", "EUR");
+        let to = |sale: &Sale, count| {
+            let (lines, of_old) = (asks_for(count, &[]), (&here, &order, Some(&payment)));
+            decide_exchange(number(), (sale, &lines), &gives(&order, 2), of_old, NOW)
+        };
+        let [given, asked] = [2, 1].map(Tickets::new);
+        assert_eq!(to(&here, 1), Err(ExchangeRefusal::OtherCount { given, asked }));
+        assert!(to(&sale("t", Some("g"), "opera", "EUR"), 2).is_ok());
+        for (group, merchant) in [(Some("h"), "opera"), (None, "opera"), (Some("g"), "circus")] {
+            let refused = to(&sale("t", group, merchant, "EUR"), 2);
+            assert_eq!(refused, Err(ExchangeRefusal::OtherSale(order.sale.clone())), "{group:?}");
+        }
+        let dollars = to(&sale("t", Some("g"), "opera", "USD"), 2);
+        assert_eq!(dollars, Err(ExchangeRefusal::OtherCurrency(order.total.currency)));
+    }
+
+    #[test]
+    fn within_a_sale_the_people_stay_and_in_another_they_need_not() {
+        let (mut order, payment) = old();
+        order.lines[0].tickets[0].attendee = Some(person('a'));
+        order.lines[0].tickets[1].attendee = Some(person('b'));
+        let here = sale("s", Some("g"), "opera", "EUR");
+        let named = |sale: &Sale, people: &[char]| {
+            let (lines, of_old) = (asks_for(2, people), (&here, &order, Some(&payment)));
+            decide_exchange(number(), (sale, &lines), &gives(&order, 2), of_old, NOW).map(drop)
+        };
+        assert_eq!(named(&here, &['b', 'a']), Ok(()));
+        for others in [&['a', 'c'][..], &['a', 'a'], &['a'], &[], &['a', 'b', 'a']] {
+            assert_eq!(named(&here, others), Err(ExchangeRefusal::OtherPeople), "{others:?}");
+        }
+        assert_eq!(named(&sale("t", Some("g"), "opera", "EUR"), &['c', 'd']), Ok(()));
+    }
+
+    /// An order at a price, which replaces two tickets of `old` in its sale.
+    fn replacing(old: &Order, total_minor: i64) -> Order {
+        let (order, _) = paid();
+        let tickets = gives(old, 2).tickets;
+        let (sale, value_minor) = (old.sale.clone(), MinorUnits(900));
+        Order {
+            number: number(),
+            state: OrderState::Pending,
+            total: Money { amount_minor: MinorUnits(total_minor), ..order.total },
+            payment: None,
+            exchange: Some(Exchange { order: old.number, sale, tickets, value_minor }),
+            ..order
+        }
+    }
+
+    #[test]
+    fn what_is_not_kept_goes_back_and_all_of_it_counts() {
+        let (order, payment) = old();
+        for (total, is_covered, back, kept) in
+            [(900, true, 0, 900), (400, true, 500, 400), (901, false, 900, 0)]
+        {
+            let new = replacing(&order, total);
+            assert_eq!((new.is_covered(), new.needs_no_payment()), (is_covered, is_covered));
+            let by = match is_covered {
+                true => payment.moved_to(&new, NOW).unwrap().capture.key,
+                false => PaymentKey {
+                    provider: ProviderId::new("stripe").unwrap(),
+                    payment: PaymentId::new("pi_2").unwrap(),
+                },
+            };
+            let exchange = new.exchange.as_ref().unwrap();
+            // What was said when it was made holds until it is paid.
+            let plan =
+                redeem(&new, exchange, &order, Some(&payment), &by, UNTIL.plus_seconds(9)).unwrap();
+            let OrderRefund { amount, kept_minor, .. } = &plan.refund;
+            assert_eq!((amount.amount_minor.0, kept_minor.0), (back, kept), "{total}");
+            assert_eq!(plan.refund.worth().amount_minor, MinorUnits(900));
+            assert_eq!(plan.payment.back, MinorUnits(900));
+            assert_eq!(plan.refund.exchanged_for(), Some(number()));
+            assert_eq!(plan.order.tickets(), Tickets::new(1));
+            // They are gone for whoever comes second.
+            let again = redeem(&new, exchange, &plan.order, Some(&plan.payment), &by, NOW);
+            assert!(matches!(again, Err(RefundRefusal::TicketRefunded(_))), "{again:?}");
+        }
+    }
+
+    #[test]
+    fn money_that_was_moved_is_that_of_its_first_capture() {
+        let (order, payment) = old();
+        let new = replacing(&order, 400);
+        let moved = payment.moved_to(&new, UNTIL).unwrap();
+        assert_eq!(moved.capture.key.payment.as_str(), format!("{}-for-77", order.number));
+        assert!(new.is_moved(&moved.capture.key) && !new.is_moved(&payment.capture.key));
+        assert!(is_moved_id(&moved.capture.key.payment, number()));
+        assert!(!is_moved_id(&moved.capture.key.payment, order.number));
+        assert_eq!(moved.capture.amount, new.total);
+        assert_eq!(moved.at_provider().capture, payment.capture);
+        assert_eq!((moved.captured_at(), moved.decided_at), (payment.decided_at, UNTIL));
+        let third = Order { number: "78".parse().unwrap(), ..replacing(&order, 100) };
+        let twice = moved.moved_to(&third, UNTIL).unwrap();
+        assert_eq!(twice.at_provider().capture, payment.capture);
+        assert!(payment.moved_to(&order, NOW).is_err(), "it replaces nothing");
+    }
+
+    #[test]
+    fn an_exchange_makes_room_in_its_own_sale_until_it_is_paid() {
+        let (order, payment) = old();
+        let waits = replacing(&order, 400);
+        assert_eq!((waits.replaced(), waits.claims_its_people()), (Tickets::new(2), false));
+        let is_paid = Order { payment: Some(payment.capture.key), ..waits.clone() };
+        assert!(is_paid.claims_its_people());
+        let exchange = waits.exchange.clone().unwrap();
+        let other = Exchange { sale: SaleId::new("t").unwrap(), ..exchange };
+        let elsewhere = Order { exchange: Some(other), ..waits };
+        assert_eq!((elsewhere.replaced(), elsewhere.claims_its_people()), (Tickets::NONE, true));
+        assert_eq!((order.replaced(), order.claims_its_people()), (Tickets::NONE, true));
+    }
+}

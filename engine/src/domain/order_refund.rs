@@ -600,7 +600,7 @@ impl OrderRefund {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::domain::attempt::Attempts;
     use crate::domain::fact::Facts;
@@ -619,7 +619,7 @@ mod tests {
     }
 
     /// A paid order of three tickets at 500, which may be given back for a fee of 100.
-    fn paid() -> (Order, PaymentRecord) {
+    pub(crate) fn paid() -> (Order, PaymentRecord) {
         let user = UserId::new("7").unwrap();
         let currency = Currency::new("EUR").unwrap();
         let key = PaymentKey {
