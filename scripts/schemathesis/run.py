@@ -152,6 +152,17 @@ def prepare(url: str, tokens: dict[str, str], command: Callable[..., str]) -> di
     [parameter] = document["paths"]["/orders/{order}"]["parameters"]
     document = json.loads(text.replace(parameter["example"], ordered()))
 
+    # An order is paid from a wallet that has the money.
+    money = example("/sales/{sale}", "put", "top_ups")
+    money["gate"]["user_lock_ms"] = 1
+    send("PUT", f"/sales/{money['sale']}", "ONSALE_OPERATOR", money)
+    admitted = send("POST", f"/sales/{money['sale']}/admissions", "ONSALE_BUYER", {"tickets": 1})
+    lines = [{"tier": money["tiers"][0]["tier"], "best": {"count": 1}}]
+    send("POST", f"/sales/{money['sale']}/orders", "ONSALE_BUYER", {"admission": admitted["token"], "lines": lines})
+    command("pay", "--order", admitted["order"])
+    [parameter] = document["paths"]["/orders/{order}/payments/wallet"]["parameters"]
+    parameter["example"] = ordered()
+
     # A refund is asked for of an order that is paid: of each path another, so that each is granted one.
     for path in ("/orders/{order}/refunds", "/orders/{order}/refunds/operator"):
         order = ordered()

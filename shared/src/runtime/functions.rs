@@ -277,11 +277,13 @@ impl Function {
     }
 
     /// The alarms that watch its failures and throttles, without the prefix of their stage. An alarm adds up ten
-    /// metrics at most: what operators ask has two of their own.
+    /// metrics at most: what operators ask, buyers too or not, has two of their own.
     #[must_use]
     pub const fn alarms(self) -> [&'static str; 2] {
         match self {
-            Self::Operator | Self::Figures => ["operator-failures", "operator-throttles"],
+            Self::Operator | Self::Figures | Self::RefundOrder => {
+                ["operator-failures", "operator-throttles"]
+            }
             Self::Sales
             | Self::WaitingRoom
             | Self::TokenGate
@@ -290,7 +292,6 @@ impl Function {
             | Self::Cancel
             | Self::StartPayment
             | Self::PayFromWallet
-            | Self::RefundOrder
             | Self::PayCallback
             | Self::TakeCallback
             | Self::ExpireOrders
