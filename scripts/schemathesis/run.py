@@ -164,7 +164,7 @@ def prepare(url: str, tokens: dict[str, str], command: Callable[..., str]) -> di
     parameter["example"] = ordered()
 
     # A refund is asked for of an order that is paid: of each path another, so that each is granted one.
-    for path in ("/orders/{order}/refunds", "/orders/{order}/refunds/operator"):
+    for path in ("/orders/{order}/refunds", "/orders/{order}/refunds/operator", "/operator/orders/{order}/refunds"):
         order = ordered()
         command("pay", "--order", order)
         item = document["paths"][path]
