@@ -5,12 +5,12 @@
 //! buyer gave up.
 
 use crate::domain::fact::Cause;
-use crate::domain::guard::{Guard, stands};
 use crate::domain::ids::UserId;
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderEvent, OrderState};
 use crate::domain::time::Timestamp;
 use crate::flows::hold::{inventory_of, release};
+use crate::flows::own::order_of;
 use crate::flows::pay::close_the_rest;
 use crate::ports::{ChangeReply, Orders, Ports, StoreError};
 
@@ -66,13 +66,7 @@ pub(super) async fn end(
     now: Timestamp,
 ) -> Result<Order, Refusal> {
     for _ in 0..ATTEMPTS {
-        let order = ports.orders().get(number).await?;
-        let is_own = |order: &Order| {
-            !stands(Guard::BuyerCheck) || user.is_none_or(|user| order.user == *user)
-        };
-        let Some(order) = order.filter(|order| is_own(order) && !order.is_tombstone()) else {
-            return Err(Refusal::NotFound);
-        };
+        let order = order_of(ports, user, number).await?.ok_or(Refusal::NotFound)?;
         let end = match order.after(OrderEvent::Cancel, cause.clone(), now) {
             Some(end) => end,
             None if order.state == OrderState::Cancelled => {

@@ -17,7 +17,9 @@ use crate::domain::requested::RequestedLine;
 use crate::domain::sale::Sale;
 use crate::domain::time::Timestamp;
 use crate::flows::give_back;
-use crate::flows::hold::sale_of;
+use crate::flows::hold::{inventory_of, release, sale_of};
+use crate::flows::pay::close_the_rest;
+use crate::flows::sync::settle_soon;
 use crate::ports::{ChangeReply, Freshness, Orders, Ports, StoreError, Stored};
 
 /// An order and the record of its payment.
@@ -122,6 +124,22 @@ pub(crate) async fn call_off(
         ChangeReply::Done => Some(end),
         ChangeReply::Conflict => None,
     })
+}
+
+/// [`call_off`] with all that follows from it: the seats are free again, and the facts are settled.
+///
+/// # Errors
+/// Fails if a store does.
+pub(crate) async fn off(
+    ports: &impl Ports,
+    order: &Order,
+    now: Timestamp,
+) -> Stored<Option<Order>> {
+    let Some(end) = call_off(ports, order, now).await? else { return Ok(None) };
+    release(ports, &inventory_of(ports, &end).await?, end.number).await?;
+    close_the_rest(ports, &end).await;
+    settle_soon(ports, end.number).await;
+    Ok(Some(end))
 }
 
 /// The old order of one that is paid, with the refund that its tickets went with.

@@ -16,6 +16,7 @@ use crate::domain::order_refund::{
 use crate::domain::refund::RefundState;
 use crate::domain::time::Timestamp;
 use crate::flows::hold::unsell;
+use crate::flows::own::order_of;
 use crate::flows::refund::request_part;
 use crate::flows::sync::settle_soon;
 use crate::ports::{ChangeReply, Orders, Ports, StoreError};
@@ -59,13 +60,7 @@ pub async fn give_back(
     now: Timestamp,
 ) -> Result<GivenBack, Refusal> {
     for _ in 0..ATTEMPTS {
-        let order = ports.orders().get(number).await?;
-        let is_theirs = |order: &Order| {
-            !stands(Guard::BuyerCheck) || buyer.is_none_or(|buyer| order.user == *buyer)
-        };
-        let Some(order) = order.filter(|order| is_theirs(order) && !order.is_tombstone()) else {
-            return Err(Refusal::NotFound);
-        };
+        let order = order_of(ports, buyer, number).await?.ok_or(Refusal::NotFound)?;
         if request.number.get() <= order.refunds.made {
             return known(ports, order, request, now).await;
         }

@@ -18,6 +18,7 @@ pub mod expire;
 pub mod give_back;
 pub mod hold;
 pub mod load;
+mod own;
 pub mod pay;
 pub mod post;
 pub mod publish;

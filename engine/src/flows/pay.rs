@@ -13,7 +13,7 @@ use crate::domain::sale::SaleState;
 use crate::domain::tickets::Tickets;
 use crate::domain::time::Timestamp;
 use crate::flows::exchange;
-use crate::flows::hold::{inventory_of, release, sale_of, sell};
+use crate::flows::hold::{inventory_of, sale_of, sell};
 use crate::flows::refund::request;
 use crate::flows::sync::settle_soon;
 use crate::ports::{Freshness, Orders, Ports, Queue, SettleReply, Settlement, StoreError, Stored};
@@ -136,9 +136,7 @@ pub async fn pay_at_once(ports: &impl Ports, order: Order, now: Timestamp) -> St
             }
         };
         let Some(settlement) = paid(ports, order.clone(), &record.capture, now).await? else {
-            if let Some(end) = exchange::call_off(ports, &order, now).await? {
-                release(ports, &inventory_of(ports, &end).await?, number).await?;
-                settle_soon(ports, number).await;
+            if let Some(end) = exchange::off(ports, &order, now).await? {
                 return Ok(end);
             }
             order = again(ports, number).await?;

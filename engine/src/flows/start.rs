@@ -14,6 +14,7 @@ use crate::domain::ids::{PaymentId, UserId};
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderState};
 use crate::domain::time::Timestamp;
+use crate::flows::own::order_of;
 use crate::flows::pay::pay_from_afar;
 use crate::ports::{ChangeReply, Orders, Ports, Provider, StoreError, Stored};
 
@@ -113,10 +114,7 @@ async fn payable(
     number: OrderNumber,
     now: Timestamp,
 ) -> Result<Order, Refusal> {
-    let order = ports.orders().get(number).await?;
-    let is_own = |order: &Order| !stands(Guard::BuyerCheck) || order.user == *user;
-    let order = order.filter(|order| is_own(order) && !order.is_tombstone());
-    let order = order.ok_or(Refusal::NotFound)?;
+    let order = order_of(ports, Some(user), number).await?.ok_or(Refusal::NotFound)?;
     if order.state != OrderState::Pending {
         return Err(Refusal::Resolved(order.state));
     }

@@ -8,9 +8,9 @@ use crate::domain::sale::SaleState;
 use crate::domain::tickets::Tickets;
 use crate::domain::time::Timestamp;
 use crate::flows::exchange;
-use crate::flows::hold::{inventory_of, release, sale_of};
+use crate::flows::hold::sale_of;
+use crate::flows::own::order_of;
 use crate::flows::pay::{close_the_rest, hand_over, paid};
-use crate::flows::sync::settle_soon;
 use crate::ports::{Freshness, Orders, Ports, SettleReply, StoreError, Stored};
 
 /// Most tries; an order or a wallet that changed meanwhile is read again.
@@ -51,10 +51,7 @@ pub async fn pay(
     now: Timestamp,
 ) -> Result<Order, Refusal> {
     for _ in 0..TRIES {
-        let order = ports.orders().get(number).await?;
-        let is_own = |order: &Order| !stands(Guard::BuyerCheck) || order.user == *user;
-        let order = order.filter(|order| is_own(order) && !order.is_tombstone());
-        let order = order.ok_or(Refusal::NotFound)?;
+        let order = order_of(ports, Some(user), number).await?.ok_or(Refusal::NotFound)?;
         if order.state == OrderState::Paid && order.is_paid_from_wallet() {
             follow_up(ports, &order, now).await?;
             return Ok(order);
@@ -75,12 +72,8 @@ pub async fn pay(
         let capture = Capture::from_wallet(&order)?;
         let record = PaymentRecord::decided(&capture, PaymentOutcome::Accepted, now);
         let Some(settlement) = paid(ports, order.clone(), &capture, now).await? else {
-            // What it was to replace is not there any more.
-            if let Some(end) = exchange::call_off(ports, &order, now).await? {
-                release(ports, &inventory_of(ports, &end).await?, number).await?;
-                close_the_rest(ports, &end).await;
-                settle_soon(ports, number).await;
-            }
+            // What it was to replace is not there any more; the order is read again, and has ended.
+            exchange::off(ports, &order, now).await?;
             continue;
         };
         // Known, it was paid by the request that this one repeats, and is read again.

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use aws_sdk_dynamodb::types::TransactWriteItem;
 
 use super::dynamo::Dynamo;
-use super::expressions::{keyed, put_under, update};
+use super::expressions::{Value, keyed, put_under, update};
 use super::items::{Fields, Item, item, number, read_money, text};
 use super::tables;
 use super::transaction::{Reason, Transacted};
@@ -68,14 +68,7 @@ impl DynamoLedger {
     /// What adds to a part of an account.
     fn add(&self, account: &Account, part: &str, more: Balance) -> Stored<TransactWriteItem> {
         let key = item([("account", text(account)), ("part", text(part))]);
-        let with = [
-            ("in", number(more.incoming)),
-            ("out", number(more.outgoing)),
-            ("left", number(more.left())),
-            ("one", number(1)),
-        ];
-        let add = "ADD #in_minor :in, #out_minor :out, #balance_minor :left, #version :one";
-        update(self.table(), key, add, "", with)
+        update(self.table(), key, ADD_BALANCE, "", added(more))
     }
 
     /// What writes the part of an account that postings write, one posting later.
@@ -135,7 +128,22 @@ impl DynamoLedger {
     }
 }
 
-fn balance(fields: &Fields<'_>) -> Stored<Balance> {
+/// Adds what [`added`] says to what an item has.
+pub(super) const ADD_BALANCE: &str =
+    "ADD #in_minor :in, #out_minor :out, #balance_minor :left, #version :one";
+
+/// The values of [`ADD_BALANCE`].
+pub(super) fn added(more: Balance) -> Vec<Value> {
+    vec![
+        ("in", number(more.incoming)),
+        ("out", number(more.outgoing)),
+        ("left", number(more.left())),
+        ("one", number(1)),
+    ]
+}
+
+/// What an item of an account, or of a wallet, has.
+pub(super) fn balance(fields: &Fields<'_>) -> Stored<Balance> {
     Ok(Balance { incoming: fields.number("in_minor")?, outgoing: fields.number("out_minor")? })
 }
 

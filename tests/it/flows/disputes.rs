@@ -7,9 +7,7 @@ use engine::domain::fact::FactKind;
 use engine::domain::ids::{DisputeId, ProviderId, ReaderId};
 use engine::domain::money::MinorUnits;
 use engine::domain::order::{Capture, Order, OrderState, PaymentRecord};
-use engine::domain::order_refund::{
-    AskedBy, RefundKey, RefundNumber, RefundRefusal, RefundRequest, RefundedTickets,
-};
+use engine::domain::order_refund::{AskedBy, RefundKey, RefundNumber, RefundRefusal};
 use engine::domain::refund::RefundState;
 use engine::domain::time::Timestamp;
 use engine::flows::captures::{Reading, read_captures};
@@ -25,7 +23,7 @@ use fake_payments::PROVIDER;
 
 use super::crash_points::at_every_call;
 use super::crashing::Crashing;
-use super::environment::{Fixture, NOW, epoch};
+use super::environment::{Fixture, NOW, epoch, whole};
 
 /// When disputes come: long after the sale.
 const LATER: Timestamp = NOW.plus_seconds(30 * 86_400);
@@ -78,17 +76,6 @@ impl Fixture {
 
 fn kinds(order: &Order) -> Vec<FactKind> {
     order.facts.all.iter().map(|fact| fact.kind).collect()
-}
-
-/// What an operator asks for.
-fn whole() -> RefundRequest {
-    RefundRequest {
-        number: RefundNumber::FIRST,
-        tickets: RefundedTickets::All,
-        amount: None,
-        asked_by: AskedBy::Operator,
-        reason: None,
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

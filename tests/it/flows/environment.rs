@@ -10,6 +10,7 @@ use engine::domain::inventory::Line;
 use engine::domain::money::MinorUnits;
 use engine::domain::number::{Mint, OrderNumber};
 use engine::domain::order::OrderState;
+use engine::domain::order_refund::{AskedBy, RefundNumber, RefundRequest, RefundedTickets};
 use engine::domain::requested::RequestedLine;
 use engine::domain::sale::Sale;
 use engine::domain::time::Timestamp;
@@ -39,6 +40,17 @@ pub const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
 /// The payment window of the sale, in seconds.
 pub const PAY_WINDOW_SECONDS: i64 = 60;
 const SEATS: u32 = 640;
+
+/// What an operator asks for first: all tickets of an order, and their money.
+pub fn whole() -> RefundRequest {
+    RefundRequest {
+        number: RefundNumber::FIRST,
+        tickets: RefundedTickets::All,
+        amount: None,
+        asked_by: AskedBy::Operator,
+        reason: None,
+    }
+}
 
 /// The engine's ports on real servers.
 pub struct Fixture {

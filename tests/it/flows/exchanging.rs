@@ -13,9 +13,7 @@ use engine::domain::number::Mint;
 use engine::domain::order::{
     Capture, Order, OrderState, PaymentOutcome, PaymentRecord, RefundReason,
 };
-use engine::domain::order_refund::{
-    AskedBy, OrderRefund, RefundRefusal, RefundRequest, RefundedTickets, TicketName,
-};
+use engine::domain::order_refund::{AskedBy, OrderRefund, RefundRefusal, TicketName};
 use engine::domain::refund::RefundState;
 use engine::domain::requested::RequestedLine;
 use engine::domain::sale::Sale;
@@ -33,7 +31,7 @@ use serde_json::json;
 use super::crash_points::at_every_call;
 use super::crashing::{Crashing, Cut};
 use super::ended::ended;
-use super::environment::{Fixture, NOW, PAY_WINDOW_SECONDS, epoch};
+use super::environment::{Fixture, NOW, PAY_WINDOW_SECONDS, epoch, whole};
 
 /// What is kept of a ticket that is exchanged.
 const FEE: i64 = 50;
@@ -113,14 +111,7 @@ impl Fair {
 
     /// An operator refunds all of an order.
     async fn refunded_whole(&self, order: &Order) {
-        let request = RefundRequest {
-            number: 1.try_into().unwrap(),
-            tickets: RefundedTickets::All,
-            amount: None,
-            asked_by: AskedBy::Operator,
-            reason: None,
-        };
-        give_back(&self.0.ports, None, order.number, &request, NOW).await.unwrap();
+        give_back(&self.0.ports, None, order.number, &whole(), NOW).await.unwrap();
     }
 
     async fn now_is(&self, order: &Order) -> Order {

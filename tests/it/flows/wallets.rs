@@ -13,9 +13,7 @@ use engine::domain::ledger::MerchantTerms;
 use engine::domain::money::{Currency, MinorUnits};
 use engine::domain::number::Mint;
 use engine::domain::order::{Capture, Order, OrderState};
-use engine::domain::order_refund::{
-    AskedBy, RefundNumber, RefundRefusal, RefundRequest, RefundedTickets,
-};
+use engine::domain::order_refund::RefundRefusal;
 use engine::domain::refund::RefundState;
 use engine::domain::requested::RequestedLine;
 use engine::domain::sale::{Sale, SaleFile};
@@ -35,7 +33,7 @@ use serde_json::json;
 
 use super::crash_points::at_every_call;
 use super::crashing::{Crashing, Cut};
-use super::environment::{Fixture, NOW, PAY_WINDOW_SECONDS, epoch};
+use super::environment::{Fixture, NOW, PAY_WINDOW_SECONDS, epoch, whole};
 
 const FILLS: &str = "top-ups";
 const OPERA: &str = "opera";
@@ -125,16 +123,6 @@ impl Bank {
 
     async fn paid_from_wallet(&self, order: &Order) -> Result<Order, Refusal> {
         wallet::pay(&self.0.ports, &order.user, order.number, NOW).await
-    }
-}
-
-fn whole() -> RefundRequest {
-    RefundRequest {
-        number: RefundNumber::FIRST,
-        tickets: RefundedTickets::All,
-        amount: None,
-        asked_by: AskedBy::Operator,
-        reason: None,
     }
 }
 

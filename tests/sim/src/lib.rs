@@ -17,6 +17,7 @@ mod explore;
 mod fault;
 mod money;
 mod oracle;
+pub mod people;
 mod plan;
 mod random;
 mod redis_log;

@@ -24,19 +24,17 @@ use engine::domain::order::{
     Capture, Order, OrderLine, OrderState, PaymentKey, PaymentOutcome, PaymentRecord, Ticket,
 };
 use engine::domain::order_refund::{
-    AskedBy, RefundCounts, RefundKey, RefundNumber, RefundRequest, RefundedTickets,
+    AskedBy, RefundCounts, RefundNumber, RefundRequest, RefundedTickets,
 };
 use engine::domain::ticket::Issue;
 use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
 use engine::flows::dispute::{Refusal, record_dispute};
-use engine::flows::give_back::give_back;
-use engine::flows::refund::refund_part;
-use engine::flows::sync::sync;
 use engine::ports::{Settlement, StoreError};
 use model_stores::{Caller, Stores, accounts_at_rest};
 #[cfg(debug_assertions)]
 use sim::each_absence;
+use sim::people::{self, BROKEN, operator, worker};
 use sim::{Client, Flow, SeededRng, each_seed, finish};
 
 const START: Timestamp = Timestamp::from_ms(1_800_000_000_000);
@@ -46,7 +44,6 @@ const CONTROL_RUNS: u64 = 5_000;
 const STEPS: u32 = 120;
 const PRICE: i64 = 500;
 const DISPUTES: [&str; 2] = ["dp_1", "dp_2"];
-const BROKEN: &str = "broken";
 
 fn provider() -> ProviderId {
     ProviderId::new("stripe").unwrap()
@@ -124,28 +121,6 @@ fn reader(client: &Client, dispute: &str) -> Flow {
             // A reader passes by what no repetition would change.
             Err(Refusal::Store(StoreError::Contract(_))) => BROKEN,
             Err(_) => "not recorded",
-        }
-    })
-}
-
-fn operator(client: &Client, order: OrderNumber, request: RefundRequest) -> Flow {
-    let client = client.clone();
-    Box::pin(async move {
-        let now = client.now();
-        match give_back(&Caller(client), None, order, &request, now).await {
-            Ok(_) => "refunded",
-            Err(_) => "not refunded",
-        }
-    })
-}
-
-fn worker(client: &Client, key: RefundKey) -> Flow {
-    let client = client.clone();
-    Box::pin(async move {
-        let now = client.now();
-        match refund_part(&Caller(client), key, now).await {
-            Ok(_) => "sent back",
-            Err(_) => "not sent back",
         }
     })
 }
@@ -258,17 +233,7 @@ fn come_to_rest(client: &Client, order: OrderNumber) -> Result<(), String> {
     for id in DISPUTES.iter().cycle().take(2 * DISPUTES.len()) {
         finish(reader(client, id));
     }
-    let refunds = client.locked().stores.orders.order_refunds(order);
-    for refund in refunds {
-        // A minute lies between two refunds of an order.
-        client.wait(120);
-        finish(worker(client, refund.key));
-    }
-    let (settling, numbers) = (client.clone(), [order]);
-    finish(Box::pin(async move {
-        let now = settling.now();
-        sync(&Caller(settling), &numbers, now).await.map_or("not settled", |_| "settled")
-    }));
+    people::come_to_rest(client, 0);
     let environment = client.locked();
     check(&environment.stores, order)?;
     check_at_rest(&environment.stores, order)

@@ -8,35 +8,25 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::task::{Context, Poll, Waker};
 
-use engine::domain::choice::{Choice, Together};
 use engine::domain::exchange::ExchangeRequest;
 #[cfg(debug_assertions)]
 use engine::domain::guard::Guard;
-use engine::domain::ids::{
-    Epoch, InventoryId, Legs, PaymentId, ProviderId, SaleId, TierId, UserId,
-};
-use engine::domain::inventory::Line;
+use engine::domain::ids::{SaleId, UserId};
 use engine::domain::money::{MinorUnits, Money};
 use engine::domain::number::{Mint, OrderNumber};
-use engine::domain::order::{Capture, Order, OrderState, PaymentKey};
+use engine::domain::order::{Order, OrderState, PaymentKey};
 use engine::domain::order_refund::{
     AskedBy, OrderRefund, RefundKey, RefundNumber, RefundRequest, RefundedTickets,
 };
-use engine::domain::requested::RequestedLine;
 use engine::domain::sale::Sale;
 use engine::domain::time::Timestamp;
-use engine::flows::expire::{Expiry, expire_all};
-use engine::flows::give_back::give_back;
-use engine::flows::pay::pay;
-use engine::flows::publish::publish;
-use engine::flows::refund::{refund, refund_part};
-use engine::flows::reserve::{Refusal, Reservation, reserve};
-use engine::flows::sync::sync;
-use engine::ports::{Catalogue as _, Freshness, Ports as _, StoreError};
-use model_stores::{Caller, Stores, accounts_at_rest};
+use model_stores::{Stores, accounts_at_rest};
 use serde_json::json;
 #[cfg(debug_assertions)]
 use sim::each_absence;
+use sim::people::{
+    self, BROKEN, Wish, buyer, capture_of, deadline, operator, payer, publish, worker,
+};
 use sim::{Client, Flow, SeededRng, each_seed, finish};
 
 const START: Timestamp = Timestamp::from_ms(1_800_000_000_000);
@@ -46,13 +36,6 @@ const CONTROL_RUNS: u64 = 20_000;
 const STEPS: u32 = 160;
 const TIERS: [&str; 3] = ["hall", "box", "balcony"];
 const WINDOW_SECONDS: i64 = 300;
-
-/// What a broken contract of a store is called: none is ever broken.
-const BROKEN: &str = "broken";
-
-fn failed(error: &StoreError) -> &'static str {
-    if matches!(error, StoreError::Contract(_)) { BROKEN } else { "failed" }
-}
 
 fn sale_id() -> SaleId {
     SaleId::new("s").unwrap()
@@ -78,107 +61,23 @@ fn user() -> UserId {
     UserId::new("7").unwrap()
 }
 
-fn capture_of(order: &Order) -> Capture {
-    let payment = PaymentId::new(format!("pi_{}", order.number)).unwrap();
-    let key = PaymentKey { provider: ProviderId::new("stripe").unwrap(), payment };
-    Capture { key, order: order.number, amount: order.total, attempt: None }
-}
-
-fn buyer(
-    client: &Client,
+/// Tickets of a tier for those of another order.
+fn wish(
     number: OrderNumber,
     (tier, count): (&'static str, u16),
     exchange: Option<ExchangeRequest>,
-) -> Flow {
-    let client = client.clone();
-    Box::pin(async move {
-        let at = client.now();
-        let ports = Caller(client);
-        let published = match ports.catalogue().sale(&sale_id(), Freshness::Fresh).await {
-            Ok(Some(published)) => published,
-            Ok(None) => return BROKEN,
-            Err(error) => return failed(&error),
-        };
-        let tier = TierId::new(tier).unwrap();
-        let price_minor = published.sale.tier(&tier).unwrap().price_minor(Legs::ONE).unwrap();
-        let choice = Choice::Best { count, together: Together::Preferred };
-        let line = Line { tier, legs: Legs::ONE, choice };
-        let lines = vec![RequestedLine { line, price_minor, attendees: Vec::new() }];
-        let reservation = Reservation { published, number, user: user(), lines, exchange };
-        match reserve(&ports, &reservation, at).await {
-            Ok(reserved) if reserved.order.state == OrderState::Paid => "exchanged at once",
-            Ok(_) => "ordered",
-            Err(Refusal::Store(error)) => failed(&error),
-            Err(Refusal::Exchange(_)) => "not exchanged",
-            Err(Refusal::Resolved(_)) => "called off",
-            Err(_) => "not ordered",
-        }
-    })
-}
-
-fn payer(client: &Client, capture: Capture) -> Flow {
-    let client = client.clone();
-    Box::pin(async move {
-        let at = client.now();
-        match pay(&Caller(client), &capture, at).await {
-            Ok(record) if record.refund.is_none() => "paid",
-            Ok(_) => "sent back whole",
-            Err(error) => failed(&error),
-        }
-    })
-}
-
-fn operator(client: &Client, order: OrderNumber, request: RefundRequest) -> Flow {
-    let client = client.clone();
-    Box::pin(async move {
-        let at = client.now();
-        match give_back(&Caller(client), None, order, &request, at).await {
-            Ok(_) => "refunded",
-            Err(_) => "not refunded",
-        }
-    })
-}
-
-fn worker(client: &Client, key: RefundKey) -> Flow {
-    let client = client.clone();
-    Box::pin(async move {
-        let at = client.now();
-        match refund_part(&Caller(client), key, at).await {
-            Ok(_) => "sent back",
-            Err(error) => failed(&error),
-        }
-    })
-}
-
-fn deadline(client: &Client, number: OrderNumber) -> Flow {
-    let client = client.clone();
-    Box::pin(async move {
-        let at = client.now();
-        let inventory = InventoryId::whole(sale_id());
-        let expiry = Expiry { at: inventory, number, heard_at: Some(at) };
-        match expire_all(&Caller(client), &[expiry], at).await.remove(0) {
-            Ok(_) => "over",
-            Err(error) => failed(&error),
-        }
-    })
+) -> Wish {
+    Wish { number, user: user(), sale: sale_id(), tier, count, exchange }
 }
 
 /// The stores with the sale, and an order of two tickets of the hall that is paid.
 fn paid(client: &Client, mint: &Mint) {
-    let publishing = client.clone();
-    assert_eq!(
-        finish(Box::pin(async move {
-            let epoch = Epoch::new("first").unwrap();
-            let published = publish(&Caller(publishing), &sale(), &epoch, START).await;
-            published.map_or("not published", |_| "published")
-        })),
-        "published"
-    );
+    publish(client, sale());
     let number = mint.mint(START, &user());
-    assert_eq!(finish(buyer(client, number, ("hall", 2), None)), "ordered");
+    assert_eq!(finish(buyer(client, wish(number, ("hall", 2), None))), "ordered");
     let capture = capture_of(&client.locked().stores.orders.get(number).unwrap());
     client.locked().stores.provider.capture(capture.clone());
-    assert_eq!(finish(payer(client, capture)), "paid");
+    assert_eq!(finish(payer(client, capture)), "paid at the provider");
 }
 
 /// The tickets of an order that are its buyer's.
@@ -250,39 +149,7 @@ fn check(stores: &Stores) -> Result<(), String> {
 
 /// Nothing goes wrong any more: orders end, refunds are sent back, facts are settled.
 fn come_to_rest(client: &Client) -> Result<(), String> {
-    client.locked().fault = None;
-    client.wait(2 * WINDOW_SECONDS);
-    let captures: Vec<Capture> =
-        client.locked().stores.provider.captured.values().cloned().collect();
-    for capture in captures {
-        finish(payer(client, capture));
-    }
-    let numbers: Vec<OrderNumber> = client.locked().stores.orders.orders.keys().copied().collect();
-    for number in &numbers {
-        finish(deadline(client, *number));
-    }
-    let refunds: Vec<RefundKey> = client.locked().stores.orders.refunds.keys().copied().collect();
-    for key in refunds {
-        client.wait(120);
-        finish(worker(client, key));
-    }
-    let whole: Vec<(OrderNumber, PaymentKey)> = {
-        let payments = &client.locked().stores.orders.payments;
-        let going = payments.iter().filter(|(_, record)| record.refund.is_some());
-        going.map(|(key, _)| key.clone()).collect()
-    };
-    for (order, key) in whole {
-        let sending = client.clone();
-        finish(Box::pin(async move {
-            let at = sending.now();
-            refund(&Caller(sending), order, &key, at).await.map_or("not sent back", |_| "sent back")
-        }));
-    }
-    let settling = client.clone();
-    finish(Box::pin(async move {
-        let at = settling.now();
-        sync(&Caller(settling), &numbers, at).await.map_or("not settled", |_| "settled")
-    }));
+    people::come_to_rest(client, 2 * WINDOW_SECONDS);
     let environment = client.locked();
     check(&environment.stores)?;
     let orders = &environment.stores.orders.orders;
@@ -307,7 +174,7 @@ fn begun(client: &Client, rng: &mut SeededRng, turn: usize, mint: &Mint) -> Opti
             let tier = TIERS[rng.below(3) as usize];
             let exchange = Some(ExchangeRequest { order: order.number, tickets: given });
             drop(environment);
-            Some(buyer(client, mint.mint(at, &user()), (tier, count), exchange))
+            Some(buyer(client, wish(mint.mint(at, &user()), (tier, count), exchange)))
         }
         // Somebody pays, or the provider tells of it again.
         2 if order.exchange.is_some() && !order.is_covered() => {
@@ -347,7 +214,7 @@ fn begun(client: &Client, rng: &mut SeededRng, turn: usize, mint: &Mint) -> Opti
         }
         5 if order.state == OrderState::Pending && rng.below(3) == 0 => {
             drop(environment);
-            Some(deadline(client, order.number))
+            Some(deadline(client, &order))
         }
         _ => None,
     }
@@ -392,7 +259,7 @@ fn no_ticket_is_given_twice_and_the_books_are_the_providers() {
         "ordered",
         "not exchanged",
         "called off",
-        "paid",
+        "paid at the provider",
         "sent back whole",
         "refunded",
         "not refunded",

@@ -8,35 +8,26 @@
 use std::collections::BTreeMap;
 use std::task::{Context, Poll, Waker};
 
-use engine::domain::choice::{Choice, Together};
 use engine::domain::exchange::ExchangeRequest;
 #[cfg(debug_assertions)]
 use engine::domain::guard::Guard;
-use engine::domain::ids::{
-    Epoch, InventoryId, Legs, PaymentId, ProviderId, SaleId, TierId, UserId,
-};
-use engine::domain::inventory::Line;
+use engine::domain::ids::{SaleId, UserId};
 use engine::domain::money::{MinorUnits, Money};
-use engine::domain::number::{Mint, OrderNumber};
-use engine::domain::order::{Capture, Order, OrderState, PaymentKey};
+use engine::domain::number::Mint;
+use engine::domain::order::{Capture, Order, OrderState};
 use engine::domain::order_refund::{
     AskedBy, RefundKey, RefundNumber, RefundRequest, RefundedTickets,
 };
-use engine::domain::requested::RequestedLine;
 use engine::domain::sale::Sale;
 use engine::domain::time::Timestamp;
-use engine::flows::expire::{Expiry, expire_all};
-use engine::flows::give_back::give_back;
-use engine::flows::publish::publish;
-use engine::flows::refund::{refund, refund_part};
-use engine::flows::reserve::{Refusal, Reservation, reserve};
-use engine::flows::sync::sync;
-use engine::flows::{pay, wallet};
-use engine::ports::{Catalogue as _, Freshness, Ports as _, StoreError};
+use engine::flows::wallet;
 use model_stores::{Caller, Stores, accounts_at_rest, wallets_as_told};
 use serde_json::json;
 #[cfg(debug_assertions)]
 use sim::each_absence;
+use sim::people::{
+    self, BROKEN, Wish, buyer, capture_of, deadline, failed, operator, payer, publish, worker,
+};
 use sim::{Client, Flow, SeededRng, each_seed, finish};
 
 const START: Timestamp = Timestamp::from_ms(1_800_000_000_000);
@@ -48,25 +39,26 @@ const WINDOW_SECONDS: i64 = 300;
 /// The buyers; most is about the first.
 const USERS: [&str; 2] = ["7", "8"];
 
-/// What a broken contract of a store is called: none is ever broken.
-const BROKEN: &str = "broken";
+fn fills() -> SaleId {
+    SaleId::new("fills").unwrap()
+}
 
-fn failed(error: &StoreError) -> &'static str {
-    if matches!(error, StoreError::Contract(_)) { BROKEN } else { "failed" }
+fn takes() -> SaleId {
+    SaleId::new("takes").unwrap()
 }
 
 /// The sale that fills wallets, and one that is paid from them.
 fn sales() -> [Sale; 2] {
     let sale = |file| Sale::new(serde_json::from_value(file).unwrap()).unwrap();
     let fills = json!({
-        "sale": "fills", "title": "F", "currency": "EUR",
+        "sale": fills(), "title": "F", "currency": "EUR",
         "opens_at": "2026-01-01T00:00:00Z", "closes_at": "2099-01-01T00:00:00Z",
         "limit_per_buyer": 100, "pay_window_seconds": WINDOW_SECONDS,
         "merchant": {"merchant": "wallet"},
         "tiers": [{"tier": "t", "name": "T", "price_minor": 500, "general_admission": 90}]
     });
     let takes = json!({
-        "sale": "takes", "title": "T", "currency": "EUR",
+        "sale": takes(), "title": "T", "currency": "EUR",
         "opens_at": "2026-01-01T00:00:00Z", "closes_at": "2099-01-01T00:00:00Z",
         "limit_per_buyer": 100, "pay_window_seconds": WINDOW_SECONDS, "wallet": true,
         "merchant": {"merchant": "opera", "commission_basis_points": 700},
@@ -77,58 +69,6 @@ fn sales() -> [Sale; 2] {
         ]
     });
     [sale(fills), sale(takes)]
-}
-
-fn capture_of(order: &Order) -> Capture {
-    let payment = PaymentId::new(format!("pi_{}", order.number)).unwrap();
-    let key = PaymentKey { provider: ProviderId::new("stripe").unwrap(), payment };
-    Capture { key, order: order.number, amount: order.total, attempt: None }
-}
-
-/// Orders tickets, or money.
-fn buyer(
-    client: &Client,
-    (number, user): (OrderNumber, UserId),
-    (sale, tier, count): (&'static str, &'static str, u16),
-    exchange: Option<ExchangeRequest>,
-) -> Flow {
-    let client = client.clone();
-    Box::pin(async move {
-        let at = client.now();
-        let ports = Caller(client);
-        let sale = SaleId::new(sale).unwrap();
-        let published = match ports.catalogue().sale(&sale, Freshness::Fresh).await {
-            Ok(Some(published)) => published,
-            Ok(None) => return BROKEN,
-            Err(error) => return failed(&error),
-        };
-        let tier = TierId::new(tier).unwrap();
-        let price_minor = published.sale.tier(&tier).unwrap().price_minor(Legs::ONE).unwrap();
-        let choice = Choice::Best { count, together: Together::Preferred };
-        let line = Line { tier, legs: Legs::ONE, choice };
-        let lines = vec![RequestedLine { line, price_minor, attendees: Vec::new() }];
-        let reservation = Reservation { published, number, user, lines, exchange };
-        match reserve(&ports, &reservation, at).await {
-            Ok(reserved) if reserved.order.state == OrderState::Paid => "exchanged at once",
-            Ok(_) => "ordered",
-            Err(Refusal::Store(error)) => failed(&error),
-            Err(Refusal::Exchange(_)) => "not exchanged",
-            Err(Refusal::Resolved(_)) => "called off",
-            Err(_) => "not ordered",
-        }
-    })
-}
-
-fn payer(client: &Client, capture: Capture) -> Flow {
-    let client = client.clone();
-    Box::pin(async move {
-        let at = client.now();
-        match pay::pay(&Caller(client), &capture, at).await {
-            Ok(record) if record.refund.is_none() => "paid at the provider",
-            Ok(_) => "sent back whole",
-            Err(error) => failed(&error),
-        }
-    })
 }
 
 fn from_wallet(client: &Client, order: &Order) -> Flow {
@@ -144,59 +84,19 @@ fn from_wallet(client: &Client, order: &Order) -> Flow {
     })
 }
 
-fn operator(client: &Client, order: OrderNumber, request: RefundRequest) -> Flow {
-    let client = client.clone();
-    Box::pin(async move {
-        let at = client.now();
-        match give_back(&Caller(client), None, order, &request, at).await {
-            Ok(_) => "refunded",
-            Err(engine::flows::give_back::Refusal::Store(error)) => failed(&error),
-            Err(_) => "not refunded",
-        }
-    })
-}
-
-fn worker(client: &Client, key: RefundKey) -> Flow {
-    let client = client.clone();
-    Box::pin(async move {
-        let at = client.now();
-        match refund_part(&Caller(client), key, at).await {
-            Ok(_) => "sent back",
-            Err(error) => failed(&error),
-        }
-    })
-}
-
-fn deadline(client: &Client, order: &Order) -> Flow {
-    let (client, number, sale) = (client.clone(), order.number, order.sale.clone());
-    Box::pin(async move {
-        let at = client.now();
-        let expiry = Expiry { at: InventoryId::whole(sale), number, heard_at: Some(at) };
-        match expire_all(&Caller(client), &[expiry], at).await.remove(0) {
-            Ok(_) => "over",
-            Err(error) => failed(&error),
-        }
-    })
-}
-
 /// The stores with both sales.
 fn on_sale(client: &Client) {
     for sale in sales() {
-        let publishing = client.clone();
-        let published = finish(Box::pin(async move {
-            let epoch = Epoch::new("first").unwrap();
-            let published = publish(&Caller(publishing), &sale, &epoch, START).await;
-            published.map_or("failed", |_| "published")
-        }));
-        assert_eq!(published, "published");
+        publish(client, sale);
     }
 }
 
 /// The first buyer has filled a wallet.
 fn filled(client: &Client, mint: &Mint) {
     let user = UserId::new(USERS[0]).unwrap();
-    let who = (mint.mint(START, &user), user);
-    assert_eq!(finish(buyer(client, who, ("fills", "t", 2), None)), "ordered");
+    let number = mint.mint(START, &user);
+    let wish = Wish { number, user, sale: fills(), tier: "t", count: 2, exchange: None };
+    assert_eq!(finish(buyer(client, wish)), "ordered");
     let mut environment = client.locked();
     let captures: Vec<Capture> =
         environment.stores.orders.orders.values().map(capture_of).collect();
@@ -211,40 +111,7 @@ fn filled(client: &Client, mint: &Mint) {
 
 /// Nothing goes wrong any more: orders end, refunds are sent back, facts are settled.
 fn come_to_rest(client: &Client) -> Result<(), String> {
-    client.locked().fault = None;
-    client.wait(2 * WINDOW_SECONDS);
-    let captures: Vec<Capture> =
-        client.locked().stores.provider.captured.values().cloned().collect();
-    for capture in captures {
-        finish(payer(client, capture));
-    }
-    let orders: Vec<Order> = client.locked().stores.orders.orders.values().cloned().collect();
-    for order in &orders {
-        finish(deadline(client, order));
-    }
-    let refunds: Vec<RefundKey> = client.locked().stores.orders.refunds.keys().copied().collect();
-    for key in refunds {
-        client.wait(120);
-        finish(worker(client, key));
-    }
-    let whole: Vec<(OrderNumber, PaymentKey)> = {
-        let payments = &client.locked().stores.orders.payments;
-        let going = payments.iter().filter(|(_, record)| record.refund.is_some());
-        going.map(|(key, _)| key.clone()).collect()
-    };
-    for (order, key) in whole {
-        let sending = client.clone();
-        finish(Box::pin(async move {
-            let at = sending.now();
-            refund(&Caller(sending), order, &key, at).await.map_or("not sent back", |_| "sent back")
-        }));
-    }
-    let settling = client.clone();
-    let numbers: Vec<OrderNumber> = orders.iter().map(|order| order.number).collect();
-    finish(Box::pin(async move {
-        let at = settling.now();
-        sync(&Caller(settling), &numbers, at).await.map_or("not settled", |_| "settled")
-    }));
+    people::come_to_rest(client, 2 * WINDOW_SECONDS);
     let environment = client.locked();
     if let Some(order) =
         environment.stores.orders.orders.values().find(|order| {
@@ -289,11 +156,13 @@ fn begun(client: &Client, rng: &mut SeededRng, turn: usize, mint: &Mint) -> Opti
     match turn {
         0 if orders.len() < 16 => {
             let user = UserId::new(USERS[usize::from(rng.below(6) == 0)]).unwrap();
-            let who = (mint.mint(at, &user), user);
+            let (number, exchange) = (mint.mint(at, &user), None);
             let count = 1 + rng.below(2) as u16;
             let tier = if rng.below(3) == 0 { "box" } else { "t" };
-            let what = if rng.below(2) == 0 { ("fills", "t", count) } else { ("takes", tier, 1) };
-            Some(buyer(client, who, what, None))
+            let is_of_wallets = rng.below(2) == 0;
+            let (sale, tier, count) =
+                if is_of_wallets { (fills(), "t", count) } else { (takes(), tier, 1) };
+            Some(buyer(client, Wish { number, user, sale, tier, count, exchange }))
         }
         1 if orders.len() < 16 => {
             let order = one_of(rng, &|order| is_paid(order) && !order.tops_up())?;
@@ -301,8 +170,8 @@ fn begun(client: &Client, rng: &mut SeededRng, turn: usize, mint: &Mint) -> Opti
                 order.live_tickets().map(|(line, ticket)| ticket.named(line)).take(1).collect();
             let tier = if rng.below(2) == 0 { "box" } else { "t" };
             let exchange = Some(ExchangeRequest { order: order.number, tickets });
-            let who = (mint.mint(at, &order.user), order.user);
-            Some(buyer(client, who, ("takes", tier, 1), exchange))
+            let (number, user) = (mint.mint(at, &order.user), order.user);
+            Some(buyer(client, Wish { number, user, sale: takes(), tier, count: 1, exchange }))
         }
         // Somebody pays at the provider, or the provider tells of it again.
         2 => {

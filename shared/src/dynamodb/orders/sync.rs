@@ -47,23 +47,21 @@ enum Synced {
 
 impl DynamoOrders {
     pub(super) async fn sync(&self, orders: &[Order], now: Timestamp) -> Stored<Vec<OrderNumber>> {
-        let mut unsettled: BTreeMap<OrderNumber, &Order> = BTreeMap::new();
-        for order in orders.iter().filter(|order| !order.facts.are_settled()) {
-            unsettled.entry(order.number).or_insert(order);
-        }
+        // Of an order that is given twice, as it was at two times, the first that has something to settle.
+        let mut given = BTreeSet::new();
+        let mut unsettled: Vec<&Order> =
+            orders.iter().filter(|order| !order.facts.are_settled()).collect();
+        unsettled.retain(|order| given.insert(order.number));
+        let as_given: Vec<OrderNumber> = unsettled.iter().map(|order| order.number).collect();
+        unsettled.sort_by_key(|order| order.number);
         // Each shard has items of its own, so that none stands in another's way. All end before a failure is told.
-        let shards = batches(unsettled.into_values().collect()).into_iter();
+        let shards = batches(unsettled).into_iter();
         let shards = shards.map(|batches| self.settle_batches(batches, now));
         let mut settled = BTreeSet::new();
         for of_shard in join_all(shards).await {
             settled.extend(of_shard?);
         }
-        // Each once, in the order in which they were given.
-        Ok(orders
-            .iter()
-            .map(|order| order.number)
-            .filter(|number| settled.remove(number))
-            .collect())
+        Ok(as_given.into_iter().filter(|number| settled.contains(number)).collect())
     }
 
     /// Settles batches of one shard, one after another.

@@ -6,6 +6,7 @@
 use super::{DynamoOrders, Part, Plan};
 use crate::dynamodb::expressions::{keyed, put_new, update};
 use crate::dynamodb::items::{Fields, Item, add, number, orders_key, text};
+use crate::dynamodb::ledger::{ADD_BALANCE, added, balance};
 use crate::dynamodb::tables;
 use engine::domain::ids::UserId;
 use engine::domain::ledger::Balance;
@@ -45,13 +46,7 @@ impl DynamoOrders {
     /// What an order, as it shall be, changes of its buyer's wallet with its last fact.
     pub(super) fn wallet_moves<'a>(&self, order: &Order) -> Stored<Plan<'a>> {
         let Some(entry) = order.wallet_entry_now() else { return Ok(Vec::new()) };
-        let changed = entry.change.entry();
-        let mut with = vec![
-            ("in", number(changed.incoming)),
-            ("out", number(changed.outgoing)),
-            ("left", number(changed.left())),
-            ("one", number(1)),
-        ];
+        let mut with = added(entry.change.entry());
         let condition = match entry.change.needs() {
             Some(needs) => {
                 with.push(("needs", number(needs)));
@@ -60,16 +55,15 @@ impl DynamoOrders {
             None => "",
         };
         let wallet = key(&order.user, tables::wallet_key(&order.user, order.total.currency));
-        let expression = "ADD #in_minor :in, #out_minor :out, #balance_minor :left, #version :one";
         Ok(vec![
-            (Part::Wallet, update(self.orders(), wallet, expression, condition, with)?),
+            (Part::Wallet, update(self.orders(), wallet, ADD_BALANCE, condition, with)?),
             (Part::Wallet, put_new(self.orders(), entry_item(order, &entry))?),
         ])
     }
 
     pub(super) async fn wallet(&self, user: &UserId, currency: Currency) -> Stored<Balance> {
         let found = self.db.get(self.orders(), key(user, tables::wallet_key(user, currency)));
-        found.await?.as_ref().map_or(Ok(Balance::default()), read_balance)
+        found.await?.map_or(Ok(Balance::default()), |item| balance(&Fields::from_item(&item)))
     }
 
     pub(super) async fn statement(&self, user: &UserId) -> Stored<WalletStatement> {
@@ -89,7 +83,7 @@ impl DynamoOrders {
                 tables::wallet_of_key(&sk).ok_or_else(|| fields.broken("sk", "is no wallet's"))?;
             let wallet = statement.wallets.entry(currency).or_default();
             match entry {
-                None => wallet.balance = read_balance(&item)?,
+                None => wallet.balance = balance(&fields)?,
                 Some(name) => wallet.entries.push(read_entry(&fields, name)?),
             }
         }
@@ -104,9 +98,4 @@ fn read_entry(fields: &Fields<'_>, name: WalletEntryName) -> Stored<WalletEntry>
         is_gone: fields.maybe_number::<u8>("gone")?.is_some(),
     };
     Ok(WalletEntry { name, sale: fields.text("sale")?, change, at: fields.time("at_ms")? })
-}
-
-fn read_balance(item: &Item) -> Stored<Balance> {
-    let fields = Fields::from_item(item);
-    Ok(Balance { incoming: fields.number("in_minor")?, outgoing: fields.number("out_minor")? })
 }

@@ -1,0 +1,20 @@
+//! A buyer's own order: another's is as if it were not there.
+
+use crate::domain::guard::{Guard, stands};
+use crate::domain::ids::UserId;
+use crate::domain::number::OrderNumber;
+use crate::domain::order::Order;
+use crate::ports::{Orders as _, Ports, Stored};
+
+/// The order of that number, if it is the buyer's, or of anybody for an operator (`None`).
+pub(crate) async fn order_of(
+    ports: &impl Ports,
+    buyer: Option<&UserId>,
+    number: OrderNumber,
+) -> Stored<Option<Order>> {
+    let is_theirs = |order: &Order| {
+        !stands(Guard::BuyerCheck) || buyer.is_none_or(|buyer| order.user == *buyer)
+    };
+    let order = ports.orders().get(number).await?;
+    Ok(order.filter(|order| is_theirs(order) && !order.is_tombstone()))
+}
