@@ -3,9 +3,10 @@
 
 // Tests and measurements run one by itself, and take it from here: no list of functions but ours.
 pub use {
-    cancel, close_payments, decide_payment, draw, expire_orders, figures, load_sale, operator,
-    orders, pay_callback, pay_from_wallet, read_captures, reconcile, refund, refund_order, reserve,
-    sales, send_events, start_payment, sync_db, take_callback, token_gate, waiting_room,
+    award_points, cancel, close_payments, decide_payment, draw, expire_orders, figures, load_sale,
+    operator, orders, pay_callback, pay_from_wallet, read_captures, reconcile, refund,
+    refund_order, reserve, sales, send_events, start_payment, sync_db, take_callback, token_gate,
+    waiting_room,
 };
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
@@ -42,6 +43,7 @@ pub fn answer(app: &App, function: Function, request: Request) -> BoxFuture<'_, 
         | Function::DecidePayment
         | Function::Draw
         | Function::ClosePayments
+        | Function::AwardPoints
         | Function::Refund
         | Function::ReadCaptures
         | Function::SendEvents
@@ -59,5 +61,6 @@ pub fn consume(app: &App, queue: QueueName, event: SqsEvent) -> BoxFuture<'_, Sq
         QueueName::Refund => refund::handle(app, event).boxed(),
         QueueName::Callback => decide_payment::handle(app, event).boxed(),
         QueueName::Draw => draw::handle(app, event).boxed(),
+        QueueName::Points => award_points::handle(app, event).boxed(),
     }
 }

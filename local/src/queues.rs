@@ -99,11 +99,11 @@ impl Queues {
         let redelivery = redelivery.unwrap_or_default();
         let receives = redelivery.max_receives;
         let pair = |name: QueueName| {
-            let queue = format!("{prefix}{}", name.as_str());
+            let names = Names::of(prefix, name);
             let visibility = redelivery.visibility_of(name);
             async move {
-                let made = create_pair(sqs, &queue, visibility, receives).await;
-                made.map_err(|why| Error { queue, why })
+                let made = create_pair(sqs, &names, visibility, receives).await;
+                made.map_err(|why| Error { queue: names.queue, why })
             }
         };
         PerQueue::each(pair).in_order().await.map(Self)
@@ -121,8 +121,11 @@ impl Queues {
     /// The first queue that is not there.
     pub async fn find(sqs: &Client, prefix: &str) -> Result<Self, Error> {
         let pair = |name: QueueName| {
-            let queue = format!("{prefix}{}", name.as_str());
-            async move { find_pair(sqs, &queue).await.map_err(|why| Error { queue, why }) }
+            let names = Names::of(prefix, name);
+            async move {
+                let found = find_pair(sqs, &names).await;
+                found.map_err(|why| Error { queue: names.queue, why })
+            }
         };
         PerQueue::each(pair).in_order().await.map(Self)
     }
@@ -151,48 +154,71 @@ pub async fn depth(sqs: &Client, queue: &QueuePair) -> Result<u64, Error> {
     counts.iter().map(count).sum()
 }
 
+/// The names of a queue and of its dead-letter queue, which is of the same kind.
+struct Names {
+    queue: String,
+    dead: String,
+    is_fifo: bool,
+}
+
+impl Names {
+    fn of(prefix: &str, name: QueueName) -> Self {
+        let (queue, dead) = (name.named(prefix, ""), name.named(prefix, DEAD));
+        Self { queue, dead, is_fifo: name.is_fifo() }
+    }
+}
+
 async fn create_pair(
     sqs: &Client,
-    name: &str,
+    names: &Names,
     visibility: Duration,
     max_receives: u32,
 ) -> Result<QueuePair, String> {
     use QueueAttributeName as Name;
     let retention = (Name::MessageRetentionPeriod, RETENTION_SECONDS.to_string());
-    let dead_name = format!("{name}{DEAD}");
-    let (dead_url, dead_arn) = create(sqs, &dead_name, vec![retention.clone()]).await?;
+    let Names { queue, dead, is_fifo } = names;
+    let (dead_url, dead_arn) = create(sqs, dead, *is_fifo, vec![retention.clone()]).await?;
     let redrive = serde_json::json!({
         "deadLetterTargetArn": dead_arn,
         "maxReceiveCount": max_receives,
     });
-    let attributes = vec![
+    let mut attributes = vec![
         retention,
         (Name::VisibilityTimeout, visibility.as_secs().to_string()),
         (Name::RedrivePolicy, redrive.to_string()),
     ];
-    let (url, arn) = create(sqs, name, attributes).await?;
-    Ok(QueuePair { name: name.to_owned(), url, arn, dead_url })
+    if *is_fifo {
+        attributes.extend([
+            (Name::DeduplicationScope, "messageGroup".to_owned()),
+            (Name::FifoThroughputLimit, "perMessageGroupId".to_owned()),
+        ]);
+    }
+    let (url, arn) = create(sqs, queue, *is_fifo, attributes).await?;
+    Ok(QueuePair { name: queue.clone(), url, arn, dead_url })
 }
 
-async fn find_pair(sqs: &Client, name: &str) -> Result<QueuePair, String> {
+async fn find_pair(sqs: &Client, names: &Names) -> Result<QueuePair, String> {
     let url_of = async |name: &str| {
         let found = sqs.get_queue_url().queue_name(name).send().await.map_err(shown)?;
         found.queue_url.ok_or_else(|| "the answer names no URL".to_owned())
     };
-    let url = url_of(name).await?;
-    let dead_url = url_of(&format!("{name}{DEAD}")).await?;
+    let url = url_of(&names.queue).await?;
+    let dead_url = url_of(&names.dead).await?;
     let arn = arn_of(sqs, &url).await?;
-    Ok(QueuePair { name: name.to_owned(), url, arn, dead_url })
+    Ok(QueuePair { name: names.queue.clone(), url, arn, dead_url })
 }
 
 /// The URL and the ARN of a queue with these attributes.
 async fn create(
     sqs: &Client,
     name: &str,
+    is_fifo: bool,
     attributes: Vec<(QueueAttributeName, String)>,
 ) -> Result<(String, String), String> {
-    // Not with its attributes at once: creating a queue that has others is refused.
-    let created = sqs.create_queue().queue_name(name).send().await.map_err(shown)?;
+    // Not with its attributes at once: creating a queue that has others is refused. Its kind is fixed.
+    let kind = is_fifo.then(|| [(QueueAttributeName::FifoQueue, "true".to_owned())].into());
+    let created = sqs.create_queue().queue_name(name).set_attributes(kind);
+    let created = created.send().await.map_err(shown)?;
     let url = created.queue_url.ok_or("the answer names no URL")?;
     let set = sqs.set_queue_attributes().queue_url(&url);
     set.set_attributes(Some(attributes.into_iter().collect())).send().await.map_err(shown)?;

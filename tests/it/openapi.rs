@@ -263,6 +263,8 @@ impl Client {
         let shown = self.ok(200, "showWallets", "", theirs()).await;
         let left = 200_000 - standing["amount_minor"].as_i64().unwrap();
         assert_eq!(shown["wallets"][0]["balance_minor"], left, "{shown:#}");
+        let points = self.ok(200, "showPoints", "", theirs()).await;
+        assert_eq!(points, json!({ "points": 0, "growth": 0, "orders": [] }));
     }
 
     /// Sends a reservation of the document with a token of this buyer's own.

@@ -549,6 +549,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/points": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show the buyer's points and growth
+         * @description What the buyer has, and what each of the last hundred orders that gave some has given: less with what was given back of its money.
+         */
+        get: operations["showPoints"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/s/{sale}/room/plain": {
         parameters: {
             query?: never;
@@ -2399,6 +2419,21 @@ export interface components {
         };
         /** @description order number: a decimal number below 2^63, as text */
         OrderNumber: string;
+        /** @description What an order has given, without what was taken back with its refunds. */
+        OrderPointsReply: {
+            /**
+             * Format: uint64
+             * @description The growth.
+             */
+            growth: number;
+            /** @description The order. */
+            order: components["schemas"]["OrderNumber"];
+            /**
+             * Format: uint64
+             * @description The points.
+             */
+            points: number;
+        };
         /**
          * @description A refund of a paid order. Why an operator made it, and what a provider says when it refuses, is for
          *     operators, and stays in the refund's item.
@@ -2928,6 +2963,41 @@ export interface components {
         };
         /** @description The places of a row: each by name, a run of numbers, or one in each column. */
         Places: (components["schemas"]["SeatName"] | null)[] | components["schemas"]["Run"] | components["schemas"]["Lettered"];
+        /** @description What the buyer has of points and growth. */
+        PointsReply: {
+            /**
+             * Format: uint64
+             * @description The growth.
+             */
+            growth: number;
+            /** @description What orders have given, newest first. */
+            orders: components["schemas"]["OrderPointsReply"][];
+            /**
+             * Format: uint64
+             * @description The points.
+             */
+            points: number;
+        };
+        /** @description What a sale gives for what is paid. An order keeps what its sale said when it was made. */
+        PointsTerms: {
+            /**
+             * Format: uint16
+             * @description The growth for each such amount.
+             * @default 0
+             */
+            growth?: number;
+            /**
+             * Format: uint32
+             * @description The amount for which it is given, in minor units. Less than a whole one gives nothing.
+             */
+            per_minor: number;
+            /**
+             * Format: uint16
+             * @description The points for each such amount.
+             * @default 0
+             */
+            points?: number;
+        };
         /** @description How often a client asks again: a tenth of its wait, within these bounds. */
         Poll: {
             /**
@@ -3414,6 +3484,11 @@ export interface components {
              * @description How long a buyer has to pay, in seconds (5 to 86,400).
              */
             pay_window_seconds: number;
+            /**
+             * @description The points and the growth that buyers are given for what they pay; absent: none. An order keeps what is said at
+             *     the moment of its making.
+             */
+            points?: components["schemas"]["PointsTerms"] | null;
             /**
              * @description Whether buyers may give paid tickets back, for every tier without terms of its own; absent: they may
              *     not. An order keeps the terms of the moment of its making.
@@ -7431,6 +7506,96 @@ export interface operations {
                 };
                 content: {
                     "application/problem+json": components["schemas"]["InvalidProblem"];
+                };
+            };
+            /** @description Something went wrong (`/problems/internal`). */
+            500: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["InternalProblem"];
+                };
+            };
+            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
+            503: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    /** @description After how many seconds to try again. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
+                };
+            };
+        };
+    };
+    showPoints: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The points and the growth. */
+            200: {
+                headers: {
+                    /** @description How long it keeps. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PointsReply"];
+                };
+            };
+            /** @description The body cannot be read (`/problems/malformed`). */
+            400: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["MalformedProblem"];
+                };
+            };
+            /** @description The sender is not known (`/problems/not-authenticated`). */
+            401: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
+                };
+            };
+            /** @description The request did not come through the edge (`/problems/not-through-the-edge`). */
+            403: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"];
+                };
+            };
+            /** @description The body is too large (`/problems/too-large`). */
+            413: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["TooLargeProblem"];
                 };
             };
             /** @description Something went wrong (`/problems/internal`). */

@@ -148,6 +148,10 @@ pub enum Guard {
     KeptCounted,
     /// A wallet pays no more than it has (the rule, and DynamoDB).
     WalletLimit,
+    /// What an order gives is asked for before its facts are settled.
+    AwardAsked,
+    /// What an order gives replaces what was seen of it (DynamoDB).
+    AwardSeen,
     /// A fact of an order of which others wait is not told before them.
     OrderWaits,
     /// A subscription is moved only by the teller that has taken it last (DynamoDB).
@@ -156,7 +160,7 @@ pub enum Guard {
 
 impl Guard {
     /// Every guard but [`Self::OF_ROOMS`], [`Self::OF_TICKETS`], [`Self::OF_POSTINGS`],
-    /// [`Self::OF_DISPUTES`], [`Self::OF_EXCHANGES`], [`Self::OF_WALLETS`] and [`Self::OF_TELLING`], for the test that removes each.
+    /// [`Self::OF_DISPUTES`], [`Self::OF_EXCHANGES`], [`Self::OF_WALLETS`], [`Self::OF_POINTS`] and [`Self::OF_TELLING`], for the test that removes each.
     pub const ALL: [Self; 47] = [
         Self::ClaimCondition,
         Self::StateCondition,
@@ -237,6 +241,9 @@ impl Guard {
     /// The guards of wallets, which `tests/sim/tests/wallets.rs` takes away.
     pub const OF_WALLETS: [Self; 1] = [Self::WalletLimit];
 
+    /// The guards of points, which `tests/sim/tests/points.rs` takes away.
+    pub const OF_POINTS: [Self; 2] = [Self::AwardAsked, Self::AwardSeen];
+
     /// The guards of telling, which `tests/sim/tests/telling.rs` takes away.
     pub const OF_TELLING: [Self; 2] = [Self::OrderWaits, Self::TellerLease];
 
@@ -248,6 +255,7 @@ impl Guard {
             .chain(Self::OF_DISPUTES)
             .chain(Self::OF_EXCHANGES)
             .chain(Self::OF_WALLETS)
+            .chain(Self::OF_POINTS)
             .chain(Self::OF_TELLING)
     }
 }

@@ -16,6 +16,7 @@ use super::fact::{Fact, FactKind};
 use super::ids::{InvalidId, MerchantId, ProviderId, SaleId};
 use super::money::{Currency, MinorUnits, Money};
 use super::order::{Capture, Order, PaymentOutcome, PaymentRecord, RefundReason};
+use super::points::PointsTerms;
 use super::refund::RefundState;
 use super::sale::is_zero;
 
@@ -33,13 +34,16 @@ pub struct MerchantTerms {
     #[serde(default, skip_serializing_if = "is_zero")]
     #[schemars(range(max = 10_000))]
     pub commission_basis_points: u16,
+    /// What its buyers are given for what they pay, as their sale says; absent: nothing.
+    #[serde(skip)]
+    pub points: Option<PointsTerms>,
 }
 
 impl MerchantTerms {
     /// Those of a sale that names no merchant: the deployment's own, all of whose money is its own.
     #[must_use]
     pub fn house() -> Self {
-        Self { merchant: MerchantId::house(), commission_basis_points: 0 }
+        Self { merchant: MerchantId::house(), commission_basis_points: 0, points: None }
     }
 
     /// What the platform keeps of an amount.
@@ -452,6 +456,7 @@ pub(crate) mod tests {
             merchant: MerchantTerms {
                 merchant: MerchantId::new("opera").unwrap(),
                 commission_basis_points: basis_points,
+                points: None,
             },
             exchange: None,
         }

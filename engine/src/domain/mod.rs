@@ -27,6 +27,7 @@ pub mod order;
 pub mod order_refund;
 pub mod payment;
 pub mod places;
+pub mod points;
 pub mod posting;
 pub mod refund;
 pub mod requested;

@@ -251,7 +251,7 @@ mod tests {
 
     fn told(merchant: &str, kind: FactKind, payment: &str, by: Actor) -> Option<i64> {
         let merchant = MerchantId::new(merchant).unwrap();
-        let merchant = MerchantTerms { merchant, commission_basis_points: 0 };
+        let merchant = MerchantTerms { merchant, ..MerchantTerms::house() };
         let order = Order { merchant, ..paying() };
         let (provider, id) = payment.split_once('/').unwrap();
         let key = PaymentKey {

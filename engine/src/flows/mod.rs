@@ -1,4 +1,4 @@
-//! What happens, step by step: admit, reserve, start and close payments, pay, also from a wallet, refund, give back, dispute, reissue, check in, cancel, expire, sync, tell, publish, load, reconcile, archive,
+//! What happens, step by step: admit, reserve, start and close payments, pay, also from a wallet, award points, refund, give back, dispute, reissue, check in, cancel, expire, sync, tell, publish, load, reconcile, archive,
 //! the reading of captures, and the flows of a waiting room.
 //!
 //! Each flow is written against [`crate::ports`], takes the time as an argument, and may be cut off
@@ -6,6 +6,7 @@
 
 pub mod admit;
 pub mod archive;
+pub mod award;
 pub mod cancel;
 pub mod cancel_sale;
 pub mod captures;

@@ -110,6 +110,7 @@ queue_messages! {
     Callback(Callback), "callback";
     Draw(Draw), "draw";
     Close(ClosePayments), "close";
+    Points(AwardPoints), "points";
 }
 
 /// Check an order at its deadline: it may have to expire.
@@ -150,6 +151,29 @@ impl Expiry {
 pub struct Sync {
     /// The order.
     pub order: OrderNumber,
+}
+
+/// Write what an order gives its buyer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct AwardPoints {
+    /// The order.
+    pub order: OrderNumber,
+    /// How many facts it had when this was sent: the same again says nothing new.
+    pub facts: u32,
+}
+
+impl AwardPoints {
+    /// Whose messages are handled one after the other: a buyer's, and those of the buyers with the same gene.
+    #[must_use]
+    pub fn group(&self) -> String {
+        self.order.gene().get().to_string()
+    }
+
+    /// What names the message among those of its group.
+    #[must_use]
+    pub fn deduplication(&self) -> String {
+        format!("{}-{}", self.order, self.facts)
+    }
 }
 
 /// Load a sale that Redis has lost.
@@ -289,6 +313,7 @@ mod tests {
     const EXPIRY: &str = r#"{"sale":"g1-2026-11-21","order":"4611686018427387905","due_at":"2026-11-21T10:15:00.000Z"}"#;
     const OF_A_TIER: &str = r#"{"sale":"g1-2026-11-21","tier":"floor","order":"4611686018427387905","due_at":"2026-11-21T10:15:00.000Z"}"#;
     const SYNC: &str = r#"{"order":"4611686018427387905"}"#;
+    const POINTS: &str = r#"{"order":"4611686018427387905","facts":2}"#;
     const LOAD: &str = r#"{"sale":"g1-2026-11-21"}"#;
     const HEARD: &str = r#"{"sale":"g1-2026-11-21","order":"4611686018427387905","due_at":"2026-11-21T10:15:00.000Z","heard_at":"2026-11-21T10:15:01.000Z"}"#;
     const CLOSE: &str = r#"{"sale":"g1-2026-11-21","tier":"floor","order":"4611686018427387905"}"#;
@@ -314,6 +339,7 @@ mod tests {
             of_a_tier
         );
         survives::<Sync>(SYNC);
+        survives::<AwardPoints>(POINTS);
         survives::<LoadSale>(LOAD);
         survives::<Draw>(DRAW);
         survives::<ClosePayments>(CLOSE);

@@ -27,6 +27,7 @@ pub use crate::domain::money::Currency;
 pub use crate::domain::number::OrderNumber;
 pub use crate::domain::order::{Capture, Order, PaymentKey, PaymentRecord, TierTotals};
 pub use crate::domain::order_refund::{OrderRefund, RefundKey, RefundPlan};
+pub use crate::domain::points::{Award, PointsStatement};
 pub use crate::domain::refund::RefundReply;
 pub use crate::domain::room::bytes::{Hash, Secret, Signature};
 pub use crate::domain::room::code::{CodeShard, CodeUses};
@@ -122,6 +123,11 @@ macro_rules! port_methods {
                 TicketsOf: tickets_of(ref sale: SaleId, ref user: UserId) -> Tickets;
                 Wallet: wallet(ref user: UserId, copy currency: Currency) -> Balance;
                 Statement: statement(ref user: UserId) -> WalletStatement;
+                Awarded: awarded(ref user: UserId, copy order: OrderNumber) -> Option<Award>;
+                Award: award(
+                    ref user: UserId, copy order: OrderNumber, ref award: Award, copy before: Option<Award>
+                ) -> ChangeReply;
+                Points: points(ref user: UserId) -> PointsStatement;
                 Due: due(copy shard: u8, copy now: Timestamp, copy most: u16) -> Vec<Due>;
                 Claims: block_claims(ref sale: SaleId, ref tier: TierId, copy block: u32) -> BlockClaims;
                 Statistics: statistics(ref sale: SaleId) -> Vec<(TierId, TierTotals)>;

@@ -13,6 +13,7 @@ use crate::domain::number::OrderNumber;
 pub use crate::domain::order::FOLLOW_UP_SECONDS;
 use crate::domain::order::{Order, PaymentKey, PaymentRecord, TierTotals};
 use crate::domain::order_refund::{OrderRefund, RefundKey, RefundPlan};
+use crate::domain::points::{Award, PointsStatement};
 use crate::domain::requested::{MAX_LINES_PER_ORDER, MAX_SEATS_PER_ORDER};
 use crate::domain::sale::MAX_LEGS;
 use crate::domain::ticket::{
@@ -361,6 +362,23 @@ pub trait Orders: Send + Sync {
     ) -> impl Future<Output = Stored<Balance>> + Send;
     /// A buyer's wallets with everything that has moved them, strongly consistent.
     fn statement(&self, user: &UserId) -> impl Future<Output = Stored<WalletStatement>> + Send;
+    /// What an order has given its buyer so far, strongly consistent; `None` if nothing was ever written.
+    fn awarded(
+        &self,
+        user: &UserId,
+        order: OrderNumber,
+    ) -> impl Future<Output = Stored<Option<Award>>> + Send;
+    /// Writes what an order gives its buyer in place of `before`, and adds the difference to what the buyer has, in
+    /// one transaction; a conflict if it is not `before` that is there.
+    fn award(
+        &self,
+        user: &UserId,
+        order: OrderNumber,
+        award: &Award,
+        before: Option<Award>,
+    ) -> impl Future<Output = Stored<ChangeReply>> + Send;
+    /// What a buyer has of points and growth, with what each order has given, strongly consistent.
+    fn points(&self, user: &UserId) -> impl Future<Output = Stored<PointsStatement>> + Send;
     /// Work of one shard of the index that was due at `now`, earliest first, at most `most`.
     fn due(
         &self,

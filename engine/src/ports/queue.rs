@@ -6,7 +6,7 @@ use super::messages::{self, QueueMessage};
 use super::{StoreError, Stored};
 use crate::domain::ids::{InventoryId, SaleId};
 use crate::domain::number::OrderNumber;
-use crate::domain::order::{Capture, PaymentRecord};
+use crate::domain::order::{Capture, Order, PaymentRecord};
 use crate::domain::order_refund::OrderRefund;
 use crate::domain::time::Timestamp;
 
@@ -71,6 +71,12 @@ pub trait Queue: Send + Sync {
     /// Counts a paid order.
     fn sync(&self, order: OrderNumber) -> impl Future<Output = Stored<()>> + Send {
         async move { self.send(&messages::Sync { order }.into(), None).await }
+    }
+
+    /// Has what an order gives its buyer written, as its facts are.
+    fn award(&self, order: &Order) -> impl Future<Output = Stored<()>> + Send {
+        let message = messages::AwardPoints { order: order.number, facts: order.facts.count() };
+        async move { self.send(&message.into(), None).await }
     }
 
     /// Loads a sale that Redis has lost.

@@ -17,6 +17,7 @@ use shared::http::checks::Refusal;
 use shared::http::identity::Buyer;
 use shared::http::order_refund::OrderRefundsReply;
 use shared::http::order_reply::{AllowanceReply, OrderReply, PageReply};
+use shared::http::points::PointsReply;
 use shared::http::respond::{Answer, Cacheable, Reply as _, refuse, respond};
 use shared::http::routes::{NoRoute, Route};
 use shared::http::ticket::{IssuedTicketsReply, RevokedReply};
@@ -50,6 +51,7 @@ async fn answer(app: &App, request: &Request) -> Response<Body> {
         Ok(Route::ListRefunds(order)) => respond(refunds(app, request, order)).await,
         Ok(Route::ShowTickets(order)) => respond(tickets(app, request, order)).await,
         Ok(Route::ShowWallets) => respond(wallets(app, request)).await,
+        Ok(Route::ShowPoints) => respond(points(app, request)).await,
         Ok(Route::ShowTicketKeys) => {
             let body = app.tickets.public().clone();
             Cacheable { body, max_age_seconds: KEYS_MAX_AGE_SECONDS }.into_response()
@@ -132,6 +134,13 @@ async fn wallets(app: &App, request: &Request) -> Result<Answer<WalletsReply>, P
     let buyer = Buyer::from_request(request)?;
     let statement = app.ports.orders().statement(buyer.user()).await?;
     Ok(Answer(WalletsReply::from(&statement)))
+}
+
+/// Shows the buyer's points and growth, with what each order has given.
+async fn points(app: &App, request: &Request) -> Result<Answer<PointsReply>, Problem> {
+    let buyer = Buyer::from_request(request)?;
+    let statement = app.ports.orders().points(buyer.user()).await?;
+    Ok(Answer(PointsReply::from(&statement)))
 }
 
 /// Shows the tickets of the buyer's own order with their codes; any other is not found.

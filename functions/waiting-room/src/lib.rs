@@ -85,6 +85,7 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
             | Route::ListRefunds(_)
             | Route::PayFromWallet(_)
             | Route::ShowWallets
+            | Route::ShowPoints
             | Route::RefundOrder(_)
             | Route::OperatorPublish(_)
             | Route::OperatorRefund(_)

@@ -13,6 +13,7 @@ import { href } from "../shared/language.ts";
 import { Loading, Page, Problem, SignInButton, start } from "../shared/layout.tsx";
 import { announce } from "../shared/live.ts";
 import { OrderCard } from "./card.tsx";
+import { Points } from "./points.tsx";
 import { Wallets } from "./wallets.tsx";
 import { t, tn } from "./words.ts";
 
@@ -104,6 +105,7 @@ function List() {
         : orders.map((order) => <OrderCard key={order.order} order={order} replace={replace} />)}
       {next !== null && <More older={older} shown={orders.length} />}
       <Wallets />
+      <Points />
       {allowances.size > 0 && <Allowances allowances={[...allowances.values()]} />}
     </>
   );

@@ -233,7 +233,7 @@ pub(super) fn order_item(order: &Order) -> Item {
         );
     }
     if order.merchant != MerchantTerms::house() {
-        let MerchantTerms { merchant, commission_basis_points } = &order.merchant;
+        let MerchantTerms { merchant, commission_basis_points, points } = &order.merchant;
         add(
             &mut item,
             [
@@ -241,6 +241,7 @@ pub(super) fn order_item(order: &Order) -> Item {
                 ("commission_basis_points", number(*commission_basis_points)),
             ],
         );
+        add(&mut item, points.iter().map(|terms| ("points", text_of(terms))));
     }
     add(&mut item, order.exchange.iter().map(|exchange| ("exchange", text_of(exchange))));
     if order.refunds.made > 0 {
@@ -409,7 +410,7 @@ pub(super) fn read_order(item: &Item) -> Stored<Order> {
 fn read_merchant(fields: &Fields<'_>) -> Stored<MerchantTerms> {
     let Some(merchant) = fields.maybe_text("merchant")? else { return Ok(MerchantTerms::house()) };
     let commission_basis_points = fields.number("commission_basis_points")?;
-    Ok(MerchantTerms { merchant, commission_basis_points })
+    Ok(MerchantTerms { merchant, commission_basis_points, points: fields.maybe_json("points")? })
 }
 
 pub(super) fn read_money(fields: &Fields<'_>) -> Stored<Money> {

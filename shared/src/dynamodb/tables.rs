@@ -618,6 +618,30 @@ pub fn wallet_of_key(sk: &str) -> Option<(UserId, Currency, Option<WalletEntryNa
     Some((user.parse().ok()?, Currency::new(currency).ok()?, entry))
 }
 
+/// The sort key of what a buyer has of points and growth, in the partition of the buyer. What each order has given
+/// begins with it.
+#[must_use]
+pub fn points_key(user: &UserId) -> String {
+    format!("{POINTS_PREFIX}{user}#")
+}
+
+/// Begins the sort key of what every buyer has of points, and of what each order has given.
+pub const POINTS_PREFIX: &str = "points#";
+
+/// The sort key of what an order has given its buyer.
+#[must_use]
+pub fn award_key(user: &UserId, order: OrderNumber) -> String {
+    format!("{}{order}", points_key(user))
+}
+
+/// The buyer of a sort key that [`points_key`] or [`award_key`] made, and the order.
+#[must_use]
+pub fn points_of_key(sk: &str) -> Option<(UserId, Option<OrderNumber>)> {
+    let (user, order) = sk.strip_prefix(POINTS_PREFIX)?.split_once('#')?;
+    let order = if order.is_empty() { None } else { Some(order.parse().ok()?) };
+    Some((user.parse().ok()?, order))
+}
+
 /// The sort key of an attendee's claim in a sale, in the partition of the hash.
 #[must_use]
 pub fn attendee_key(sale: &SaleId, hash: AttendeeHash) -> String {
@@ -677,6 +701,8 @@ mod tests {
         let name: WalletEntryName = "123456789-r1-refunded".parse().unwrap();
         let of_entry = (user.clone(), currency, Some(name));
         assert_eq!(wallet_of_key(&wallet_entry_key(&user, currency, &name)), Some(of_entry));
+        let of_points = [points_key(&user), award_key(&user, order)].map(|sk| points_of_key(&sk));
+        assert_eq!(of_points, [Some((user.clone(), None)), Some((user.clone(), Some(order)))]);
         let tier = TierId::new("second-class").unwrap();
         assert_eq!(tier_of_counter(&counter_key(&tier, order)), Some(tier));
         assert_eq!(leg_of_attribute(&leg_attribute(Leg(14))), Some(Leg(14)));

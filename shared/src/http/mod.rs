@@ -23,6 +23,7 @@ pub mod payment_reply;
 pub mod payment_start;
 pub mod place;
 pub mod place_token;
+pub mod points;
 pub mod problem;
 pub mod reservation;
 pub mod respond;

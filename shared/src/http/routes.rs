@@ -84,7 +84,7 @@ const RARE: Throttle = Throttle { rate_parameter: "RareRate", rate: 50, burst: 2
 /// What operators do and look at in a browser.
 const OPERATORS: Throttle = Throttle { rate_parameter: "OperatorRate", rate: 10, burst: 10 };
 /// The default of the stage: each route without a throttle of its own has this much.
-pub const OTHERS: Throttle = Throttle { rate_parameter: "OtherRate", rate: 110, burst: 70 };
+pub const OTHERS: Throttle = Throttle { rate_parameter: "OtherRate", rate: 100, burst: 70 };
 
 /// A row of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -187,6 +187,7 @@ routes! {
     StartPayment(OrderNumber): "POST" "/orders/{order}/payments", StartPayment, Buyer, RARE;
     PayFromWallet(OrderNumber): "POST" "/orders/{order}/payments/wallet", PayFromWallet, Buyer, OTHERS;
     ShowWallets: "GET" "/wallets", Orders, Buyer, RARE;
+    ShowPoints: "GET" "/points", Orders, Buyer, RARE;
     GiveBack(OrderNumber): "POST" "/orders/{order}/refunds", RefundOrder, Buyer, RARE;
     ListRefunds(OrderNumber): "GET" "/orders/{order}/refunds", Orders, Buyer, RARE;
     RefundOrder(OrderNumber): "POST" "/orders/{order}/refunds/operator", RefundOrder, Operator, RARE;
@@ -339,6 +340,7 @@ mod tests {
             ("POST", "/orders/42/payments/wallet", Ok(Route::PayFromWallet(order()))),
             ("POST", "/orders/42/payments/stripe", Err(NoRoute)),
             ("GET", "/wallets", Ok(Route::ShowWallets)),
+            ("GET", "/points", Ok(Route::ShowPoints)),
             ("POST", "/orders/42/refunds", Ok(Route::GiveBack(order()))),
             ("GET", "/orders/42/refunds", Ok(Route::ListRefunds(order()))),
             ("POST", "/orders/42/refunds/operator", Ok(Route::RefundOrder(order()))),

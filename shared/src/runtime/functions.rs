@@ -128,9 +128,25 @@ queues! {
     Draw: draw, "ONSALE_DRAW_QUEUE_URL";
     /// Orders whose payments are to be closed at their providers.
     Close: close, "ONSALE_CLOSE_QUEUE_URL";
+    /// Orders that give their buyers points. The one FIFO queue.
+    Points: points, "ONSALE_POINTS_QUEUE_URL";
 }
 
 impl QueueName {
+    /// True for a FIFO queue: the messages of one group come one after the other, in the order of their sending.
+    #[must_use]
+    pub const fn is_fifo(self) -> bool {
+        matches!(self, Self::Points)
+    }
+
+    /// What SQS calls the queue of a stage: the name of a FIFO queue must end so.
+    /// Source: <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_CreateQueue.html>
+    #[must_use]
+    pub fn named(self, prefix: &str, suffix: &str) -> String {
+        let ending = if self.is_fifo() { ".fifo" } else { "" };
+        format!("{prefix}{}{suffix}{ending}", self.as_str())
+    }
+
     /// The alarms of the queue, without the prefix of their stage.
     #[must_use]
     pub fn alarms(self) -> [String; 3] {
@@ -173,7 +189,8 @@ impl Trigger {
     pub const fn alarms(self) -> [&'static str; 2] {
         match self {
             Self::Http => ["endpoint-failures", "endpoint-throttles"],
-            Self::Queue(_) | Self::Schedule { .. } => ["consumer-failures", "consumer-throttles"],
+            Self::Queue(_) => ["consumer-failures", "consumer-throttles"],
+            Self::Schedule { .. } => ["schedule-failures", "schedule-throttles"],
         }
     }
 }
@@ -248,7 +265,8 @@ functions! {
         Trigger::Http, [Redis, Sales, Queues, PaymentSecrets, CallbackKey], 256 MiB, 10 s;
     ExpireOrders: "expire-orders",
         queue(QueueName::Expiry, 10, 0, 20), [Redis, Sales, Queues], 256 MiB, 30 s;
-    SyncDb: "sync-db", queue(QueueName::Sync, 100, 2, 2), [Orders], 256 MiB, 30 s;
+    SyncDb: "sync-db", queue(QueueName::Sync, 100, 2, 2), [Orders, Queues], 256 MiB, 30 s;
+    AwardPoints: "award-points", queue(QueueName::Points, 10, 0, 4), [Order], 256 MiB, 30 s;
     LoadSale: "load-sale", queue(QueueName::Load, 10, 0, 2), [Redis, Sales], 1024 MiB, 120 s;
     DecidePayment: "decide-payment",
         queue(QueueName::Callback, 10, 0, 10), [Redis, Sales, Queues], 256 MiB, 30 s;
@@ -299,6 +317,7 @@ impl Function {
             | Self::LoadSale
             | Self::DecidePayment
             | Self::ClosePayments
+            | Self::AwardPoints
             | Self::Refund
             | Self::Draw
             | Self::ReadCaptures

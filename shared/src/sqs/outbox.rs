@@ -60,11 +60,28 @@ impl Backlog {
     }
 }
 
+/// A message that is to be sent.
+#[derive(Debug)]
+pub(super) struct Sent {
+    pub(super) body: String,
+    pub(super) delay_seconds: Option<i32>,
+    /// Where it belongs in a FIFO queue.
+    pub(super) group: Option<Group>,
+}
+
+/// Where a message belongs in a FIFO queue, of which each has a group and is recognised when it is sent again within
+/// five minutes.
+/// Source: <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/FIFO-queues-exactly-once-processing.html>
+#[derive(Debug)]
+pub(super) struct Group {
+    pub(super) name: String,
+    pub(super) deduplication: String,
+}
+
 /// A message on its way out, with the channel on which its sender hears what became of it.
 #[derive(Debug)]
 struct Outgoing {
-    body: String,
-    delay_seconds: Option<i32>,
+    sent: Sent,
     answer: oneshot::Sender<Stored<()>>,
 }
 
@@ -74,11 +91,11 @@ impl Outbox {
     }
 
     /// Sends a message; returns when SQS has it.
-    pub(super) async fn send(&self, body: String, delay_seconds: Option<i32>) -> Stored<()> {
+    pub(super) async fn send(&self, sent: Sent) -> Stored<()> {
         let (answer, answered) = oneshot::channel();
         let messages = {
             let mut backlog = self.backlog();
-            backlog.messages.push(Outgoing { body, delay_seconds, answer });
+            backlog.messages.push(Outgoing { sent, answer });
             backlog.begin()
         };
         if let Some(messages) = messages {
@@ -108,8 +125,10 @@ impl Outbox {
     }
 
     async fn request_one(&self, message: Outgoing) {
-        let Outgoing { body, delay_seconds, answer } = message;
+        let Outgoing { sent: Sent { body, delay_seconds, group }, answer } = message;
+        let (group, deduplication) = group.map(|it| (it.name, it.deduplication)).unzip();
         let send = self.client.send_message().queue_url(&*self.url).message_body(body);
+        let send = send.set_message_group_id(group).set_message_deduplication_id(deduplication);
         let sent = send.set_delay_seconds(delay_seconds).send().await;
         let sent = sent.map(|_| ()).map_err(|error| failure(&error).of_write());
         // Nobody may wait any more.
@@ -119,20 +138,23 @@ impl Outbox {
     async fn request_many(&self, messages: Vec<Outgoing>) {
         let mut entries = Vec::with_capacity(messages.len());
         let mut answers = Vec::with_capacity(messages.len());
-        for (index, message) in messages.into_iter().enumerate() {
+        for (index, Outgoing { sent, answer }) in messages.into_iter().enumerate() {
+            let Sent { body, delay_seconds, group } = sent;
+            let (group, deduplication) = group.map(|it| (it.name, it.deduplication)).unzip();
             let entry = SendMessageBatchRequestEntry::builder()
                 .id(index.to_string())
-                .message_body(message.body)
-                .set_delay_seconds(message.delay_seconds)
+                .message_body(body)
+                .set_delay_seconds(delay_seconds)
+                .set_message_group_id(group)
+                .set_message_deduplication_id(deduplication)
                 .build();
             match entry {
                 Ok(entry) => {
                     entries.push(entry);
-                    answers.push((index.to_string(), message.answer));
+                    answers.push((index.to_string(), answer));
                 }
                 Err(error) => {
-                    let _unheard =
-                        message.answer.send(Err(StoreError::Contract(error.to_string())));
+                    let _unheard = answer.send(Err(StoreError::Contract(error.to_string())));
                 }
             }
         }
@@ -186,8 +208,7 @@ mod tests {
 
     fn messages(backlog: &mut Backlog, count: usize) {
         backlog.messages.extend((0..count).map(|_| Outgoing {
-            body: String::new(),
-            delay_seconds: None,
+            sent: Sent { body: String::new(), delay_seconds: None, group: None },
             answer: oneshot::channel().0,
         }));
     }

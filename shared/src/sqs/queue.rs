@@ -15,7 +15,7 @@ use futures_util::future::try_join_all;
 use http::Request;
 
 use super::dead_letters;
-use super::outbox::Outbox;
+use super::outbox::{Group, Outbox, Sent};
 use super::throttle::Throttle;
 use crate::runtime::connections::Https;
 use crate::runtime::functions::{PerQueue, QueueName};
@@ -151,6 +151,7 @@ impl Queue for SqsQueue {
             | QueueMessage::Sync(_)
             | QueueMessage::Refund(_)
             | QueueMessage::Close(_)
+            | QueueMessage::Points(_)
             | QueueMessage::Callback(_)
             | QueueMessage::Draw(_) => true,
         };
@@ -159,7 +160,20 @@ impl Queue for SqsQueue {
         }
         let malformed = |malformed: Malformed| StoreError::Contract(malformed.to_string());
         let body = message.body().map_err(malformed)?;
-        self.outboxes.get(QueueName::of(message)).send(body, delay_seconds).await
+        let group = match message {
+            QueueMessage::Points(message) => {
+                Some(Group { name: message.group(), deduplication: message.deduplication() })
+            }
+            QueueMessage::Expiry(_)
+            | QueueMessage::Sync(_)
+            | QueueMessage::Load(_)
+            | QueueMessage::Refund(_)
+            | QueueMessage::Callback(_)
+            | QueueMessage::Draw(_)
+            | QueueMessage::Close(_) => None,
+        };
+        let sent = Sent { body, delay_seconds, group };
+        self.outboxes.get(QueueName::of(message)).send(sent).await
     }
 }
 

@@ -110,7 +110,7 @@ for (const [language, window] of [["en", {}], ["zh", { width: 360, height: 740, 
   test(`a wallet is filled, pays an order, and says so (${language})`, async (t) => {
     const name = `purse-${language}`;
     const [words, orders] = [texts("checkout", language), texts("orders", language)];
-    const file = hall(`purse-${language}`, { wallet: true });
+    const file = hall(`purse-${language}`, { wallet: true, points: { per_minor: 100, points: 10, growth: 1 } });
     const topUps = hall(`top-ups-${language}`, { limit_per_buyer: 100, merchant: { merchant: "wallet" }, tiers: [{ tier: "hundred", name: "100 CNY", price_minor: 10000, general_admission: 500 }] });
     await it.engine.publish(file);
     await it.engine.publish(topUps);
@@ -135,9 +135,14 @@ for (const [language, window] of [["en", {}], ["zh", { width: 360, height: 740, 
     await buyer.fits();
     await buyer.press(like("checkout", language, "wallet.pay"));
     await buyer.see(words("done.paid"));
+    // Its points are given once it is settled.
+    const { points } = await it.engine.until("/points", (reply) => reply.points > 0, { as: name });
     await buyer.go("/my/orders");
     await buyer.see(orders("wallet.title"));
     await buyer.see(orders("wallet.payment"));
+    assert.equal(points, 1800);
+    await buyer.see(orders("points.title"));
+    await buyer.see(language === "en" ? "You have 1,800 points and 180 growth." : "积分 1,800，成长值 180。");
     await buyer.accessible("orders with a wallet");
     await buyer.fits();
     const { wallets } = await it.engine.do("/wallets", { as: name });

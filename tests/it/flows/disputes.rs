@@ -7,7 +7,7 @@ use engine::domain::fact::FactKind;
 use engine::domain::ids::{DisputeId, ProviderId, ReaderId};
 use engine::domain::money::MinorUnits;
 use engine::domain::order::{Capture, Order, OrderState, PaymentRecord};
-use engine::domain::order_refund::{AskedBy, RefundKey, RefundNumber, RefundRefusal};
+use engine::domain::order_refund::{RefundKey, RefundNumber, RefundRefusal};
 use engine::domain::refund::RefundState;
 use engine::domain::time::Timestamp;
 use engine::flows::captures::{Reading, read_captures};

@@ -55,6 +55,7 @@ async fn called_back(
         | Message::Load(_)
         | Message::Refund(_)
         | Message::Close(_)
+        | Message::Points(_)
         | Message::Draw(_) => None,
     });
     let kept = kept.collect();

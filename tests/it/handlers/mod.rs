@@ -19,6 +19,7 @@ mod lost_sales;
 mod maps;
 mod messages;
 mod operators;
+mod points;
 mod refunds;
 mod refusals;
 mod rooms;

@@ -115,9 +115,9 @@ fn callback(secret: &[u8], target: String) -> Request<'static> {
 /// Every event, in the order in which they are sent.
 pub fn samples() -> Vec<Sample> {
     use Function::{
-        Cancel, ClosePayments, DecidePayment, Draw, ExpireOrders, Figures, LoadSale, Operator,
-        Orders, PayCallback, PayFromWallet, ReadCaptures, Reconcile, Refund, RefundOrder, Reserve,
-        Sales, SendEvents, StartPayment, SyncDb, TakeCallback, TokenGate, WaitingRoom,
+        AwardPoints, Cancel, ClosePayments, DecidePayment, Draw, ExpireOrders, Figures, LoadSale,
+        Operator, Orders, PayCallback, PayFromWallet, ReadCaptures, Reconcile, Refund, RefundOrder,
+        Reserve, Sales, SendEvents, StartPayment, SyncDb, TakeCallback, TokenGate, WaitingRoom,
     };
     let put = |sender| Request::json(sender, "PUT", "/sales/sample", &sale());
     let put_room = Request::json(Sender::Operator, "PUT", "/sales/sample-room", &sale_with_room());
@@ -150,6 +150,7 @@ pub fn samples() -> Vec<Sample> {
     };
     let pays_from_wallet = "POST /orders/{order}/payments/wallet";
     let wallets = Request::get(Sender::Buyer(BUYER), "/wallets");
+    let points = Request::get(Sender::Buyer(BUYER), "/points");
     let begins = "POST /orders/{order}/payments";
     let give_back = |sender, path: &str, tickets: Value, more: Value| {
         let mut body = json!({ "number": 1, "tickets": tickets });
@@ -187,6 +188,7 @@ pub fn samples() -> Vec<Sample> {
     let count = json!({ "order": number(BUYER) }).to_string();
     let expiry =
         json!({ "sale": SALE, "order": number(SECOND_BUYER), "due_at": "2026-11-21T10:15:00Z" });
+    let gives = json!({ "order": number(BUYER), "facts": 2 });
     let closing = json!({ "sale": SALE, "order": number(SECOND_BUYER) });
     let kept = json!({ "provider": "stripe", "payment": "pi_sample", "order": number(BUYER),
         "amount_minor": PRICE_MINOR * i64::from(TICKETS), "currency": "EUR" });
@@ -284,6 +286,8 @@ pub fn samples() -> Vec<Sample> {
         ),
         (PayFromWallet, "pay-from-wallet", "422", from_wallet.event(pays_from_wallet)),
         (Orders, "orders-wallets", "200", wallets.event("GET /wallets")),
+        (AwardPoints, "award-points", "no failure", batch("points", &[gives.to_string()])),
+        (Orders, "orders-points", "200", points.event("GET /points")),
         (Cancel, "cancel", "200", cancel(SECOND_BUYER).event(give_up)),
         (Cancel, "cancel-paid", "409", cancel(BUYER).event(give_up)),
         (ClosePayments, "close-payments", "no failure", batch("close", &[closing.to_string()])),

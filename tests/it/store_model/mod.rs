@@ -30,7 +30,7 @@ const MUTANT_SEQUENCES: u64 = 2000;
 
 /// Every answer that the random calls should meet; what never occurs is not tested. Left out are those that
 /// they seldom meet (a bound on names, an archiving that goes through), which have tests of their own.
-const ANSWERS: [&str; 56] = [
+const ANSWERS: [&str; 59] = [
     "Orders::create Created",
     "Orders::create Exists",
     "Orders::create SeatsTaken",
@@ -70,6 +70,9 @@ const ANSWERS: [&str; 56] = [
     "Orders::tickets_of 0",
     "Orders::tickets_of 1",
     "Orders::due Vec",
+    "Orders::award Done",
+    "Orders::award Conflict",
+    "Orders::awarded Some",
     "Orders::statistics Vec",
     "Catalogue::sale Some",
     "Catalogue::sale None",
@@ -90,7 +93,7 @@ const ANSWERS: [&str; 56] = [
 ];
 
 /// The conditions that the models restate: without any of them a discrepancy must be found.
-const MUTANTS: [Guard; 15] = [
+const MUTANTS: [Guard; 16] = [
     Guard::ClaimCondition,
     Guard::StateCondition,
     Guard::NumberOnce,
@@ -106,6 +109,7 @@ const MUTANTS: [Guard; 15] = [
     Guard::DisputesSeen,
     Guard::KeptCounted,
     Guard::WalletLimit,
+    Guard::AwardSeen,
 ];
 
 /// One sequence on both sides, in tables of its own.
@@ -196,6 +200,10 @@ impl Sequence {
             Call::TicketsOf { sale, user } => TicketsOf: orders.tickets_of(sale, user),
             Call::Statement { user } => Statement: orders.statement(user),
             Call::Wallet { user, currency } => Wallet: orders.wallet(user, *currency),
+            Call::Awarded { user, order } => Awarded: orders.awarded(user, *order),
+            Call::Award { user, order, award, before } =>
+                Award: orders.award(user, *order, award, *before),
+            Call::Points { user } => Points: orders.points(user),
             Call::Due { shard, now, most } => Due: orders.due(*shard, *now, *most),
             Call::Claims { sale, tier, block } => Claims: orders.block_claims(sale, tier, *block),
             Call::Statistics { sale } => Statistics: orders.statistics(sale),

@@ -25,6 +25,7 @@ use engine::domain::order_refund::{
     AskedBy, OrderRefund, RefundNumber, RefundPlan, RefundRequest, RefundTerms, RefundedTickets,
     decide_refund,
 };
+use engine::domain::points::{Award, Points, PointsTerms};
 use engine::domain::refund::{Refund, RefundState};
 use engine::domain::sale::SaleFile;
 use engine::domain::ticket::{
@@ -192,8 +193,14 @@ impl SeededRng {
     /// Whose money it is; sometimes it fills the buyer's wallet.
     fn merchant(&mut self) -> MerchantTerms {
         let wallet = MerchantId::new(WALLET).unwrap();
-        let fills = MerchantTerms { merchant: wallet, commission_basis_points: 0 };
-        if self.once_in(5) { fills } else { MerchantTerms::house() }
+        let fills = MerchantTerms { merchant: wallet, ..MerchantTerms::house() };
+        let points = PointsTerms { per_minor: 100.try_into().unwrap(), points: 2, growth: 1 };
+        let gives = MerchantTerms { points: Some(points), ..MerchantTerms::house() };
+        match self.rng.random_range(0..5) {
+            0 => fills,
+            1 | 2 => gives,
+            _ => MerchantTerms::house(),
+        }
     }
 
     /// An order as the store has it, or another one under a known number.
@@ -609,6 +616,20 @@ impl SeededRng {
         }
     }
 
+    /// What an order gives is written in place of what is there, or of what was there.
+    fn award(&mut self, stores: &Stores) -> Call {
+        let Order { number: order, user, .. } = self.known(stores);
+        let there = stores.orders.awarded(&user, order);
+        if self.once_in(3) {
+            return Call::Awarded { user, order };
+        }
+        let [points, growth] = [(); 2].map(|()| self.rng.random_range(0..5));
+        let given = Points { points, growth };
+        let before = if self.once_in(4) { None } else { there };
+        let facts = before.map_or(0, |before| before.facts) + 1;
+        Call::Award { user, order, award: Award { facts, given }, before }
+    }
+
     /// The next call. Time goes on with each, so that no two things are due at one moment.
     pub fn call(&mut self, stores: &Stores) -> Call {
         self.now = self.now.plus_ms(997);
@@ -645,7 +666,8 @@ impl SeededRng {
                 Call::Count { orders, now: self.now }
             }
             13..=15 => self.of_the_catalogue(stores),
-            23..=25 => self.dispute(stores).unwrap_or_else(|| self.read()),
+            25 => self.award(stores),
+            23..=24 => self.dispute(stores).unwrap_or_else(|| self.read()),
             20..=22 => self.door(stores).unwrap_or_else(|| self.read()),
             _ => self.read(),
         }
@@ -664,6 +686,10 @@ impl SeededRng {
         calls.extend(["7", "8", "alice"].map(|user| {
             let user = UserId::new(user).unwrap();
             Call::Statement { user }
+        }));
+        calls.extend(["7", "8", "alice"].map(|user| {
+            let user = UserId::new(user).unwrap();
+            Call::Points { user }
         }));
         let late = self.now.plus_seconds(1_000_000);
         calls.extend((0..DUE_SHARDS).map(|shard| Call::Due { shard, now: late, most: 100 }));

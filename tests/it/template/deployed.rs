@@ -47,8 +47,8 @@ use lambda_http::{Body, Response};
 use local::endpoints::Endpoints;
 use local::handlers::consume;
 use local::handlers::{
-    cancel, decide_payment, draw, expire_orders, figures, load_sale, operator, orders,
-    pay_callback, read_captures, reconcile, refund, reserve, sales, send_events, sync_db,
+    award_points, cancel, decide_payment, draw, expire_orders, figures, load_sale, operator,
+    orders, pay_callback, read_captures, reconcile, refund, reserve, sales, send_events, sync_db,
     take_callback, token_gate, waiting_room,
 };
 use local::handlers::{close_payments, pay_from_wallet, refund_order, start_payment};
@@ -254,6 +254,7 @@ impl Deployed {
         let rows: Vec<Value> = (1..=4).map(row).collect();
         json!({
             "sale": SALE, "title": title, "currency": "EUR",
+            "points": { "per_minor": 1, "points": 1 },
             "opens_at": "2020-01-01T00:00:00Z", "closes_at": "2100-01-01T00:00:00Z",
             "limit_per_buyer": 4, "pay_window_seconds": 900, "attendees": attendees,
             "gate": { "shards": 1, "user_lock_ms": 1, "budget_percent": 1000 },
@@ -413,6 +414,7 @@ impl Deployed {
         self.buyers().await;
         self.journeys().await;
         self.payments().await;
+        self.points().await;
         self.given_back().await;
         self.operators().await;
         self.starts().await;
@@ -754,6 +756,14 @@ impl Deployed {
         all_done(
             &sync_db::handle(self.app("sync-db"), self.batch(&self.queues.sync.url).await).await,
         );
+    }
+
+    /// What the settled orders give is written.
+    async fn points(&self) {
+        let batch = self.batch(&self.queues.points.url).await;
+        all_done(&award_points::handle(self.app("award-points"), batch).await);
+        let shown = self.http("orders", Sender::Buyer("carol"), "GET /points", &json!({})).await;
+        assert_eq!(shown["points"], PRICE.0, "{shown:#}");
     }
 
     /// What operators see and do with a token.

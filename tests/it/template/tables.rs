@@ -70,7 +70,7 @@ fn mapped(stack: &Stack, logical: &str) -> Option<Consumer> {
         .all("AWS::Lambda::EventSourceMapping")
         .find(|(_, mapping)| name_in(text(&mapping["FunctionName"])) == Some(logical))?;
     let (_, queue) = stack.behind(&mapping["EventSourceArn"])?;
-    let name = text(&queue["QueueName"]).rsplit('-').next()?;
+    let name = text(&queue["QueueName"]).rsplit('-').next()?.trim_end_matches(".fifo");
     let small = |value: &Value| u16::try_from(number(value)?).ok();
     Some(Consumer {
         queue: QueueName::ALL.into_iter().find(|queue| queue.as_str() == name)?,

@@ -258,6 +258,7 @@ impl Call {
             | Self::Reissue { .. }
             | Self::CheckIn { .. }
             | Self::CheckInAgain { .. }
+            | Self::Award { .. }
             | Self::Count { .. } => Effect::Orders,
             Self::Publish { .. }
             | Self::Lease { .. }
@@ -316,6 +317,8 @@ impl Call {
             | Self::TicketsOf { .. }
             | Self::Wallet { .. }
             | Self::Statement { .. }
+            | Self::Awarded { .. }
+            | Self::Points { .. }
             | Self::Due { .. }
             | Self::Claims { .. }
             | Self::Statistics { .. }
@@ -467,6 +470,11 @@ impl Stores {
             }
             Call::TicketsOf { sale, user } => Reply::TicketsOf(self.orders.tickets_of(sale, user)),
             Call::Statement { user } => Reply::Statement(self.orders.statement(user)),
+            Call::Awarded { user, order } => Reply::Awarded(self.orders.awarded(user, *order)),
+            Call::Award { user, order, award, before } => {
+                Reply::Award(self.orders.award(user, *order, award, *before))
+            }
+            Call::Points { user } => Reply::Points(self.orders.points(user)),
             Call::Wallet { user, currency } => Reply::Wallet(self.orders.wallet(user, *currency)),
             Call::Due { shard, now, most } => Reply::Due(self.orders.due(*shard, *now, *most)),
             Call::Claims { sale, tier, block } => {

@@ -31,7 +31,9 @@ pub use board::BoardModel;
 pub use call::{Call, Caller, Driver, Effect, Reply};
 pub use catalogue::{CatalogueModel, Listed};
 pub use cursors::{CursorsModel, KeptCursor};
-pub use money::{accounts_as_told, accounts_at_rest, wallets_as_told};
+pub use money::{
+    accounts_as_told, accounts_at_rest, points_as_given, points_at_rest, wallets_as_told,
+};
 pub use orders::{OrdersModel, Place};
 pub use people::attendee;
 pub use provider::{AtProvider, InList, ProviderModel};

@@ -6,6 +6,7 @@ use engine::domain::ids::UserId;
 use engine::domain::ledger::{Account, Balance};
 use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::order::Order;
+use engine::domain::points::Points;
 
 use crate::Stores;
 
@@ -91,6 +92,29 @@ pub fn wallets_as_told(stores: &Stores) -> Option<String> {
         let theirs = stores.orders.orders.values().filter(|order| order.user == *user);
         let entries: Vec<_> = theirs.flat_map(Order::wallet_entries).collect();
         format!("the wallet of {user} is below nothing, {balance:?}: {entries:?}")
+    })
+}
+
+/// What is wrong with points at any time (I8): a buyer has something else than the orders have given.
+#[must_use]
+pub fn points_as_given(stores: &Stores) -> Option<String> {
+    stores.orders.points.iter().find_map(|(user, statement)| {
+        let nothing = Points::default();
+        let given = statement.awards.values().map(|award| award.given);
+        let given = given.fold(nothing, |sum, given| sum.replacing(nothing, given));
+        (given != statement.has)
+            .then(|| format!("{user} has {:?}, the orders have given {given:?}", statement.has))
+    })
+}
+
+/// What is wrong with points at rest (I10): an order has given something else than its facts say.
+#[must_use]
+pub fn points_at_rest(stores: &Stores) -> Option<String> {
+    stores.orders.orders.values().find_map(|order| {
+        let given = stores.orders.awarded(&order.user, order.number).map(|award| award.given);
+        let gives = order.award().map(|award| award.given);
+        (given.unwrap_or_default() != gives.unwrap_or_default())
+            .then(|| format!("{order:?} has given {given:?}"))
     })
 }
 

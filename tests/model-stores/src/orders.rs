@@ -22,6 +22,7 @@ use engine::domain::order::{
     Order, OrderState, PaymentKey, PaymentOutcome, PaymentRecord, TierTotals, changes,
 };
 use engine::domain::order_refund::{AskedBy, OrderRefund, RefundKey, RefundNumber, RefundPlan};
+use engine::domain::points::{Award, PointsStatement};
 use engine::domain::refund::{Refund, RefundState};
 use engine::domain::ticket::{CheckInCounts, DoubleCheckIn, Revocations};
 use engine::domain::tickets::Tickets;
@@ -70,6 +71,8 @@ pub struct OrdersModel {
     pub accounts: BTreeMap<(Account, Currency), Balance>,
     /// What each buyer's wallet has, by currency.
     pub wallets: BTreeMap<(UserId, Currency), Wallet>,
+    /// What buyers have of points and growth, and what each order has given.
+    pub points: BTreeMap<UserId, PointsStatement>,
     /// What of each sale was revoked, ticket by ticket.
     pub revoked: BTreeMap<(SaleId, OrderNumber), Revocations>,
     /// The check-ins of each sale, counted.
@@ -737,6 +740,36 @@ impl OrdersModel {
         let theirs = self.wallets.iter().filter(|((of, _), _)| of == user);
         let wallets = theirs.map(|((_, currency), wallet)| (*currency, wallet.clone())).collect();
         WalletStatement { wallets }.sorted()
+    }
+
+    /// What an order has given.
+    #[must_use]
+    pub fn awarded(&self, user: &UserId, order: OrderNumber) -> Option<Award> {
+        self.points.get(user)?.awards.get(&order).copied()
+    }
+
+    /// Writes what an order gives in place of `before`, and adds the difference.
+    pub fn award(
+        &mut self,
+        user: &UserId,
+        order: OrderNumber,
+        award: &Award,
+        before: Option<Award>,
+    ) -> ChangeReply {
+        if stands(Guard::AwardSeen) && self.awarded(user, order) != before {
+            return ChangeReply::Conflict;
+        }
+        let points = self.points.entry(user.clone()).or_default();
+        points.awards.insert(order, *award);
+        points.has =
+            points.has.replacing(before.map(|it| it.given).unwrap_or_default(), award.given);
+        ChangeReply::Done
+    }
+
+    /// What a buyer has.
+    #[must_use]
+    pub fn points(&self, user: &UserId) -> PointsStatement {
+        self.points.get(user).cloned().unwrap_or_default()
     }
 
     /// True if the wallet of an order's buyer has what its last fact takes.

@@ -8,7 +8,7 @@ use engine::domain::ids::{InventoryId, SaleId};
 use engine::domain::number::OrderNumber;
 use engine::domain::time::Timestamp;
 use engine::ports::messages::{
-    Callback, ClosePayments, Draw, Expiry, LoadSale, QueueMessage, Refund, Sync,
+    AwardPoints, Callback, ClosePayments, Draw, Expiry, LoadSale, QueueMessage, Refund, Sync,
 };
 
 /// A message of any queue.
@@ -37,6 +37,8 @@ pub enum Message {
     Callback(Callback),
     /// Draw the waiting room of a sale.
     Draw(SaleId),
+    /// Write what an order gives its buyer.
+    Points(OrderNumber),
 }
 
 impl Message {
@@ -55,6 +57,7 @@ impl Message {
             QueueMessage::Callback(callback) => Self::Callback(callback),
             QueueMessage::Draw(Draw { sale }) => Self::Draw(sale),
             QueueMessage::Close(close) => Self::Close(close),
+            QueueMessage::Points(AwardPoints { order, .. }) => Self::Points(order),
         }
     }
 }

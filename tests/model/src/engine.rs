@@ -469,6 +469,7 @@ fn epoch_of(message: &Message, state: &mut State) -> Epoch {
         | Message::Refund(_)
         | Message::Callback(_)
         | Message::Close(_)
+        | Message::Points(_)
         | Message::Draw(_) => epoch(0),
     }
 }

@@ -3,6 +3,7 @@
 use engine::domain::ids::{Epoch, ReaderId};
 use engine::domain::order::{Capture, Order, PaymentOutcome};
 use engine::domain::time::Timestamp;
+use engine::flows::award::award;
 use engine::flows::cancel::{self, cancel};
 use engine::flows::captures::read_captures;
 use engine::flows::close::close_or_requeue;
@@ -266,6 +267,7 @@ async fn consume(ports: &impl Ports, sent: &Sent, epoch: &Epoch, now: Timestamp)
         }
         Message::Callback(kept) => pay(ports, &kept.clone().into(), now).await.map(|_record| ()),
         Message::Close(message) => close_or_requeue(ports, message, now).await,
+        Message::Points(order) => award(ports, *order).await.map(|_awarded| ()),
         // The model of rooms runs draws by itself.
         Message::Draw(_) => Ok(()),
     }

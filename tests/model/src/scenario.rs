@@ -129,7 +129,7 @@ impl Delivers {
             Message::Refund(_) => self.refund,
             Message::Callback(_) => self.callback,
             Message::Close(_) => self.close,
-            Message::Draw(_) => false,
+            Message::Draw(_) | Message::Points(_) => false,
         }
     }
 }

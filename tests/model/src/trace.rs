@@ -104,6 +104,9 @@ fn message(scenario: &Scenario, message: &Message) -> String {
         Message::Load(_) => "the message to load the sale".to_owned(),
         Message::Refund(refund) => format!("the message to send {} back", refund.payment),
         Message::Callback(callback) => format!("the message to decide {}", callback.payment),
+        Message::Points(number) => {
+            format!("the message to give what {} gives", order(scenario, *number))
+        }
         Message::Draw(_) => "the message to draw the waiting room".to_owned(),
         Message::Close(close) => {
             format!("the message to close the payments of {}", order(scenario, close.order))

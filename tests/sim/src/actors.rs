@@ -12,6 +12,7 @@ use engine::domain::room::bytes::Secret;
 use engine::domain::sale::{Sale, SaleState};
 use engine::domain::time::Timestamp;
 use engine::flows::archive::{self, archive};
+use engine::flows::award::award;
 use engine::flows::cancel_sale::{self, IN_FLIGHT_SECONDS, Progress, stop, walk_once};
 use engine::flows::captures::read_captures;
 use engine::flows::close::close_or_requeue;
@@ -336,6 +337,7 @@ enum Queue {
     Callback,
     Draw,
     Close,
+    Points,
 }
 
 /// A message in a queue.
@@ -370,8 +372,8 @@ impl Queues {
                 continue;
             }
             // SQS keeps what it has accepted. That speed alone depends on it is shown by losing messages;
-            // of a capture that is kept, its message may be all there is.
-            let is_kept = matches!(sent.message, Message::Callback(_));
+            // of a capture that is kept, its message may be all there is, and nothing else has points written.
+            let is_kept = matches!(sent.message, Message::Callback(_) | Message::Points(_));
             if !is_kept && strikes(Fault::LoseMessage, 8) {
                 continue;
             }
@@ -394,6 +396,7 @@ impl Queues {
             Message::Callback(_) => Queue::Callback,
             Message::Draw(_) => Queue::Draw,
             Message::Close(_) => Queue::Close,
+            Message::Points(_) => Queue::Points,
         };
         let visible_at = sent.visible_at.plus_ms(delay_ms);
         let message = sent.message.clone();
@@ -436,7 +439,7 @@ impl Queues {
             executor.environment.lock().tally.reach("message comes again");
             if queued.receives >= MAX_RECEIVES {
                 executor.environment.lock().tally.reach("dead letter");
-                if queue != Queue::Callback {
+                if !matches!(queue, Queue::Callback | Queue::Points) {
                     queued_messages.remove(&name);
                     continue;
                 }
@@ -470,6 +473,7 @@ async fn consume(
                 | Message::Load(_)
                 | Message::Callback(_)
                 | Message::Draw(_)
+                | Message::Points(_)
                 | Message::Close(_) => None,
             };
             let due: Vec<Expiry> = messages.into_iter().filter_map(expiry).collect();
@@ -487,6 +491,7 @@ async fn consume(
                 | Message::Load(_)
                 | Message::Callback(_)
                 | Message::Draw(_)
+                | Message::Points(_)
                 | Message::Close(_) => None,
             };
             let numbers: Vec<OrderNumber> = messages.into_iter().filter_map(number).collect();
@@ -500,6 +505,7 @@ async fn consume(
         Queue::Refund => send_back(executor, messages, place).await,
         Queue::Callback => decide_kept(executor, messages, place).await,
         Queue::Close => close_payments(executor, messages, place).await,
+        Queue::Points => award_points(executor, messages, place).await,
         Queue::Draw => {
             let done = executor
                 .invoke_in(Pool::Room, "draw".to_owned(), place, |ports, _| async move {
@@ -539,6 +545,7 @@ async fn send_back(
         | Message::Load(_)
         | Message::Callback(_)
         | Message::Draw(_)
+        | Message::Points(_)
         | Message::Close(_) => None,
     };
     let requests: Vec<Refund> = messages.into_iter().filter_map(request).collect();
@@ -566,6 +573,7 @@ async fn close_payments(
         | Message::Load(_)
         | Message::Refund(_)
         | Message::Callback(_)
+        | Message::Points(_)
         | Message::Draw(_) => None,
     };
     let requests: Vec<ClosePayments> = messages.into_iter().filter_map(request).collect();
@@ -574,6 +582,35 @@ async fn close_payments(
             let mut done = Vec::new();
             for request in requests {
                 done.push(close_or_requeue(&ports, &request, now).await);
+            }
+            done
+        })
+        .await
+}
+
+/// The function of the points queue. The queue hands out the messages of one buyer one after the other; here they
+/// come in any order and side by side, which makes no difference.
+async fn award_points(
+    executor: &Executor,
+    messages: Vec<Message>,
+    place: u64,
+) -> Option<Vec<Stored<()>>> {
+    let number = |message| match message {
+        Message::Points(number) => Some(number),
+        Message::Expiry { .. }
+        | Message::Sync(_)
+        | Message::Load(_)
+        | Message::Refund(_)
+        | Message::Callback(_)
+        | Message::Draw(_)
+        | Message::Close(_) => None,
+    };
+    let numbers: Vec<OrderNumber> = messages.into_iter().filter_map(number).collect();
+    executor
+        .invoke("award".to_owned(), place, |ports, _| async move {
+            let mut done = Vec::new();
+            for number in numbers {
+                done.push(award(&ports, number).await.map(|_| ()));
             }
             done
         })
@@ -593,6 +630,7 @@ async fn decide_kept(
         | Message::Load(_)
         | Message::Refund(_)
         | Message::Draw(_)
+        | Message::Points(_)
         | Message::Close(_) => None,
     };
     let kept: Vec<Callback> = messages.into_iter().filter_map(kept).collect();

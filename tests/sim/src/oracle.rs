@@ -27,7 +27,9 @@ use engine::domain::sale::SaleState;
 use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
 use engine::ports::{ChangeReply, CreateReply, Stored};
-use model_stores::{Call, Listed, Place, Reply, accounts_as_told, accounts_at_rest};
+use model_stores::{
+    Call, Listed, Place, Reply, accounts_as_told, accounts_at_rest, points_as_given, points_at_rest,
+};
 
 use crate::environment::{Environment, inventory_of, writes_orders, writes_redis};
 use crate::fault::Fault;
@@ -695,7 +697,8 @@ impl Environment {
                 return Some(("I10", format!("the log says {:?} of {number}", db.told(*number))));
             }
         }
-        if let Some(what) = accounts_as_told(&self.stores) {
+        let as_told = accounts_as_told(&self.stores).or_else(|| points_as_given(&self.stores));
+        if let Some(what) = as_told {
             return Some(("I8", what));
         }
         for (number, lines) in &self.oracle.acknowledged {
@@ -1068,6 +1071,9 @@ impl Environment {
         }
         if let Some(what) = accounts_at_rest(&self.stores) {
             return Some(("I8", what));
+        }
+        if let Some(what) = points_at_rest(&self.stores) {
+            return Some(("I10", what));
         }
         for refund in db.refunds.values() {
             let sent = self.stores.provider.parts.get(&refund.key).map(|(_, amount)| *amount);

@@ -286,6 +286,9 @@ fn sale(
     if stops > 0 {
         file["stops"] = Value::Array((0..stops).map(stop).collect());
     }
+    if apart {
+        file["points"] = json!({ "per_minor": 100, "points": 3, "growth": 1 });
+    }
     // Whoever may give a ticket back may until the sale closes, or for a moment only.
     if rng.chance(700) {
         let until = START.plus_ms(if rng.chance(700) { closes_ms } else { 30_000 });

@@ -282,6 +282,7 @@ fn sent(message: &Message) -> String {
         Message::Load(_) => "load the sale".to_owned(),
         Message::Callback(callback) => format!("decide {}", callback.payment),
         Message::Draw(_) => "draw the room".to_owned(),
+        Message::Points(order) => format!("give what {order} gives"),
         Message::Close(close) => format!("close the payments of {}", close.order),
     }
 }

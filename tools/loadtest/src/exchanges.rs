@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use engine::domain::ids::{ProviderId, SaleId};
+use engine::domain::ids::{ProviderId, SaleId, UserId};
 use engine::domain::number::OrderNumber;
 use engine::domain::sale::SaleFile;
 use local::up::Engine;
@@ -33,6 +33,8 @@ pub struct Exchanged {
     pub from_wallets: BTreeMap<ProviderId, u64>,
     /// The orders that gave their tickets.
     pub orders: Vec<OrderNumber>,
+    /// Who bought all of this. The play gives points.
+    pub buyers: Vec<UserId>,
 }
 
 /// The play and its operator.
@@ -68,6 +70,7 @@ pub async fn exchange(engine: &Engine, providers: &[ProviderId]) -> Result<Excha
             }
             *exchanged.tickets.entry(provider.clone()).or_default() += 1;
             exchanged.orders.push(number);
+            exchanged.buyers.extend(user.parse());
         }
         let user = format!("demo-{provider}-purse");
         let filled = play.order(&user, &play.top_ups, "five-hundred", None).await?;
@@ -78,6 +81,7 @@ pub async fn exchange(engine: &Engine, providers: &[ProviderId]) -> Result<Excha
         play.paid_from_wallet(&user, &new).await?;
         exchanged.from_wallets.insert(provider.clone(), 2);
         exchanged.orders.push(number);
+        exchanged.buyers.extend(user.parse());
     }
     Ok(exchanged)
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use engine::domain::ids::{Epoch, ProviderId};
+use engine::domain::ids::{Epoch, ProviderId, UserId};
 use engine::domain::money::MinorUnits;
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Order, OrderState};
@@ -47,6 +47,10 @@ pub struct MoneyBack {
     pub cancelled_tickets: u64,
     /// Refunds of which the provider has not yet said that the money is back.
     pub waiting: u64,
+    /// Points that buyers of the play have.
+    pub points: u64,
+    /// Points that its orders give and that they have not.
+    pub points_waiting: u64,
     /// What cannot be refunded, in words.
     pub left: Vec<String>,
     /// Time from the first refund until the last money was back, in seconds.
@@ -59,7 +63,8 @@ impl MoneyBack {
     pub fn is_good(&self, providers: &BTreeSet<ProviderId>) -> bool {
         let of_each = |back: &BTreeMap<ProviderId, u64>| back.keys().eq(providers);
         let all = [&self.tickets, &self.exchanged, &self.from_wallets, &self.orders];
-        self.waiting == 0 && self.left.is_empty() && all.into_iter().all(of_each)
+        let is_all = self.waiting == 0 && self.points_waiting == 0 && self.points > 0;
+        is_all && self.left.is_empty() && all.into_iter().all(of_each)
     }
 
     /// The whole of it in words.
@@ -72,7 +77,7 @@ impl MoneyBack {
         };
         format!(
             "exchanged tickets: {}; orders paid from wallets that were filled at: {}; refunds: single tickets by an operator: {}; demo-club cancelled, orders refunded: {} \
-             ({} tickets); {} wait for their money, {} are left ({:.0} s)",
+             ({} tickets); {} wait for their money, {} are left ({:.0} s); points given for the play: {}, {} are missing",
             by(&self.exchanged),
             by(&self.from_wallets),
             by(&self.tickets),
@@ -80,7 +85,9 @@ impl MoneyBack {
             self.cancelled_tickets,
             self.waiting,
             self.left.len(),
-            self.seconds
+            self.seconds,
+            self.points,
+            self.points_waiting
         )
     }
 }
@@ -126,7 +133,8 @@ pub async fn give_back(engine: &Engine, ledger: &Path) -> Result<MoneyBack, Erro
     back.left = progress.left.into_iter().map(|(order, why)| format!("{order}: {why}")).collect();
     loop {
         back.waiting = waiting(engine, &refunded).await?;
-        if back.waiting == 0 || begun.elapsed() > MOST {
+        (back.points, back.points_waiting) = points(engine, &exchanged.buyers).await?;
+        if back.waiting + back.points_waiting == 0 || begun.elapsed() > MOST {
             break;
         }
         sleep(Duration::from_millis(500)).await;
@@ -138,6 +146,21 @@ pub async fn give_back(engine: &Engine, ledger: &Path) -> Result<MoneyBack, Erro
     }
     back.seconds = begun.elapsed().as_secs_f64();
     Ok(back)
+}
+
+/// The points that buyers have, and how many more their orders give, or how many less.
+async fn points(engine: &Engine, buyers: &[UserId]) -> Result<(u64, u64), Error> {
+    let orders = engine.app().ports.orders();
+    let (mut points, mut waiting) = (0, 0);
+    for buyer in buyers {
+        let has = orders.points(buyer).await?.has.points;
+        let page = orders.of_user(buyer, None, 100).await?;
+        let gives = page.orders.iter().filter_map(Order::award);
+        let gives: u64 = gives.map(|award| award.given.points).sum();
+        points += has;
+        waiting += gives.abs_diff(has);
+    }
+    Ok((points, waiting))
 }
 
 /// The orders that the crowd was told of.

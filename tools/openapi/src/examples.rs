@@ -242,6 +242,10 @@ pub(super) fn wallets() -> Value {
     }] })
 }
 
+pub(super) fn points() -> Value {
+    json!({ "points": 1110, "growth": 555, "orders": [{ "order": ORDER, "points": 1110, "growth": 555 }] })
+}
+
 /// A buyer's request.
 pub(super) fn refund_of_ticket() -> Value {
     json!({ "number": 1, "tickets": [{ "tier": "second", "seat": "01-1A" }] })

@@ -13,6 +13,7 @@ use shared::http::order_refund::{
 use shared::http::order_reply::{OrderReply, PageReply};
 use shared::http::payment_reply::CallbackReply;
 use shared::http::payment_start::{PaymentBody, StartedReply};
+use shared::http::points::PointsReply;
 use shared::http::reservation::ReservationBody;
 use shared::http::respond::IMMUTABLE;
 use shared::http::routes::RouteName;
@@ -121,6 +122,7 @@ pub(super) fn operation(route: RouteName) -> Operation {
         RouteName::StartPayment => start_payment(),
         RouteName::PayFromWallet => pay_from_wallet(),
         RouteName::ShowWallets => show_wallets(),
+        RouteName::ShowPoints => show_points(),
         RouteName::GiveBack => give_back(),
         RouteName::ListRefunds => list_refunds(),
         RouteName::RefundOrder => refund_order(),
@@ -577,6 +579,26 @@ fn show_wallets() -> Operation {
             media_type: JSON,
             schema: Schemas::written::<WalletsReply>,
             examples: || vec![("one", "A wallet in euros", examples::wallets())],
+        },
+    }
+}
+
+fn show_points() -> Operation {
+    Operation {
+        id: "showPoints",
+        tag: "payments",
+        summary: "Show the buyer's points and growth",
+        description: "What the buyer has, and what each of the last hundred orders that gave some has given: less with \
+                      what was given back of its money.",
+        parameters: Vec::new(),
+        body: None,
+        success: Success {
+            status: 200,
+            description: "The points and the growth.",
+            caching: &[NOT_KEPT],
+            media_type: JSON,
+            schema: Schemas::written::<PointsReply>,
+            examples: || vec![("one", "Points of an order", examples::points())],
         },
     }
 }

@@ -18,7 +18,8 @@ use engine::domain::order::{OrderState, PaymentKey, PaymentOutcome};
 use engine::domain::refund::RefundState;
 use engine::domain::time::Timestamp;
 use engine::ports::messages::{
-    Callback, ClosePayments, Draw, Expiry, LoadSale, Malformed, QueueMessage, Refund, Sync,
+    AwardPoints, Callback, ClosePayments, Draw, Expiry, LoadSale, Malformed, QueueMessage, Refund,
+    Sync,
 };
 use engine::ports::{Catalogue, Freshness, Orders, Ports, StoreError, Stored};
 use futures_util::future::try_join_all;
@@ -351,6 +352,7 @@ impl<'a, P: Ports> DeadLetterQueues<'a, P> {
             Ok(QueueMessage::Callback(message)) => self.callback(message).await,
             Ok(QueueMessage::Draw(message)) => self.draw(message).await,
             Ok(QueueMessage::Close(message)) => self.close(message).await,
+            Ok(QueueMessage::Points(message)) => self.points(message).await,
             Err(malformed) => Ok(Judged::malformed(&malformed)),
         };
         judged.unwrap_or_else(|error: StoreError| Judged {
@@ -405,6 +407,24 @@ impl<'a, P: Ports> DeadLetterQueues<'a, P> {
                  back it is settled, as reconcile does a minute after it is due"
             }
             Some(_) => "its order was settled without it; moved back it does nothing",
+        };
+        Ok(Judged::about(sale, Some(number), why))
+    }
+
+    async fn points(&self, AwardPoints { order: number, .. }: AwardPoints) -> Stored<Judged> {
+        let order = self.ports.orders().get(number).await?;
+        let sale = order.as_ref().map(|order| order.sale.clone());
+        let award = order.as_ref().and_then(|order| order.award().map(|award| (order, award)));
+        let Some((order, award)) = award else {
+            let why = "there is no such order, or it gives nothing; moved back it does nothing";
+            return Ok(Judged::about(sale, Some(number), why));
+        };
+        let given = self.ports.orders().awarded(&order.user, number).await?;
+        let why = if given.is_some_and(|given| given.facts >= award.facts) {
+            "what its order gives was written without it; moved back it does nothing"
+        } else {
+            "its buyer has not what its order gives: DynamoDB was out of reach or throttled; moved back it is written, \
+             and by nothing else"
         };
         Ok(Judged::about(sale, Some(number), why))
     }

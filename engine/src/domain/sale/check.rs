@@ -104,6 +104,9 @@ pub(super) fn check_terms(file: &SaleFile, defects: &mut Vec<Defect>) {
         defects.push(Defect::new("merchant.commission_basis_points", rule));
     }
     check_wallet(file, defects);
+    if file.points.is_some_and(|terms| (terms.points, terms.growth) == (0, 0)) {
+        defects.push(Defect::new("points", "must give points or growth"));
+    }
     for (index, tier) in file.tiers.iter().enumerate() {
         check_refunds(&format!("tiers[{index}].refunds"), tier.refunds.as_ref(), defects);
         check_refunds(&format!("tiers[{index}].exchanges"), tier.exchanges.as_ref(), defects);
@@ -131,6 +134,7 @@ fn check_wallet(file: &SaleFile, defects: &mut Vec<Defect>) {
     let rules = [
         ("merchant.commission_basis_points", terms.commission_basis_points != 0, "be 0"),
         ("wallet", file.wallet, "be false"),
+        ("points", file.points.is_some(), "be absent"),
         ("exchanges", exchanges, "be absent, here and of each tier"),
         ("refunds", fees, "have no fee, here and of each tier"),
         ("state", file.state == SaleState::Cancelled, "not be cancelled"),

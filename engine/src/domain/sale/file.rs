@@ -13,6 +13,7 @@ use crate::domain::ids::{ExchangeGroup, SaleId, SeatName, StopId, TierId};
 use crate::domain::ledger::MerchantTerms;
 use crate::domain::money::{Currency, MinorUnits, Money};
 use crate::domain::order_refund::RefundTerms;
+use crate::domain::points::PointsTerms;
 use crate::domain::sections::Section;
 use crate::domain::time::Timestamp;
 use crate::domain::timetable::{ClockTime, Day};
@@ -100,6 +101,10 @@ pub struct SaleFile {
     /// Whether its orders may be paid from their buyers' wallets.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub wallet: bool,
+    /// The points and the growth that buyers are given for what they pay; absent: none. An order keeps what is said at
+    /// the moment of its making.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub points: Option<PointsTerms>,
     /// What becomes of an order's tickets when a dispute of its payment is lost.
     #[serde(default, skip_serializing_if = "LostDispute::is_default")]
     pub lost_dispute: LostDispute,
@@ -150,6 +155,7 @@ impl SaleFile {
             exchanges: None,
             exchange_group: None,
             wallet: false,
+            points: None,
             lost_dispute: LostDispute::default(),
             merchant: None,
             tiers,

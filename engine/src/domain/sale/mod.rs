@@ -219,7 +219,8 @@ impl Sale {
     /// Whose money its orders are from now on.
     #[must_use]
     pub fn merchant(&self) -> MerchantTerms {
-        self.file.merchant.clone().unwrap_or_else(MerchantTerms::house)
+        let terms = self.file.merchant.clone().unwrap_or_else(MerchantTerms::house);
+        MerchantTerms { points: self.file.points, ..terms }
     }
 
     /// The most tickets that a buyer may have in the sale.

@@ -15,6 +15,7 @@ use crate::flows::hold::{align, inventory_of, sell};
 use crate::flows::load::{Loaded, load};
 use crate::flows::publish::replace_terms;
 use crate::flows::refund;
+use crate::flows::sync::settle;
 use crate::ports::{Orders, Ports, Queue, Seats, StoreError, Stored};
 
 /// Pieces of due work that are done at once.
@@ -68,7 +69,7 @@ async fn count(
     if orders.is_empty() {
         return Vec::new();
     }
-    let failed = match ports.orders().sync(&orders, now).await {
+    let failed = match settle(ports, &orders, now).await {
         Ok(counted) => {
             let counted: BTreeSet<OrderNumber> = counted.into_iter().collect();
             let is_new = |order: &Order| u32::from(counted.contains(&order.number));
@@ -91,7 +92,7 @@ async fn count(
 }
 
 async fn count_one(ports: &impl Ports, order: &Order, now: Timestamp) -> Stored<u32> {
-    let counted = ports.orders().sync(std::slice::from_ref(order), now).await?;
+    let counted = settle(ports, std::slice::from_ref(order), now).await?;
     Ok(u32::from(!counted.is_empty()))
 }
 

@@ -236,6 +236,7 @@ pub(super) fn conflicts(
             | Part::Log
             | Part::Account
             | Part::Wallet
+            | Part::Award
             | Part::Revoked
             | Part::Double => {}
         }

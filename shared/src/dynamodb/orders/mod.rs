@@ -13,6 +13,7 @@ mod end;
 mod erase;
 mod facts;
 mod give_back;
+mod points;
 mod reads;
 mod settle;
 mod sync;
@@ -36,6 +37,7 @@ use engine::domain::money::Currency;
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Order, OrderLine, PaymentKey, PaymentRecord, TierTotals};
 use engine::domain::order_refund::{OrderRefund, RefundKey, RefundPlan};
+use engine::domain::points::{Award, PointsStatement};
 use engine::domain::ticket::{
     CheckInCounts, CheckInPlan, DoubleCheckIn, DoublesPage, ReissuePlan, RevokedPage,
 };
@@ -68,6 +70,8 @@ enum Part<'a> {
     Account,
     /// The buyer's wallet, or an entry of it.
     Wallet,
+    /// What an order gives its buyer, or what the buyer has.
+    Award,
     Revoked,
     Double,
 }
@@ -144,6 +148,7 @@ fn kinds(reasons: &[(Part<'_>, Reason)]) -> String {
             Part::Log => "log".to_owned(),
             Part::Account => "account".to_owned(),
             Part::Wallet => "wallet".to_owned(),
+            Part::Award => "award".to_owned(),
             Part::Revoked => "revoked".to_owned(),
             Part::Double => "double check-in".to_owned(),
         };
@@ -327,6 +332,28 @@ impl Orders for DynamoOrders {
 
     fn statement(&self, user: &UserId) -> impl Future<Output = Stored<WalletStatement>> + Send {
         Self::statement(self, user)
+    }
+
+    fn awarded(
+        &self,
+        user: &UserId,
+        order: OrderNumber,
+    ) -> impl Future<Output = Stored<Option<Award>>> + Send {
+        Self::awarded(self, user, order)
+    }
+
+    fn award(
+        &self,
+        user: &UserId,
+        order: OrderNumber,
+        award: &Award,
+        before: Option<Award>,
+    ) -> impl Future<Output = Stored<ChangeReply>> + Send {
+        Self::award(self, user, order, award, before)
+    }
+
+    fn points(&self, user: &UserId) -> impl Future<Output = Stored<PointsStatement>> + Send {
+        Self::points(self, user)
     }
 
     fn due(

@@ -133,7 +133,7 @@ problems! {
             OperatorCommand, OperatorRefund, OperatorCancel, OperatorOrder, OperatorOrders,
             OperatorBoard, OperatorExport, OperatorActions, OperatorStuck, ShowTickets, OperatorCheckIn,
             OperatorCheckIns, OperatorReissue,
-            OperatorFigures, OperatorTakings, PayFromWallet, ShowWallets,
+            OperatorFigures, OperatorTakings, PayFromWallet, ShowWallets, ShowPoints,
         ];
     /// The buyer is not admitted.
     NotAdmitted: FORBIDDEN, "not-admitted", "An admission is needed", final, by [Reserve],

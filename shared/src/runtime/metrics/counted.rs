@@ -221,6 +221,7 @@ impl<T: Queue> Queue for Counted<T> {
             | QueueMessage::Sync(_)
             | QueueMessage::Load(_)
             | QueueMessage::Close(_)
+            | QueueMessage::Points(_)
             | QueueMessage::Draw(_) => {}
         }
         Ok(())

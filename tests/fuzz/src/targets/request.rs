@@ -133,6 +133,7 @@ fn answer(request: &Request, route: &Route) -> Result<(), Problem> {
         | Route::ListRefunds(_)
         | Route::PayFromWallet(_)
         | Route::ShowWallets
+        | Route::ShowPoints
         | Route::ShowTickets(_) => Ok(Buyer::from_request(request).map(drop)?),
         Route::StartPayment(_) => start_payment(request),
         Route::GiveBack(_) | Route::RefundOrder(_) | Route::OperatorRefund(_) => {
@@ -374,6 +375,7 @@ fn check_route(request: &Request, route: &Route) {
         Route::StartPayment(order) => ("POST", format!("/orders/{order}/payments")),
         Route::PayFromWallet(order) => ("POST", format!("/orders/{order}/payments/wallet")),
         Route::ShowWallets => ("GET", "/wallets".to_owned()),
+        Route::ShowPoints => ("GET", "/points".to_owned()),
         Route::GiveBack(order) => ("POST", format!("/orders/{order}/refunds")),
         Route::ListRefunds(order) => ("GET", format!("/orders/{order}/refunds")),
         Route::RefundOrder(order) => ("POST", format!("/orders/{order}/refunds/operator")),

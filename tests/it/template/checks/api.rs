@@ -84,7 +84,7 @@ pub(super) const CHECKS: &[Check] = &[
         with: &[],
         mistakes: &[
             edit("  AdmissionRate:", "Default: 1500", "Default: 15000"),
-            edit("  OtherRate:", "Default: 110", "Default: 2500"),
+            edit("  OtherRate:", "Default: 100", "Default: 2500"),
             edit("  CallbackEntryRate:", "Default: 1000", "Default: 5000"),
             edit(
                 "RouteSettings:\n        \"POST",

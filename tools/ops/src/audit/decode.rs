@@ -12,7 +12,7 @@ use engine::domain::time::Timestamp;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::facts::{DisputeFact, ExchangeFact, HeldFact, HoldFact, MovedFact};
+use super::facts::{DisputeFact, ExchangeFact, HeldFact, HoldFact, MovedFact, PointsTermsFact};
 
 /// Genes, which are the partitions of the table of orders.
 const GENES: u64 = 1024;
@@ -91,6 +91,11 @@ pub(super) fn disputes(text: &str) -> Result<Vec<DisputeFact>, String> {
         })
     };
     all.iter().map(|one| of(one).ok_or_else(|| broken("one cannot be read".to_owned()))).collect()
+}
+
+/// What an order gives for what is paid, as its item has it.
+pub(super) fn points_terms(text: &str) -> Result<PointsTermsFact, String> {
+    serde_json::from_str(text).map_err(|error| format!("points: {error}"))
 }
 
 /// What an order replaces, as its item has it.

@@ -47,6 +47,10 @@ pub struct Facts {
     pub wallets: BTreeMap<WalletKey, WalletFact>,
     /// Their entries, in no order.
     pub wallet_entries: Vec<WalletEntryFact>,
+    /// What buyers have of points and growth.
+    pub points: BTreeMap<String, PointsFact>,
+    /// What orders have given.
+    pub awards: BTreeMap<OrderNumber, AwardFact>,
     /// Number of records that were read.
     pub records: u64,
     /// What the engine acknowledged and providers captured, if a ledger was kept.
@@ -122,6 +126,37 @@ pub struct WalletEntryFact {
     pub amount_minor: i64,
     /// True if it was taken whatever the wallet had.
     pub is_gone: bool,
+}
+
+/// Points and growth.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PointsFact {
+    /// Points.
+    pub points: u64,
+    /// Growth.
+    pub growth: u64,
+}
+
+/// What an order has given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AwardFact {
+    /// The buyer who has it.
+    pub user: String,
+    /// How many facts of the order it is by.
+    pub facts: u32,
+    /// What was given.
+    pub given: PointsFact,
+}
+
+/// What an order gives for each whole amount that it keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+pub struct PointsTermsFact {
+    /// The amount, in minor units.
+    pub per_minor: u64,
+    /// The points for it.
+    pub points: u64,
+    /// The growth for it.
+    pub growth: u64,
 }
 
 /// A part of an account, as it stands.
@@ -270,6 +305,8 @@ pub struct OrderFact {
     pub settled: u32,
     /// The merchant whose money it is, and the platform's share in hundredths of a per cent.
     pub merchant: (String, u16),
+    /// What it gives its buyer for what is paid.
+    pub points: Option<PointsTermsFact>,
     /// How many refunds it says to have.
     pub refunds: u8,
     /// Of how many of them it says that the money is back.

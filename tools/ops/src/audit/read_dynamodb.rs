@@ -27,9 +27,9 @@ use shared::dynamodb::Tables;
 use super::AuditError;
 use super::decode;
 use super::facts::{
-    AccountFact, CallFact, CallKey, CheckInFact, ClaimFact, CounterFact, DoubleFact, EntryFact,
-    Facts, LineFact, ORDERLESS, OrderFact, POSTED, PaymentFact, RefundFact, SaleFacts, TicketFact,
-    ToldFact, Unreadable, WaitingFact, WalletEntryFact, WalletFact,
+    AccountFact, AwardFact, CallFact, CallKey, CheckInFact, ClaimFact, CounterFact, DoubleFact,
+    EntryFact, Facts, LineFact, ORDERLESS, OrderFact, POSTED, PaymentFact, PointsFact, RefundFact,
+    SaleFacts, TicketFact, ToldFact, Unreadable, WaitingFact, WalletEntryFact, WalletFact,
 };
 
 pub(super) type Item = HashMap<String, AttributeValue>;
@@ -317,8 +317,24 @@ impl Reading<'_> {
             (Some("buyer"), Some(sale), Some(user)) => self.count(item, sale, user),
             (Some("attendee"), Some(sale), Some(attendee)) => self.attendee(item, sale, attendee),
             (Some("wallet"), Some(user), Some(wallet)) => self.wallet(item, user, wallet),
+            (Some("points"), Some(user), Some(order)) => self.points(item, user, order),
             _ => Err("is nothing that belongs there".to_owned()),
         }
+    }
+
+    /// What a buyer has of points, or what an order has given.
+    fn points(&mut self, item: &Item, user: &str, order: &str) -> Read<()> {
+        let user: UserId = parsed(user, "user")?;
+        check_gene(item, decode::gene_of_text(user.as_str()))?;
+        let given = PointsFact { points: number(item, "points")?, growth: number(item, "growth")? };
+        let user = user.to_string();
+        if order.is_empty() {
+            self.facts.points.insert(user, given);
+        } else {
+            let award = AwardFact { user, facts: number(item, "facts")?, given };
+            self.facts.awards.insert(parsed(order, "order")?, award);
+        }
+        Ok(())
     }
 
     /// A wallet, or an entry of one.
@@ -703,6 +719,10 @@ fn read_order(item: &Item, order: OrderNumber) -> Read<OrderFact> {
         merchant: match item.contains_key("merchant") {
             true => (text(item, "merchant")?.to_owned(), number(item, "commission_basis_points")?),
             false => ("house".to_owned(), 0),
+        },
+        points: match item.contains_key("points") {
+            true => Some(decode::points_terms(text(item, "points")?)?),
+            false => None,
         },
         tickets: read_tickets(item)?,
         exchange: match item.contains_key("exchange") {

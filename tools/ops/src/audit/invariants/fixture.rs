@@ -94,6 +94,7 @@ pub(super) fn order(
         told: vec![told(FactKind::Made)],
         settled: 0,
         merchant: ("opera".to_owned(), 500),
+        points: None,
         refunds: 0,
         refunds_back: 0,
         attempts: Vec::new(),

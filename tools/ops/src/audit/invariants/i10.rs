@@ -9,10 +9,10 @@ use engine::domain::fact::FactKind;
 
 use super::super::facts::{Facts, OrderFact, SaleFacts, TransferKey, WaitingFact};
 use super::super::violation::{Rule, Subject};
-use super::{Finding, wallets};
+use super::{Finding, points, wallets};
 
 /// I10: every settled fact stands in the log once, in its order, and nothing else does; the transfers beside them
-/// move what they speak of, and so do the entries of wallets; positions are dense;
+/// move what they speak of, and so do the entries of wallets and what orders give; positions are dense;
 /// no fact of a resolved order is unsettled `bound_seconds` after it should be settled.
 #[must_use]
 pub fn log_says_what_orders_say(facts: &Facts, now: Timestamp, bound_seconds: u32) -> Finding {
@@ -61,6 +61,7 @@ pub fn log_says_what_orders_say(facts: &Facts, now: Timestamp, bound_seconds: u3
     }
     check_webhooks(facts, &mut finding);
     wallets::are_what_orders_say(facts, &mut finding);
+    points::are_what_orders_say(facts, now, bound_seconds, &mut finding);
     finding
 }
 
@@ -173,6 +174,11 @@ fn is_late(order: &OrderFact, now: Timestamp, bound_seconds: u32) -> bool {
     if order.state == OrderState::Pending || is_settled {
         return false;
     }
+    is_over_since(order, now, bound_seconds)
+}
+
+/// True if what follows from the last fact of an order is overdue.
+pub(super) fn is_over_since(order: &OrderFact, now: Timestamp, bound_seconds: u32) -> bool {
     let last = order.told.last().map_or(order.changed_at, |told| told.at);
     let since = if order.state == OrderState::Cancelled { last.max(order.pay_by) } else { last };
     since.plus_seconds(bound_seconds.into()) < now

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use super::super::facts::{AccountFact, EntryFact, Facts};
 use super::super::violation::{Rule, Subject};
-use super::{Finding, wallets};
+use super::{Finding, points, wallets};
 
 /// I8: each part of an account has what the transfers of its shard of the log come to, or the postings; all accounts
-/// together have nothing, in every currency; each wallet has what its entries come to.
+/// together have nothing, in every currency; each wallet has what its entries come to, and each buyer of points what the orders have given.
 #[must_use]
 pub fn accounts_are_their_transfers(facts: &Facts) -> Finding {
     let mut finding = Finding::new(Rule::I8);
@@ -38,6 +38,7 @@ pub fn accounts_are_their_transfers(facts: &Facts) -> Finding {
     }
     wallets::are_their_entries(facts, &mut finding);
     wallets::are_on_the_accounts(facts, &mut finding);
+    points::are_what_was_given(facts, &mut finding);
     finding
 }
 

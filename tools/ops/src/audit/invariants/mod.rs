@@ -16,6 +16,7 @@ mod i7;
 mod i8;
 mod i9;
 mod ledger;
+mod points;
 mod records;
 mod rooms;
 mod tokens;

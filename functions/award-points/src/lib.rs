@@ -1,0 +1,42 @@
+//! The points queue: write what orders give their buyers.
+
+use std::collections::BTreeMap;
+
+use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
+use engine::flows::award::award;
+use engine::ports::Stored;
+use engine::ports::messages::AwardPoints;
+use futures_util::future::join_all;
+use shared::runtime::app::App;
+use shared::runtime::functions::Function;
+use shared::sqs::batch;
+
+/// Handles one batch.
+pub async fn handle(app: &App, event: SqsEvent) -> SqsBatchResponse {
+    let work = batch::each(event, |messages| award_all(app, messages));
+    app.metrics.of(Function::AwardPoints, work).await
+}
+
+/// Writes what each order gives: those of one group one after the other, as the queue hands them out. Behind one that
+/// fails those of its group come again, so that they stay in their order.
+async fn award_all(app: &App, messages: Vec<AwardPoints>) -> Vec<Stored<()>> {
+    let mut groups: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (index, message) in messages.iter().enumerate() {
+        groups.entry(message.group()).or_default().push(index);
+    }
+    let each = groups.into_values().map(async |indices| {
+        let mut outcomes: Vec<(usize, Stored<()>)> = Vec::new();
+        for index in indices {
+            let failed = outcomes.last().and_then(|(_, outcome)| outcome.clone().err());
+            let outcome = match failed {
+                Some(failed) => Err(failed),
+                None => award(&app.ports, messages[index].order).await.map(|_| ()),
+            };
+            outcomes.push((index, outcome));
+        }
+        outcomes
+    });
+    let mut outcomes: Vec<_> = join_all(each).await.into_iter().flatten().collect();
+    outcomes.sort_by_key(|(index, _)| *index);
+    outcomes.into_iter().map(|(_, outcome)| outcome).collect()
+}
