@@ -1,7 +1,6 @@
 //! Award: what an order gives its buyer, points and growth, is written as its facts say by now.
 
 use crate::domain::number::OrderNumber;
-use crate::domain::points::Points;
 use crate::ports::{ChangeReply, Orders as _, Ports, StoreError, Stored};
 
 /// Most tries; an award that somebody else has written meanwhile is read again.
@@ -29,8 +28,8 @@ pub async fn award(ports: &impl Ports, number: OrderNumber) -> Stored<Awarded> {
             return Ok(Awarded::Nothing);
         };
         let before = ports.orders().awarded(&order.user, number).await?;
-        let is_newer = before.is_none_or(|before| before.facts < award.facts);
-        if !is_newer || before.is_none() && award.given == Points::default() {
+        // Nothing is written too: who has read the order before it was refunded finds that somebody came later.
+        if before.is_some_and(|before| before.facts >= award.facts) {
             return Ok(Awarded::Nothing);
         }
         match ports.orders().award(&order.user, number, &award, before).await? {

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use engine::domain::number::OrderNumber;
-use engine::domain::points::PointsStatement;
+use engine::domain::points::{Award, Points, PointsStatement};
 
 /// Most orders that are shown: the newest.
 pub const MAX_ORDERS: usize = 100;
@@ -34,7 +34,8 @@ pub struct OrderPointsReply {
 
 impl From<&PointsStatement> for PointsReply {
     fn from(statement: &PointsStatement) -> Self {
-        let newest = statement.awards.iter().rev().take(MAX_ORDERS);
+        let gave = |(_, award): &(_, &Award)| award.given != Points::default();
+        let newest = statement.awards.iter().rev().filter(gave).take(MAX_ORDERS);
         let orders = newest.map(|(order, award)| OrderPointsReply {
             order: *order,
             points: award.given.points,

@@ -387,6 +387,11 @@ impl Queues {
         }
     }
 
+    /// True while something of what orders give is to be written.
+    pub(crate) fn has_points(&self) -> bool {
+        self.0.borrow().values().any(|queued| queued.queue == Queue::Points)
+    }
+
     fn put(&self, executor: &Executor, place: u64, sent: &Sent, delay_ms: i64) {
         let queue = match sent.message {
             Message::Expiry { .. } => Queue::Expiry,

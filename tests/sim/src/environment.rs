@@ -117,6 +117,8 @@ pub(crate) struct Invocation {
     key: u64,
     /// The number of calls it has made.
     calls: u64,
+    /// The number of messages it has sent: calls that are made at once have one number.
+    messages: u64,
     process: usize,
     generation: u32,
     /// The lead of its process's clock, in milliseconds.
@@ -458,6 +460,7 @@ impl Environment {
             name,
             key,
             calls: 0,
+            messages: 0,
             process,
             generation,
             skew_ms,
@@ -739,7 +742,9 @@ impl Environment {
         let waiting: Vec<model_stores::Sent> = self.stores.queues.waiting.keys().cloned().collect();
         for sent in waiting {
             while self.stores.queues.take(&sent) {
-                self.sent.push_back((mix(key, self.sent.len() as u64), sent.clone()));
+                let index = self.invocations[invocation].messages;
+                self.invocations[invocation].messages += 1;
+                self.sent.push_back((mix(key, index), sent.clone()));
             }
         }
         self.after(invocation, call, held, &reply);

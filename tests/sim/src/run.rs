@@ -97,7 +97,9 @@ fn play(executor: &Executor, plan: Plan) {
     let queues = Queues::default();
     executor::run(executor, |executor| {
         queues.take(executor);
-        executor.is_idle() && is_at_rest(executor, *quiet.borrow())
+        // What orders give is written by its messages and by nobody else, however late they are.
+        let is_given = !queues.has_points();
+        executor.is_idle() && is_given && is_at_rest(executor, *quiet.borrow())
     });
     let mut environment = executor.environment.lock();
     if environment.violation.is_none() {
