@@ -228,6 +228,10 @@ impl Client {
         assert_eq!(self.send("operatorExport", "", With::default()).await.status, 200);
         let stuck = self.ok(200, "operatorStuck", "", With::default()).await;
         assert_eq!(stuck["dead_letters"]["expiry"], 0);
+        let accounts = self.ok(200, "operatorAccounts", "", With::default()).await;
+        assert!(accounts["accounts"].is_array());
+        let webhooks = self.ok(200, "operatorWebhooks", "", With::default()).await;
+        assert_eq!(webhooks, json!({ "webhooks": [] }));
         let actions = self.ok(200, "operatorActions", "", With::default()).await;
         let last = &actions["actions"][0];
         assert_eq!((&last["action"], &last["who"]), (&json!("cancel"), &json!("zhang")));

@@ -24,6 +24,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/operator/accounts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show what accounts have
+         * @description The deployment's own and those of its providers; with `sale` that of the sale's merchant alone: what is left of it is what the merchant is owed. What was posted of it is what was settled already.
+         */
+        get: operations["operatorAccounts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/operator/actions": {
         parameters: {
             query?: never;
@@ -333,6 +353,26 @@ export interface paths {
          * @description Work that was due two minutes ago and is not finished, and messages that failed for good. `onsale stuck` and `onsale dead-letters` say more of each.
          */
         get: operations["operatorStuck"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operator/webhooks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show how far each webhook was told
+         * @description What it was not told yet, what it has not taken, and since when it takes nothing. `onsale webhooks` makes them, and has what was given up tried again.
+         */
+        get: operations["operatorWebhooks"];
         put?: never;
         post?: never;
         delete?: never;
@@ -987,6 +1027,38 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description What an account has in one currency, in minor units. */
+        AccountBalance: {
+            /** @description Its name: `merchant:<merchant>:<sale>`, `provider:<provider>`, `fees`, `owed`, `bank`, `costs` or `disputed`. */
+            account: string;
+            /**
+             * Format: int64
+             * @description What is left. That of a provider, of `bank`, `costs` and `disputed` is what somebody else has, below 0.
+             */
+            balance_minor: number;
+            /** @description The currency. */
+            currency: components["schemas"]["Currency"];
+            /**
+             * Format: int64
+             * @description All that came in.
+             */
+            in_minor: number;
+            /**
+             * Format: int64
+             * @description All that went out.
+             */
+            out_minor: number;
+            /**
+             * Format: int64
+             * @description What of the balance was posted: settlements, payouts and providers' fees.
+             */
+            posted_minor: number;
+        };
+        /** @description What accounts have. */
+        Accounts: {
+            /** @description Those on which something was booked, each once for each currency. */
+            accounts: components["schemas"]["AccountBalance"][];
+        };
         /** @description Something that an operator did. */
         Action: {
             /** @description Kind of action: `publish`, `command_room`, `refund`, `cancel` or `reissue`. */
@@ -3749,6 +3821,8 @@ export interface components {
              */
             overdue: number;
         };
+        /** @description subscriber: 1 to 32 of a-z, 0-9 and - (not first or last) */
+        SubscriberId: string;
         /** @description What a tier sold in all those minutes. */
         TakingOfTier: {
             /**
@@ -4319,6 +4393,41 @@ export interface components {
             /** @description One for each currency, by its name. */
             wallets: components["schemas"]["WalletReply"][];
         };
+        /** @description A subscriber, and how far it was told. */
+        WebhookProgress: {
+            /** @description Since when it takes nothing at all, if that is so. */
+            failing_since?: components["schemas"]["Timestamp"];
+            /**
+             * Format: uint
+             * @description How many of those, and of the shards of the log, were given up.
+             */
+            given_up: number;
+            /** @description The kinds of facts that it is told; empty: all. */
+            kinds: string[];
+            /**
+             * Format: uint
+             * @description Orders of which it has not taken a fact.
+             */
+            orders_waiting: number;
+            /**
+             * Format: uint64
+             * @description Records of the log that it was not told yet.
+             */
+            records_behind: number;
+            /** @description The sales of which it is told; empty: all. */
+            sales: components["schemas"]["SaleId"][];
+            /** @description When that is tried again; absent if it is not. */
+            tried_again?: components["schemas"]["Timestamp"];
+            /** @description Where it is told; absent for the event bus. */
+            url?: string;
+            /** @description Its id. */
+            webhook: components["schemas"]["SubscriberId"];
+        };
+        /** @description Who is told of facts, and how far. */
+        Webhooks: {
+            /** @description Each webhook, by id, and then `event-bus` if it was ever told anything. */
+            webhooks: components["schemas"]["WebhookProgress"][];
+        };
         /** @description The window that an index was drawn in. */
         WindowReply: {
             /**
@@ -4399,6 +4508,121 @@ export interface operations {
                 };
                 content: {
                     "application/problem+json": components["schemas"]["TooLargeProblem"];
+                };
+            };
+            /** @description Something went wrong (`/problems/internal`). */
+            500: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["InternalProblem"];
+                };
+            };
+            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
+            503: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    /** @description After how many seconds to try again. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
+                };
+            };
+        };
+    };
+    operatorAccounts: {
+        parameters: {
+            query?: {
+                /** @description The sale of whose merchant the account is shown. */
+                sale?: components["schemas"]["SaleId"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The accounts. */
+            200: {
+                headers: {
+                    /** @description How long it keeps. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Accounts"];
+                };
+            };
+            /** @description The body cannot be read (`/problems/malformed`). */
+            400: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["MalformedProblem"];
+                };
+            };
+            /** @description The sender is not known (`/problems/not-authenticated`). */
+            401: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
+                };
+            };
+            /** @description Only an operator may do this (`/problems/not-permitted`); The request did not come through the edge (`/problems/not-through-the-edge`). */
+            403: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotPermittedProblem"] | components["schemas"]["NotThroughTheEdgeProblem"];
+                };
+            };
+            /** @description There is no such thing (`/problems/not-found`). */
+            404: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotFoundProblem"];
+                };
+            };
+            /** @description The body is too large (`/problems/too-large`). */
+            413: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["TooLargeProblem"];
+                };
+            };
+            /** @description The request breaks a rule (`/problems/invalid`). */
+            422: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["InvalidProblem"];
                 };
             };
             /** @description Something went wrong (`/problems/internal`). */
@@ -6202,6 +6426,96 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Stuck"];
+                };
+            };
+            /** @description The body cannot be read (`/problems/malformed`). */
+            400: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["MalformedProblem"];
+                };
+            };
+            /** @description The sender is not known (`/problems/not-authenticated`). */
+            401: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
+                };
+            };
+            /** @description Only an operator may do this (`/problems/not-permitted`); The request did not come through the edge (`/problems/not-through-the-edge`). */
+            403: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotPermittedProblem"] | components["schemas"]["NotThroughTheEdgeProblem"];
+                };
+            };
+            /** @description The body is too large (`/problems/too-large`). */
+            413: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["TooLargeProblem"];
+                };
+            };
+            /** @description Something went wrong (`/problems/internal`). */
+            500: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["InternalProblem"];
+                };
+            };
+            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
+            503: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    /** @description After how many seconds to try again. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
+                };
+            };
+        };
+    };
+    operatorWebhooks: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The webhooks. */
+            200: {
+                headers: {
+                    /** @description How long it keeps. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Webhooks"];
                 };
             };
             /** @description The body cannot be read (`/problems/malformed`). */

@@ -1,5 +1,6 @@
 //! `GET /operator/orders`, `GET /operator/orders/{order}`, `GET /operator/sales/{sale}/board`,
-//! `GET /operator/sales/{sale}/orders.csv`, `GET /operator/sales/{sale}/takings`, `GET /operator/actions`, `GET /operator/stuck` and
+//! `GET /operator/sales/{sale}/orders.csv`, `GET /operator/sales/{sale}/takings`, `GET /operator/actions`, `GET /operator/stuck`,
+//! `GET /operator/accounts`, `GET /operator/webhooks` and
 //! `GET /operator/sales/{sale}/check-ins`: an operator with a token looks at what goes on.
 //! `POST /operator/sales/{sale}/check-ins`: doors say whom they let in.
 //! `POST /operator/orders/{order}/tickets/reissue`: tickets get new codes.
@@ -8,7 +9,8 @@ mod export;
 
 use std::collections::BTreeSet;
 
-use engine::domain::ids::{AttendeeId, SaleId, SeatName, TierId, UserId};
+use engine::domain::ids::{AttendeeId, ProviderId, SaleId, SeatName, TierId, UserId};
+use engine::domain::ledger::Account;
 use engine::domain::number::OrderNumber;
 use engine::domain::order::Order;
 use engine::domain::takings::Takings;
@@ -16,17 +18,19 @@ use engine::domain::time::Timestamp;
 use engine::flows::check_in::{Scan, check_in};
 use engine::flows::reissue::reissue;
 use engine::ports::{Board as _, BoardPorts as _, Orders as _, Ports as _, StoreError, block_of};
-use futures_util::future::{try_join, try_join3};
+use futures_util::future::{try_join, try_join_all, try_join3};
 use lambda_http::http::Response;
 use lambda_http::{Body, Request};
 use serde_json::{Map, Value};
+use shared::events::progress_of_all;
+use shared::http::accounts::AccountsReply;
 use shared::http::attendees::NoKey;
 use shared::http::checks::Refusal;
 use shared::http::edge;
 use shared::http::identity::{Operator, Scope};
 use shared::http::operators::{
     self, Action, ActionKind, ActionReply, ActionsReply, BoardReply, FoundOrderReply,
-    FoundOrdersReply, OperatorOrderReply, Search, StuckReply,
+    FoundOrdersReply, OperatorOrderReply, Search, StuckReply, WebhooksReply,
 };
 use shared::http::order_reply::OrderReply;
 use shared::http::respond::{Answer, Reply, refuse, respond};
@@ -71,6 +75,10 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
         watched(app, request, actions(app, request)).await
     } else if let Ok(Route::OperatorStuck) = route {
         watched(app, request, stuck(app, now)).await
+    } else if let Ok(Route::OperatorAccounts) = route {
+        watched(app, request, accounts(app, request)).await
+    } else if let Ok(Route::OperatorWebhooks) = route {
+        watched(app, request, webhooks(app)).await
     } else if let Ok(Route::OperatorCheckIns(sale)) = route {
         watched(app, request, check_ins(app, request, &sale)).await
     } else if let Ok(Route::OperatorCheckIn(sale)) = route {
@@ -255,6 +263,36 @@ async fn stuck(app: &App, now: Timestamp) -> Result<Answer<StuckReply>, Problem>
         oldest_due_at: overdue.oldest_due_at,
         dead_letters: dead_letters.collect(),
     }))
+}
+
+/// Shows what the accounts of the ledger have: those of the deployment, or that of a sale's merchant.
+async fn accounts(app: &App, request: &Request) -> Result<Answer<AccountsReply>, Problem> {
+    let sale: Option<SaleId> = checks::query(request, "sale")?;
+    let accounts = match sale {
+        Some(sale) => {
+            let published = checks::sale(&app.ports, &sale).await?;
+            vec![Account::Merchant(published.sale.merchant().merchant, sale)]
+        }
+        None => {
+            let own =
+                [Account::Fees, Account::Owed, Account::Bank, Account::Costs, Account::Disputed];
+            let providers: BTreeSet<ProviderId> =
+                app.ports.offers().iter().map(|offer| offer.provider.clone()).collect();
+            own.into_iter().chain(providers.into_iter().map(Account::Provider)).collect()
+        }
+    };
+    let ledger = app.ports.orders().orders.0.ledger();
+    let each = accounts
+        .into_iter()
+        .map(async |account| ledger.sums(&account).await.map(|found| (account.clone(), found)));
+    Ok(Answer(AccountsReply::new(try_join_all(each).await?)))
+}
+
+/// Shows how far each webhook was told, and the event bus.
+async fn webhooks(app: &App) -> Result<Answer<WebhooksReply>, Problem> {
+    let log = app.ports.orders().orders.0.log();
+    let all = progress_of_all(app.ports.webhooks(), app.ports.subscriptions(), &log).await?;
+    Ok(Answer(WebhooksReply { webhooks: all }))
 }
 
 /// Records what doors have scanned.

@@ -94,6 +94,8 @@ async fn answer(app: &App, request: &Request) -> Response<Body> {
             | Route::OperatorFigures(_)
             | Route::OperatorActions
             | Route::OperatorStuck
+            | Route::OperatorAccounts
+            | Route::OperatorWebhooks
             | Route::PaymentCallback(_)
             | Route::TakeCallback(_)
             | Route::OperatorCheckIn(_)

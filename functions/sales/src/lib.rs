@@ -92,6 +92,8 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
             | Route::OperatorFigures(_)
             | Route::OperatorActions
             | Route::OperatorStuck
+            | Route::OperatorAccounts
+            | Route::OperatorWebhooks
             | Route::PaymentCallback(_)
             | Route::TakeCallback(_)
             | Route::ShowTickets(_)

@@ -29,6 +29,8 @@ export type Board = Omit<Schemas["Board"], "room"> & { readonly room: Schemas["D
 export type Action = Schemas["Action"];
 /** What is past its bound, and what no consumer could handle. */
 export type Stuck = Schemas["Stuck"];
+/** Who is told of facts, and how far. */
+export type Webhook = Schemas["WebhookProgress"];
 /** An order as operators see it: with its buyer. */
 export type FoundOrder = Schemas["FoundOrder"];
 /** A step in the history of an order. */
@@ -61,6 +63,8 @@ export const routes = {
     (await reply(operator.PUT("/operator/sales/{sale}", { ...ofSale(sale), body: file as never, bodySerializer: (text: unknown) => text as string }))) as Schemas["SaleReply"],
   actions: (before: string | null) => reply(operator.GET("/operator/actions", { params: { query: before === null ? {} : { before } } })),
   stuck: () => reply(operator.GET("/operator/stuck")),
+  accounts: (sale: string | null) => reply(operator.GET("/operator/accounts", { params: { query: sale === null ? {} : { sale } } })),
+  webhooks: () => reply(operator.GET("/operator/webhooks")),
   find: (query: FindQuery) => reply(operator.GET("/operator/orders", { params: { query } })),
   order: async (order: string) => orderFrom(await reply(operator.GET("/operator/orders/{order}", ofOrder(order)))),
   cancel: (order: string) => reply(operator.POST("/operator/orders/{order}/cancel", ofOrder(order))),

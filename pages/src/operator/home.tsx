@@ -7,8 +7,10 @@ import { duration, number, shortDateTime } from "../shared/format.ts";
 import { useLoaded, useNow } from "../shared/hooks.ts";
 import { href } from "../shared/language.ts";
 import { Loading, Problem } from "../shared/layout.tsx";
+import { Accounts } from "./accounts.tsx";
 import { may, routes, type Action, type Stuck as StuckReply } from "./api.ts";
 import { Age, Rights } from "./parts.tsx";
+import { Webhooks } from "./webhooks.tsx";
 import { phaseLook, t, tn } from "./words.ts";
 
 /** Milliseconds between requests for what is stuck and what was done. */
@@ -26,6 +28,8 @@ export function Home() {
       </div>
       <Sales />
       <Stuck />
+      <Webhooks />
+      <Accounts sale={null} />
       <Actions sale={null} />
     </>
   );

@@ -8,6 +8,7 @@ import { href } from "../shared/language.ts";
 import { Loading, Problem } from "../shared/layout.tsx";
 import { everyone, reply, type Schemas } from "../shared/api.ts";
 import { routes, type Board, type BoardTier } from "./api.ts";
+import { Accounts } from "./accounts.tsx";
 import { CheckIns } from "./check-ins.tsx";
 import { Controls } from "./controls.tsx";
 import { aMinute, heldOf, kept, lineOf, sampleOf, type Figure, type Sample } from "./history.ts";
@@ -58,6 +59,7 @@ export function Live({ sale }: { readonly sale: string }) {
       {board !== null && <BoardView board={board} samples={samples.current} room={newer(board.room, commanded)} isTrain={names.isTrain !== false} onRoom={setCommanded} />}
       <CheckIns sale={sale} />
       <TakingsOf sale={sale} />
+      <Accounts sale={sale} />
       <Lately sale={sale} />
       <Actions sale={sale} />
     </>

@@ -27,6 +27,15 @@ use engine::domain::money::Currency;
 use engine::domain::posting::Posting;
 use engine::ports::{Accounts, PostReply, SeenAccount, Stored};
 
+/// What an account has in one currency.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AccountSum {
+    /// All of it.
+    pub has: Balance,
+    /// What of it was posted.
+    pub posted: Balance,
+}
+
 /// The accounts, in DynamoDB.
 #[derive(Debug, Clone)]
 pub struct DynamoLedger {
@@ -104,17 +113,29 @@ impl DynamoLedger {
     /// # Errors
     /// As the [ports](engine::ports).
     pub async fn balances(&self, account: &Account) -> Stored<BTreeMap<Currency, Balance>> {
-        let mut balances: BTreeMap<Currency, Balance> = BTreeMap::new();
+        let sums = self.sums(account).await?;
+        Ok(sums.into_iter().map(|(currency, sum)| (currency, sum.has)).collect())
+    }
+
+    /// The same, and what of it was posted.
+    ///
+    /// # Errors
+    /// As the [ports](engine::ports).
+    pub async fn sums(&self, account: &Account) -> Stored<BTreeMap<Currency, AccountSum>> {
+        let mut sums: BTreeMap<Currency, AccountSum> = BTreeMap::new();
         for item in self.parts(account).await? {
             let fields = Fields::from_item(&item);
             let part: String = fields.text("part")?;
             let currency = tables::currency_of_part(&part);
             let currency = currency.ok_or_else(|| fields.broken("part", "has no currency"))?;
             let of_part = balance(&fields)?;
-            let sum = balances.entry(currency).or_default();
-            *sum = sum.with(of_part);
+            let sum = sums.entry(currency).or_default();
+            sum.has = sum.has.with(of_part);
+            if part == tables::posted_part_key(currency) {
+                sum.posted = of_part;
+            }
         }
-        Ok(balances)
+        Ok(sums)
     }
 
     /// The parts of an account in every currency, strongly consistent.

@@ -34,7 +34,7 @@ pub use codes::CodeCounts;
 pub use cursors::DynamoCursors;
 pub use dynamo::{DEFAULT_CATALOGUE_BYTES, Dynamo, StoreConfig};
 pub use erase_places::ErasedPlaces;
-pub use ledger::DynamoLedger;
+pub use ledger::{AccountSum, DynamoLedger};
 pub use log::{ALL_TIME, DynamoLog};
 pub use operators::{ACTIONS_DAYS, ActionsPage, DynamoOperators, KeptAction, Overdue};
 pub use orders::{DynamoOrders, Erased, Selection};

@@ -5,6 +5,7 @@
 //! provider say what, a flow does it, and [`respond`] writes the reply. Whatever
 //! is refused on the way becomes a problem document in one place, [`problem`].
 
+pub mod accounts;
 pub mod admission;
 pub mod attendees;
 pub mod callback;

@@ -16,6 +16,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::dynamodb::{DynamoOperators, KeptAction};
+use crate::events::SubscriberProgress;
 use crate::http::Problem;
 use crate::http::identity::Operator;
 use crate::http::order_refund::OrderRefundReply;
@@ -357,6 +358,14 @@ impl BoardReply {
             tiers: sale.tiers().iter().map(tier).collect(),
         }
     }
+}
+
+/// Who is told of facts, and how far.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "Webhooks")]
+pub struct WebhooksReply {
+    /// Each webhook, by id, and then `event-bus` if it was ever told anything.
+    pub webhooks: Vec<SubscriberProgress>,
 }
 
 /// Work that should have been finished, and messages that failed for good.

@@ -203,6 +203,8 @@ routes! {
     OperatorFigures(SaleId): "GET" "/operator/sales/{sale}/figures", Figures, Watch, OPERATORS;
     OperatorActions: "GET" "/operator/actions", Operator, Watch, OPERATORS;
     OperatorStuck: "GET" "/operator/stuck", Operator, Watch, OPERATORS;
+    OperatorAccounts: "GET" "/operator/accounts", Operator, Watch, OPERATORS;
+    OperatorWebhooks: "GET" "/operator/webhooks", Operator, Watch, OPERATORS;
     PaymentCallback(ProviderId):
         "POST" "/payments/{provider}/callback", PayCallback, Provider, CALLBACKS;
     TakeCallback(CallbackAddress):
@@ -356,6 +358,8 @@ mod tests {
             ("GET", "/operator/sales/g1/orders.csv", Ok(Route::OperatorExport(sale()))),
             ("GET", "/operator/sales/g1/takings", Ok(Route::OperatorTakings(sale()))),
             ("GET", "/operator/stuck", Ok(Route::OperatorStuck)),
+            ("GET", "/operator/accounts", Ok(Route::OperatorAccounts)),
+            ("GET", "/operator/webhooks", Ok(Route::OperatorWebhooks)),
             ("GET", "/orders/42/tickets", Ok(Route::ShowTickets(order()))),
             ("GET", "/ticket-keys", Ok(Route::ShowTicketKeys)),
             ("GET", "/sales/g1/revoked", Ok(Route::ShowRevoked(sale()))),

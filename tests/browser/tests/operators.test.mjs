@@ -122,7 +122,16 @@ test("the order desk finds an order by its seat, shows its history, and refunds 
   await operator.see(saying("desk", "en", "refund-done"));
   await it.engine.until(`/orders/${order}`, ({ state }) => state === "refund_due" || state === "refunded", { as: "desk-buyer" });
   await operator.go("/operator");
-  await operator.see(texts("operator", "en")("actions"));
+  const home = texts("operator", "en");
+  await operator.see(home("actions"));
+  await operator.see(home("webhooks"));
+  await operator.accessible("accounts and webhooks");
+  await operator.wait(async () => {
+    await operator.go(`/operator?sale=${file.sale}`);
+    await operator.see(home("settlement"));
+    await operator.see(new RegExp(`merchant:house:${file.sale}|${home("accounts-none")}`));
+    return (await operator.text()).includes(`merchant:house:${file.sale}`);
+  }, "the sale's money is not booked");
   await operator.go(`/operator/desk?sale=${file.sale}`);
   await operator.press(words("export-start"));
   // Both tickets, one line each: what was given back is in it too.

@@ -1,6 +1,7 @@
 //! The functions as they run in Lambda, over real Redis and fakes of DynamoDB and SQS: from an
 //! API Gateway event to the response, and what every refusal looks like.
 
+mod accounts;
 mod attendees;
 mod availability;
 mod awaited_turns;

@@ -803,6 +803,10 @@ impl Deployed {
         let line = format!("GET /operator/sales/{SALE}/figures");
         send("figures", line, none(), 200).await;
         seen("/operator/stuck".to_owned()).await;
+        let accounts = seen("/operator/accounts".to_owned()).await;
+        assert_ne!(accounts["accounts"], json!([]));
+        seen(format!("/operator/accounts?sale={SALE}")).await;
+        seen("/operator/webhooks".to_owned()).await;
         self.doors(&send).await;
         send("cancel", format!("POST {orders}/cancel"), none(), 200).await;
         let actions = seen("/operator/actions".to_owned()).await;

@@ -8,13 +8,14 @@ use clap::{Args, Subcommand};
 use engine::domain::fact::FactKind;
 use engine::domain::ids::{SaleId, SubscriberId};
 use engine::domain::log::LogShard;
-use engine::domain::subscriber::{Failing, Wishes};
+use engine::domain::subscriber::Wishes;
 use engine::domain::time::Timestamp;
 use engine::ports::{Log as _, Ports as _};
 use serde_json::{Value, json};
-use shared::dynamodb::{DynamoLog, ShardState};
+use shared::dynamodb::DynamoLog;
 use shared::events::{
-    BUS_SUBSCRIBER, MAX_WEBHOOKS, SecretName, Webhook, WebhookUrl, bus_subscriber,
+    BUS_SUBSCRIBER, MAX_WEBHOOKS, SecretName, SubscriberProgress, Webhook, WebhookUrl,
+    progress_of_all,
 };
 use shared::runtime::app::new_reader;
 
@@ -313,63 +314,32 @@ fn show_secret(
 }
 
 async fn list(reached: &Reached, json: bool) -> Result<ExitCode, Failure> {
-    let log: DynamoLog = reached.app.ports.orders().orders.0.log();
-    let mut last = BTreeMap::new();
-    for shard in LogShard::all() {
-        last.insert(shard, log.last(shard).await?);
+    let ports = &reached.app.ports;
+    let log = ports.orders().orders.0.log();
+    let webhooks = progress_of_all(ports.webhooks(), ports.subscriptions(), &log).await?;
+    if json {
+        return out(&json!({ "webhooks": webhooks }));
     }
-    let mut all = Vec::new();
-    let webhooks = reached.app.ports.webhooks().all().await?;
-    let mut subscribers: Vec<(SubscriberId, Option<String>, Wishes)> = webhooks
-        .into_iter()
-        .map(|Webhook { id, url, wishes, .. }| (id, Some(url.to_string()), wishes))
-        .collect();
-    subscribers.push((bus_subscriber()?, None, Wishes::default()));
-    for (id, url, wishes) in subscribers {
-        let states = reached.app.ports.subscriptions().state(&id).await?;
-        // There is no bus, or it was never told anything.
-        if url.is_none() && states.is_empty() {
-            continue;
-        }
-        let waiting: usize = states.iter().map(|state| state.waiting.len()).sum();
-        let behind: u64 = states.iter().map(|state| behind(state, &last)).sum();
-        let failing =
-            states.iter().filter_map(|state| state.progress.failing).min_by_key(|f| f.since);
-        let given_up = states.iter().map(given_up).sum::<usize>();
-        if json {
-            all.push(json!({
-                "webhook": id, "url": url, "kinds": wishes.kinds, "sales": wishes.sales,
-                "records_behind": behind, "orders_waiting": waiting, "given_up": given_up,
-                "failing_since": failing.map(|failing| failing.since),
-                "tried_again": failing.and_then(|failing| failing.next),
-            }));
-            continue;
-        }
-        let failing = failing.map_or_else(String::new, |Failing { since, next, .. }| {
-            let next =
-                next.map_or_else(|| "given up".to_owned(), |next| format!("again at {next}"));
+    for progress in webhooks {
+        let SubscriberProgress {
+            webhook,
+            url,
+            records_behind,
+            orders_waiting,
+            given_up,
+            failing_since,
+            tried_again,
+            ..
+        } = progress;
+        let failing = failing_since.map_or_else(String::new, |since| {
+            let next = tried_again
+                .map_or_else(|| "given up".to_owned(), |next| format!("again at {next}"));
             format!(", takes nothing since {since}, {next}")
         });
         let url = url.unwrap_or_else(|| "(EventBridge)".to_owned());
         out(&format!(
-            "{id} {url}: {behind} records behind, {waiting} orders wait, {given_up} given up{failing}"
+            "{webhook} {url}: {records_behind} records behind, {orders_waiting} orders wait, {given_up} given up{failing}"
         ))?;
     }
-    if json {
-        return out(&json!({ "webhooks": all }));
-    }
     Ok(ExitCode::SUCCESS)
-}
-
-/// How many records of a shard were not told.
-fn behind(state: &ShardState, last: &BTreeMap<LogShard, u64>) -> u64 {
-    let last = last.get(&state.shard).copied().unwrap_or_default();
-    last.saturating_sub(state.progress.position)
-}
-
-/// How many orders of a shard were given up, and the shard itself.
-fn given_up(state: &ShardState) -> usize {
-    let is_over = |failing: &Failing| failing.next.is_none();
-    let orders = state.waiting.iter().filter(|order| is_over(&order.failing)).count();
-    orders + usize::from(state.progress.failing.as_ref().is_some_and(is_over))
 }

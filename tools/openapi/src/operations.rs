@@ -138,6 +138,8 @@ pub(super) fn operation(route: RouteName) -> Operation {
         RouteName::OperatorFigures => operators::figures(),
         RouteName::OperatorActions => operators::actions(),
         RouteName::OperatorStuck => operators::stuck(),
+        RouteName::OperatorAccounts => operators::accounts(),
+        RouteName::OperatorWebhooks => operators::webhooks(),
         RouteName::PaymentCallback | RouteName::TakeCallback => payment_callback(),
         RouteName::ShowTickets => tickets::show(),
         RouteName::ShowTicketKeys => tickets::keys(),

@@ -5,9 +5,10 @@ use engine::domain::number::OrderNumber;
 use engine::domain::time::Timestamp;
 use serde_json::{Value, json};
 use shared::figures::MAX_MINUTES;
+use shared::http::accounts::AccountsReply;
 use shared::http::figures::{DEFAULT_MINUTES, FiguresReply};
 use shared::http::operators::{
-    ActionsReply, BoardReply, FoundOrdersReply, OperatorOrderReply, StuckReply,
+    ActionsReply, BoardReply, FoundOrdersReply, OperatorOrderReply, StuckReply, WebhooksReply,
 };
 use shared::http::respond::CSV;
 use shared::http::takings::{self, TakingsReply};
@@ -225,6 +226,49 @@ pub(super) fn stuck() -> Operation {
         body: None,
         success: reply("What is overdue.", Schemas::written::<StuckReply>, || {
             vec![("nothing", "Nothing", json!({ "overdue": 0, "dead_letters": { "expiry": 0 } }))]
+        }),
+    }
+}
+
+pub(super) fn accounts() -> Operation {
+    Operation {
+        id: "operatorAccounts",
+        tag: TAG,
+        summary: "Show what accounts have",
+        description: "The deployment's own and those of its providers; with `sale` that of the sale's merchant alone: what is \
+                      left of it is what the merchant is owed. What was posted of it is what was settled already.",
+        parameters: vec![parameter(
+            "sale",
+            "The sale of whose merchant the account is shown.",
+            Schemas::read::<SaleId>,
+            None,
+        )],
+        body: None,
+        success: reply("The accounts.", Schemas::written::<AccountsReply>, || {
+            let account = json!({
+                "account": "merchant:opera:g35-2026-11-21", "currency": "CNY", "in_minor": 1_047_800,
+                "out_minor": 500_000, "balance_minor": 547_800, "posted_minor": -500_000
+            });
+            vec![("merchant", "A merchant that was paid a part", json!({ "accounts": [account] }))]
+        }),
+    }
+}
+
+pub(super) fn webhooks() -> Operation {
+    Operation {
+        id: "operatorWebhooks",
+        tag: TAG,
+        summary: "Show how far each webhook was told",
+        description: "What it was not told yet, what it has not taken, and since when it takes nothing. `onsale webhooks` \
+                      makes them, and has what was given up tried again.",
+        parameters: Vec::new(),
+        body: None,
+        success: reply("The webhooks.", Schemas::written::<WebhooksReply>, || {
+            let webhook = json!({
+                "webhook": "erp", "url": "https://erp.example/hooks/onsale", "kinds": ["paid"], "sales": [],
+                "records_behind": 3, "orders_waiting": 1, "given_up": 0
+            });
+            vec![("one", "A webhook", json!({ "webhooks": [webhook] }))]
         }),
     }
 }

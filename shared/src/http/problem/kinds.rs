@@ -113,7 +113,7 @@ problems! {
             Admit, Reserve, ListOrders, StartPayment, GiveBack, RefundOrder, PaymentCallback,
             OperatorPublish, OperatorCommand, OperatorRefund, OperatorOrders, OperatorExport, OperatorActions,
             ShowRevoked, OperatorCheckIn, OperatorCheckIns, OperatorReissue,
-            OperatorFigures, OperatorTakings,
+            OperatorFigures, OperatorTakings, OperatorAccounts,
         ],
         with [sometimes "at": part_of_request, sometimes "defects": of::<Vec<Defect>>];
     /// The order has seats of several tiers of a sale that keeps its tiers apart.
@@ -133,7 +133,7 @@ problems! {
             OperatorCommand, OperatorRefund, OperatorCancel, OperatorOrder, OperatorOrders,
             OperatorBoard, OperatorExport, OperatorActions, OperatorStuck, ShowTickets, OperatorCheckIn,
             OperatorCheckIns, OperatorReissue,
-            OperatorFigures, OperatorTakings, PayFromWallet, ShowWallets, ShowPoints,
+            OperatorFigures, OperatorTakings, OperatorAccounts, OperatorWebhooks, PayFromWallet, ShowWallets, ShowPoints,
         ];
     /// The buyer is not admitted.
     NotAdmitted: FORBIDDEN, "not-admitted", "An admission is needed", final, by [Reserve],
@@ -181,7 +181,7 @@ problems! {
             PublishSale, CommandRoom, RefundOrder, OperatorPublish, OperatorCommand, OperatorRefund,
             OperatorCancel, OperatorOrder, OperatorOrders, OperatorBoard, OperatorExport, OperatorActions,
             OperatorStuck, OperatorCheckIn, OperatorCheckIns, OperatorReissue,
-            OperatorFigures, OperatorTakings,
+            OperatorFigures, OperatorTakings, OperatorAccounts, OperatorWebhooks,
         ];
     /// The request had to come through the edge.
     NotThroughTheEdge:
@@ -199,7 +199,7 @@ problems! {
             OperatorCommand, OperatorRefund, OperatorCancel, OperatorOrder, OperatorOrders,
             OperatorBoard, OperatorExport, ShowTickets, ShowRevoked, OperatorCheckIn, OperatorCheckIns,
             OperatorReissue,
-            OperatorFigures, OperatorTakings, PayFromWallet,
+            OperatorFigures, OperatorTakings, OperatorAccounts, PayFromWallet,
         ];
     /// The path exists, but not for this method.
     MethodNotAllowed:

@@ -179,6 +179,8 @@ fn answer(request: &Request, route: &Route) -> Result<(), Problem> {
         | Route::OperatorExport(_)
         | Route::OperatorTakings(_)
         | Route::OperatorActions
+        | Route::OperatorAccounts
+        | Route::OperatorWebhooks
         | Route::OperatorStuck => Ok(operator(request, Scope::Watch).map(drop)?),
         Route::OperatorFigures(_) => {
             operator(request, Scope::Watch)?;
@@ -391,6 +393,8 @@ fn check_route(request: &Request, route: &Route) {
         Route::OperatorFigures(sale) => ("GET", format!("/operator/sales/{sale}/figures")),
         Route::OperatorActions => ("GET", "/operator/actions".to_owned()),
         Route::OperatorStuck => ("GET", "/operator/stuck".to_owned()),
+        Route::OperatorAccounts => ("GET", "/operator/accounts".to_owned()),
+        Route::OperatorWebhooks => ("GET", "/operator/webhooks".to_owned()),
         Route::ShowTickets(order) => ("GET", format!("/orders/{order}/tickets")),
         Route::ShowTicketKeys => ("GET", "/ticket-keys".to_owned()),
         Route::ShowRevoked(sale) => ("GET", format!("/sales/{sale}/revoked")),
