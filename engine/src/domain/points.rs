@@ -81,16 +81,26 @@ pub struct PointsStatement {
     pub awards: BTreeMap<OrderNumber, Award>,
 }
 
+impl Fact {
+    /// True if it tells that its order was paid.
+    fn is_payment(&self) -> bool {
+        matches!(self.kind, FactKind::Paid | FactKind::Rescued)
+    }
+}
+
 impl Order {
     /// The money that it keeps, by its facts: what paid it without what was given back of that.
     #[must_use]
     pub fn kept(&self) -> MinorUnits {
         self.facts.all.iter().fold(MinorUnits::ZERO, |kept, fact| {
             let moved = fact.cause.moved.as_ref().map(|moved| moved.amount.amount_minor);
-            match (fact.kind, moved) {
-                (FactKind::Paid | FactKind::Rescued, Some(amount)) => amount,
-                (FactKind::RefundMade, Some(amount)) => kept - amount,
-                _ => kept,
+            let Some(amount) = moved else { return kept };
+            if fact.is_payment() {
+                amount
+            } else if fact.kind == FactKind::RefundMade {
+                kept - amount
+            } else {
+                kept
             }
         })
     }
@@ -99,8 +109,7 @@ impl Order {
     /// a wallet buys nothing yet.
     #[must_use]
     pub fn award(&self) -> Option<Award> {
-        let is_paid = |fact: &Fact| matches!(fact.kind, FactKind::Paid | FactKind::Rescued);
-        let gives = !self.tops_up() && self.facts.all.iter().any(is_paid);
+        let gives = !self.tops_up() && self.facts.all.iter().any(Fact::is_payment);
         let terms = self.merchant.points.filter(|_| gives)?;
         Some(Award { facts: self.facts.count(), given: terms.of(self.kept()) })
     }

@@ -79,9 +79,8 @@ fn awarder(client: &Client, order: OrderNumber) -> Flow {
 /// The orders of which the queue says that they give something, each as often as it says it.
 fn asked_for(stores: &Stores) -> Vec<OrderNumber> {
     let sent = stores.queues.waiting.keys();
-    let order = |message: &Message| match message {
-        Message::Points(order) => Some(*order),
-        _ => None,
+    let order = |message: &Message| {
+        if let Message::Points(order) = message { Some(*order) } else { None }
     };
     sent.filter_map(|sent| order(&sent.message)).collect()
 }

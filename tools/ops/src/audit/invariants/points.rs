@@ -46,10 +46,10 @@ fn gives(order: &OrderFact, count: usize) -> Option<PointsFact> {
     let (mut kept, mut is_paid) = (0_i64, false);
     for told in order.told.iter().take(count) {
         let amount = told.amount_minor.unwrap_or(0);
-        match told.kind {
-            FactKind::Paid | FactKind::Rescued => (kept, is_paid) = (amount, true),
-            FactKind::RefundMade => kept -= amount,
-            _ => {}
+        if matches!(told.kind, FactKind::Paid | FactKind::Rescued) {
+            (kept, is_paid) = (amount, true);
+        } else if told.kind == FactKind::RefundMade {
+            kept -= amount;
         }
     }
     let times = u64::try_from(kept).unwrap_or(0) / per_minor.max(1);
