@@ -19,17 +19,18 @@ export function Accounts({ sale }: { readonly sale: string | null }) {
       {data !== null && (data.accounts.length === 0 ? <p class="hint">{t("accounts-none")}</p> : (
         <div class="card">
           <div class="scroll" tabIndex={0} role="group" aria-labelledby="accounts">
-            <table>
+            <table class="named">
               <thead><tr>
-                <th scope="col">{t("account")}</th><th scope="col" class="number">{t("account-in")}</th>
-                <th scope="col" class="number">{t("account-out")}</th><th scope="col" class="number">{t("account-posted")}</th>
-                <th scope="col" class="number">{t(sale === null ? "account-left" : "account-owed")}</th>
+                <th scope="col">{t("account")}</th><th scope="col" class="number">{t(sale === null ? "account-left" : "account-owed")}</th>
+                <th scope="col" class="number">{t("account-in")}</th><th scope="col" class="number">{t("account-out")}</th>
+                <th scope="col" class="number">{t("account-posted")}</th>
               </tr></thead>
               <tbody>{data.accounts.map((row) => (
                 <tr key={`${row.account} ${row.currency}`}>
                   <th scope="row">{row.account}</th>
+                  <td class="number">{money(row.balance_minor, row.currency)}</td>
                   <td class="number">{money(row.in_minor, row.currency)}</td><td class="number">{money(row.out_minor, row.currency)}</td>
-                  <td class="number">{money(row.posted_minor, row.currency)}</td><td class="number">{money(row.balance_minor, row.currency)}</td>
+                  <td class="number">{money(row.posted_minor, row.currency)}</td>
                 </tr>
               ))}</tbody>
             </table>

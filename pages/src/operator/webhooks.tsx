@@ -19,14 +19,14 @@ export function Webhooks() {
       {data !== null && (data.webhooks.length === 0 ? <p class="hint">{t("webhooks-none")}</p> : (
         <div class="card">
           <div class="scroll" tabIndex={0} role="group" aria-labelledby="webhooks">
-            <table>
+            <table class="named">
               <thead><tr>
                 <th scope="col">{t("webhook")}</th><th scope="col" class="number">{t("webhook-behind")}</th>
                 <th scope="col" class="number">{t("webhook-waiting")}</th><th scope="col">{t("webhook-state")}</th>
               </tr></thead>
               <tbody>{data.webhooks.map((webhook) => (
                 <tr key={webhook.webhook}>
-                  <th scope="row">{webhook.webhook}<br /><span class="hint">{webhook.url ?? "EventBridge"}</span></th>
+                  <th scope="row">{webhook.webhook}<br /><span class="hint url">{webhook.url ?? "EventBridge"}</span></th>
                   <td class="number">{number(webhook.records_behind)}</td><td class="number">{number(webhook.orders_waiting)}</td>
                   <td>{stateOf(webhook)}</td>
                 </tr>
@@ -41,10 +41,13 @@ export function Webhooks() {
 }
 
 /** What a webhook does, in words. */
-function stateOf({ failing_since, tried_again, given_up }: Webhook): string {
+function stateOf({ failing_since, tried_again, given_up, orders_waiting }: Webhook): string {
   if (failing_since !== undefined) {
     const since = shortDateTime(failing_since);
     return tried_again === undefined ? t("webhook-given-up", { since }) : t("webhook-failing", { since, next: shortDateTime(tried_again) });
   }
-  return given_up > 0 ? tn("webhook-orders-given-up", given_up) : t("webhook-well");
+  if (given_up > 0) {
+    return tn("webhook-orders-given-up", given_up);
+  }
+  return orders_waiting > 0 ? t("webhook-again") : t("webhook-well");
 }
