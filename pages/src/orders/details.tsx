@@ -1,9 +1,9 @@
 /** The payments and refunds of an order, and giving tickets back. */
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 
 import { Confirm } from "../order/confirm.tsx";
 import { Done, type Outcome } from "../order/done.tsx";
-import { keyOf, lastChance, liveTickets, totalsOf, type LiveTicket } from "../order/give-back.ts";
+import { lastChance, liveTickets, totalsOf, type LiveTicket } from "../order/give-back.ts";
 import { Payments, Refunds } from "../order/parts.tsx";
 import { repeated } from "../order/repeat.ts";
 import type { Names } from "../order/sale.ts";
@@ -13,6 +13,7 @@ import { dateTime, money } from "../shared/format.ts";
 import { useLoaded, useNow } from "../shared/hooks.ts";
 import { Loading, Problem } from "../shared/layout.tsx";
 import { ExchangeForm } from "./exchange-form.tsx";
+import { TicketBoxes, useTicketChoice } from "./ticket-choice.tsx";
 import { t, tn } from "./words.ts";
 
 interface DetailsProps {
@@ -107,20 +108,10 @@ function useGiveBack({ order, next: number, reload, onOutcome }: GiveBackProps &
 
 function GiveBackForm(props: GiveBackProps & { readonly next: number; readonly tickets: readonly LiveTicket[] }) {
   const { order, names, tickets } = props;
-  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const choice = useTicketChoice(tickets);
   const [isAsked, setAsked] = useState(false);
-  const [isMissing, setMissing] = useState(false);
   const { isSending, send } = useGiveBack(props);
-  const possible = tickets.filter(({ feeMinor }) => feeMinor !== null);
-  const given = possible.filter((ticket) => chosen.has(keyOf(ticket)));
-  useEffect(() => {
-    if (given.length > 0) setMissing(false);
-  }, [given.length]);
-  const set = (some: readonly LiveTicket[], isChosen: boolean) => setChosen((before) => {
-    const after = new Set(before);
-    some.forEach((ticket) => (isChosen ? after.add(keyOf(ticket)) : after.delete(keyOf(ticket))));
-    return after;
-  });
+  const given = choice.chosen;
   const totals = totalsOf(given);
   const amount = (minor: number) => money(minor, order.currency);
   const confirm = async () => {
@@ -128,26 +119,12 @@ function GiveBackForm(props: GiveBackProps & { readonly next: number; readonly t
     setAsked(false);
   };
   return (
-    <form noValidate onSubmit={(event) => { event.preventDefault(); given.length === 0 ? setMissing(true) : setAsked(true); }}>
-      <fieldset>
-        <legend>{t("give-back.choose")}</legend>
-        {possible.length > 1 && (
-          <label class="choice all"><input type="checkbox" checked={given.length === possible.length}
-            onChange={(event) => set(possible, event.currentTarget.checked)} />{t("give-back.all")}</label>
-        )}
-        {tickets.map((ticket) => (
-          <label class="choice" key={keyOf(ticket)}>
-            <input type="checkbox" disabled={ticket.feeMinor === null} checked={chosen.has(keyOf(ticket)) && ticket.feeMinor !== null}
-              onChange={(event) => set([ticket], event.currentTarget.checked)} />
-            <span><strong>{ticket.seat}</strong> {names.tier(ticket.tier)}{ticket.attendee !== null && <>, {ticket.attendee}</>}
-              <span class="hint"> · {ticket.feeMinor === null ? t("give-back.not")
-                : ticket.feeMinor === 0 ? t("give-back.ticket-free", { price: amount(ticket.priceMinor) })
-                : t("give-back.ticket", { price: amount(ticket.priceMinor), fee: amount(ticket.feeMinor) })}</span></span>
-          </label>
-        ))}
-      </fieldset>
+    <form noValidate onSubmit={(event) => { event.preventDefault(); setAsked(choice.isMade()); }}>
+      <TicketBoxes legend={t("give-back.choose")} tickets={tickets} choice={choice} names={names}
+        about={({ feeMinor, priceMinor }) => (feeMinor === null ? t("give-back.not")
+          : feeMinor === 0 ? t("give-back.ticket-free", { price: amount(priceMinor) })
+          : t("give-back.ticket", { price: amount(priceMinor), fee: amount(feeMinor) }))} />
       {given.length > 0 && <Sum totals={totals} amount={amount} />}
-      {isMissing && <p class="problem" role="alert">{t("give-back.none")}</p>}
       <button type="submit">{given.length === 0 ? t("give-back") : tn("give-back.start", given.length)}</button>
       {isAsked && given.length > 0 && (
         <Confirm title={tn("give-back.sure", given.length)} action={tn("give-back.start", given.length)} keep={t("give-back.keep")}

@@ -314,6 +314,7 @@ fn sale_file(setup: &Setup) -> Result<SaleFile, Error> {
         "opens_at": "2024-01-01T00:00:00Z", "closes_at": "2099-01-01T00:00:00Z",
         "limit_per_buyer": 4, "pay_window_seconds": setup.pay_window_seconds,
         "tiers_apart": setup.keeps_tiers_apart(),
+        "points": { "per_minor": 100, "points": 3, "growth": 1 },
         "gate": { "user_lock_ms": 500, "rate_per_second": 20000 },
         "stops": [
             { "stop": "A", "name": "a" }, { "stop": "B", "name": "b" }, { "stop": "C", "name": "c" }
