@@ -30,17 +30,26 @@ const TOLERANCE_BYTES: u64 = 2048;
 /// Most bytes of a handler's future.
 const MAX_FUTURE_BYTES: usize = 2048;
 
-/// Allocations and bytes of one request of each case.
-fn counted() -> BTreeMap<&'static str, (u64, u64)> {
+/// Allocations and bytes of the requests of a case: the median of each, and the least. A connection takes a larger
+/// buffer, again and again, when an answer happens to come in two parts, as most do on a busy machine; what the network
+/// adds is not in the least.
+#[derive(Debug)]
+struct Counts {
+    median: (u64, u64),
+    least: (u64, u64),
+}
+
+/// What the requests of each case allocate.
+fn counted() -> BTreeMap<&'static str, Counts> {
     // The fakes run on threads of their own; only this one's allocations are counted.
     let servers = tokio::runtime::Runtime::new().unwrap();
     let own = servers.block_on(Own::start()).unwrap();
     let runtime = runtime().unwrap();
     let environment = runtime.block_on(Environment::on(&own.servers())).unwrap();
     let cases = runtime.block_on(cases::prepare(&environment, WARM + COUNTED)).unwrap();
-    let median = |mut counts: Vec<u64>| {
+    let sorted = |mut counts: Vec<u64>| {
         counts.sort_unstable();
-        counts[counts.len() / 2]
+        counts
     };
     let count = |case: &cases::Case| {
         let (warm, counted) = case.works.split_at(WARM);
@@ -54,9 +63,10 @@ fn counted() -> BTreeMap<&'static str, (u64, u64)> {
             measure(|| measured(&runtime, &environment, work))
         };
         let of_each: Vec<AllocationInfo> = counted.iter().map(of_work).collect();
-        let allocations = median(of_each.iter().map(|info| info.count_total).collect());
-        let bytes = median(of_each.iter().map(|info| info.bytes_total).collect());
-        (case.name, (allocations, bytes))
+        let allocations = sorted(of_each.iter().map(|info| info.count_total).collect());
+        let bytes = sorted(of_each.iter().map(|info| info.bytes_total).collect());
+        let at = |index: usize| (allocations[index], bytes[index]);
+        (case.name, Counts { median: at(COUNTED / 2), least: at(0) })
     };
     cases.iter().map(count).collect()
 }
@@ -76,23 +86,14 @@ fn table() -> BTreeMap<String, (u64, u64)> {
 
 #[test]
 fn every_handler_allocates_what_the_table_says() {
-    let (mut counts, table) = (counted(), table());
+    let (counts, table) = (counted(), table());
     let is_close = |count: u64, expected: u64, tolerance: u64| {
         count.abs_diff(expected) <= tolerance + expected * TOLERANCE_PERCENT / 100
     };
     let is_as_said = |found: (u64, u64), expected: (u64, u64)| {
         is_close(found.0, expected.0, TOLERANCE) && is_close(found.1, expected.1, TOLERANCE_BYTES)
     };
-    // A connection takes a larger buffer when an answer happens to come in two parts: what the network adds once it
-    // does not add again.
-    if counts.iter().any(|(name, found)| {
-        table.get(*name).is_some_and(|expected| !is_as_said(*found, *expected))
-    }) {
-        for (name, again) in counted() {
-            counts.entry(name).and_modify(|of| *of = (of.0.min(again.0), of.1.min(again.1)));
-        }
-    }
-    for (name, (allocations, bytes)) in &counts {
+    for (name, Counts { median: (allocations, bytes), .. }) in &counts {
         // For `scripts/handler-costs`, which writes the table.
         println!("allocations: {name}: {allocations} {bytes}");
     }
@@ -102,9 +103,9 @@ fn every_handler_allocates_what_the_table_says() {
     let names: Vec<&str> = table.keys().map(String::as_str).collect();
     assert_eq!(names, counts.keys().copied().collect::<Vec<_>>(), "the table has other rows");
     for (name, expected) in table {
-        let found = counts[name.as_str()];
+        let found = &counts[name.as_str()];
         assert!(
-            is_as_said(found, expected),
+            is_as_said(found.median, expected) || is_as_said(found.least, expected),
             "{name}: {found:?} allocations and bytes where docs/handler-costs.md says {expected:?}; \
              if that is meant, scripts/handler-costs writes it down"
         );
