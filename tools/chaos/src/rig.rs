@@ -4,15 +4,17 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use engine::domain::ids::{InventoryId, SaleId};
 use engine::domain::number::OrderNumber;
 use engine::domain::sale::{Sale, SaleFile};
 use engine::domain::time::Timestamp;
 use redis::aio::ConnectionLike;
+use reqwest::StatusCode;
 use serde_json::json;
 use tempfile::TempDir;
+use tokio::time::sleep;
 
 use fake_identity::{Identity, Role};
 use fake_limits::{Limits, Throttled};
@@ -38,6 +40,9 @@ pub const SALE: &str = "chaos";
 const TOKEN_SECONDS: u32 = 60;
 /// Time that the operator waits for an answer.
 const ANSWER: Duration = Duration::from_secs(60);
+/// How long a sale is tried to be published while somebody else is at it, and the pause between two tries.
+const PUBLISHING: Duration = Duration::from_secs(60);
+const AGAIN: Duration = Duration::from_secs(2);
 
 /// Topology of Redis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
@@ -267,11 +272,20 @@ impl Rig {
         let token = identity.token("operator", Role::Operator, Timestamp::now(), TOKEN_SECONDS)?;
         let url = format!("{}/sales/{}", self.url, file.sale);
         let client = reqwest::Client::builder().timeout(ANSWER).build()?;
-        let reply = client.put(url).bearer_auth(token).json(file).send().await?;
-        if reply.status().is_success() {
-            return Ok(());
+        let give_up = Instant::now() + PUBLISHING;
+        loop {
+            let reply = client.put(&url).bearer_auth(&token).json(file).send().await?;
+            if reply.status().is_success() {
+                return Ok(());
+            }
+            // Somebody else may be loading it, as reconcile does.
+            let is_busy = reply.status() == StatusCode::SERVICE_UNAVAILABLE;
+            let said = reply.text().await?;
+            if !is_busy || Instant::now() > give_up {
+                return Err(Error::Refused(said));
+            }
+            sleep(AGAIN).await;
         }
-        Err(Error::Refused(reply.text().await?))
     }
 }
 
