@@ -8,7 +8,7 @@ use std::num::NonZeroU32;
 
 use serde::{Deserialize, Serialize};
 
-use super::money::Money;
+use super::money::{MinorUnits, Money};
 use super::order::{Capture, OrderEvent, PaymentKey, RefundReason};
 use super::order_refund::{OrderRefund, RefundNumber};
 use super::time::Timestamp;
@@ -232,6 +232,26 @@ impl Fact {
     #[must_use]
     pub fn refund_made(&self) -> Option<RefundNumber> {
         self.refund().filter(|_| self.kind == FactKind::RefundMade)
+    }
+
+    /// True if it tells that its order was paid.
+    #[must_use]
+    pub fn is_payment(&self) -> bool {
+        matches!(self.kind, FactKind::Paid | FactKind::Rescued)
+    }
+
+    /// What its order keeps of the payment that paid it, after this fact, where it had `kept` before.
+    #[must_use]
+    pub fn keeps(&self, kept: MinorUnits) -> MinorUnits {
+        let Some(moved) = &self.cause.moved else { return kept };
+        let amount = moved.amount.amount_minor;
+        if self.is_payment() {
+            amount
+        } else if self.kind == FactKind::RefundMade {
+            kept - amount
+        } else {
+            kept
+        }
     }
 }
 

@@ -325,9 +325,10 @@ fn moved(order: &Order, fact: &Fact, kept: &mut MinorUnits) -> Vec<Transfer> {
         let amount = Money { amount_minor, currency };
         Transfer { from, to, code, amount }
     };
+    let before = *kept;
+    *kept = fact.keeps(before);
     match fact.kind {
         FactKind::Paid | FactKind::Rescued => {
-            *kept = all;
             let commission = terms.commission(all);
             // Money for tickets that it replaces is owed since they were given up.
             let from = || if order.is_moved(&moved.payment) { Account::Owed } else { provider() };
@@ -340,9 +341,7 @@ fn moved(order: &Order, fact: &Fact, kept: &mut MinorUnits) -> Vec<Transfer> {
             vec![transfer(provider(), Account::Owed, TransferCode::Unowned, all)]
         }
         FactKind::RefundMade => {
-            let before = terms.commission(*kept);
-            *kept = *kept - all;
-            let given_up = before - terms.commission(*kept);
+            let given_up = terms.commission(before) - terms.commission(*kept);
             vec![
                 transfer(merchant(), Account::Owed, TransferCode::Refund, all - given_up),
                 transfer(Account::Fees, Account::Owed, TransferCode::CommissionBack, given_up),

@@ -12,7 +12,7 @@ use std::num::NonZeroU32;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::fact::{Fact, FactKind};
+use super::fact::Fact;
 use super::money::MinorUnits;
 use super::number::OrderNumber;
 use super::order::Order;
@@ -81,28 +81,11 @@ pub struct PointsStatement {
     pub awards: BTreeMap<OrderNumber, Award>,
 }
 
-impl Fact {
-    /// True if it tells that its order was paid.
-    fn is_payment(&self) -> bool {
-        matches!(self.kind, FactKind::Paid | FactKind::Rescued)
-    }
-}
-
 impl Order {
     /// The money that it keeps, by its facts: what paid it without what was given back of that.
     #[must_use]
     pub fn kept(&self) -> MinorUnits {
-        self.facts.all.iter().fold(MinorUnits::ZERO, |kept, fact| {
-            let moved = fact.cause.moved.as_ref().map(|moved| moved.amount.amount_minor);
-            let Some(amount) = moved else { return kept };
-            if fact.is_payment() {
-                amount
-            } else if fact.kind == FactKind::RefundMade {
-                kept - amount
-            } else {
-                kept
-            }
-        })
+        self.facts.all.iter().fold(MinorUnits::ZERO, |kept, fact| fact.keeps(kept))
     }
 
     /// What it gives its buyer by all of its facts; `None` if its sale gives nothing, or it was never paid. What fills
@@ -118,8 +101,8 @@ impl Order {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::fact::FactKind::{self, Paid, RefundDue, RefundMade, Refunded, Rescued};
     use crate::domain::ledger::tests::order;
-    use FactKind::{Paid, RefundDue, RefundMade, Refunded, Rescued};
 
     fn terms(per_minor: u32, points: u16, growth: u16) -> PointsTerms {
         PointsTerms { per_minor: NonZeroU32::new(per_minor).unwrap(), points, growth }

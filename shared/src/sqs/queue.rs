@@ -160,17 +160,10 @@ impl Queue for SqsQueue {
         }
         let malformed = |malformed: Malformed| StoreError::Contract(malformed.to_string());
         let body = message.body().map_err(malformed)?;
-        let group = match message {
-            QueueMessage::Points(message) => {
-                Some(Group { name: message.group(), deduplication: message.deduplication() })
-            }
-            QueueMessage::Expiry(_)
-            | QueueMessage::Sync(_)
-            | QueueMessage::Load(_)
-            | QueueMessage::Refund(_)
-            | QueueMessage::Callback(_)
-            | QueueMessage::Draw(_)
-            | QueueMessage::Close(_) => None,
+        let group = if let QueueMessage::Points(message) = message {
+            Some(Group { name: message.group(), deduplication: message.deduplication() })
+        } else {
+            None
         };
         let sent = Sent { body, delay_seconds, group };
         self.outboxes.get(QueueName::of(message)).send(sent).await

@@ -1,6 +1,9 @@
 //! What people and workers of a crowd do, each as one flow: order, pay, ask for money back, send it, end an order,
 //! settle facts. What came of each is told in a word.
 
+use std::collections::BTreeMap;
+use std::task::{Context, Poll, Waker};
+
 use engine::domain::choice::{Choice, Together};
 use engine::domain::exchange::ExchangeRequest;
 use engine::domain::ids::{
@@ -20,9 +23,10 @@ use engine::flows::refund::{refund, refund_part};
 use engine::flows::reserve::{Refusal, Reservation, reserve};
 use engine::flows::sync::sync;
 use engine::ports::{Catalogue as _, Freshness, Ports as _, StoreError};
-use model_stores::Caller;
+use model_stores::{Caller, Stores};
 
 use crate::crowd::{Client, Flow, finish};
+use crate::random::SeededRng;
 
 /// What a broken contract of a store is called: none is ever broken.
 pub const BROKEN: &str = "broken";
@@ -194,4 +198,64 @@ pub fn come_to_rest(client: &Client, seconds: i64) {
         let at = settling.now();
         sync(&Caller(settling), &numbers, at).await.map_or("not settled", |_| "settled")
     }));
+}
+
+/// Somebody pays an order at the provider, or the provider tells of it again; `None` where neither can be.
+pub fn paying(client: &Client, order: &Order) -> Option<Flow> {
+    let capture = capture_of(order);
+    let provider = &mut client.locked().stores.provider;
+    if !provider.captured.contains_key(&capture.key) {
+        if order.state != OrderState::Pending {
+            return None;
+        }
+        provider.capture(capture.clone());
+    }
+    Some(payer(client, capture))
+}
+
+/// How a crowd walks.
+#[derive(Debug, Clone, Copy)]
+pub struct Walk {
+    /// How many steps.
+    pub steps: u32,
+    /// How many go at once.
+    pub turns: usize,
+    /// The seconds that pass now and then.
+    pub pause_seconds: i64,
+}
+
+/// A crowd at random: at each step one goes on with what was begun, or begins something, while calls fail, flows are cut
+/// off and time goes by. What came of each flow is counted.
+///
+/// # Errors
+/// What `check` says is wrong with the stores after a step, or a contract that is broken.
+pub fn walk(
+    client: &Client,
+    rng: &mut SeededRng,
+    Walk { steps, turns, pause_seconds }: Walk,
+    begun: impl Fn(&mut SeededRng, usize) -> Option<Flow>,
+    check: impl Fn(&Stores) -> Result<(), String>,
+    outcomes: &mut BTreeMap<&'static str, u64>,
+) -> Result<(), String> {
+    let mut flows: Vec<Option<Flow>> = (0..turns).map(|_| None).collect();
+    let mut context = Context::from_waker(Waker::noop());
+    for step in 0..steps {
+        match rng.below(24) {
+            0 => client.locked().fault = Some(rng.below(2) == 0),
+            1 => flows[rng.below(turns as u64) as usize] = None,
+            2 => client.wait(pause_seconds),
+            _ => {}
+        }
+        let turn = rng.below(turns as u64) as usize;
+        let flow = flows[turn].take();
+        let Some(mut flow) = flow.or_else(|| begun(rng, turn)) else { continue };
+        let polled = flow.as_mut().poll(&mut context);
+        check(&client.locked().stores).map_err(|what| format!("step {step}: {what}"))?;
+        match polled {
+            Poll::Pending => flows[turn] = Some(flow),
+            Poll::Ready(BROKEN) => return Err(format!("step {step}: a contract is broken")),
+            Poll::Ready(outcome) => *outcomes.entry(outcome).or_default() += 1,
+        }
+    }
+    Ok(())
 }

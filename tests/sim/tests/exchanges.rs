@@ -6,7 +6,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails where it stands")]
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::task::{Context, Poll, Waker};
 
 use engine::domain::exchange::ExchangeRequest;
 #[cfg(debug_assertions)]
@@ -25,7 +24,7 @@ use serde_json::json;
 #[cfg(debug_assertions)]
 use sim::each_absence;
 use sim::people::{
-    self, BROKEN, Wish, buyer, capture_of, deadline, operator, payer, publish, worker,
+    self, Walk, Wish, buyer, capture_of, deadline, operator, payer, paying, publish, walk, worker,
 };
 use sim::{Client, Flow, SeededRng, each_seed, finish};
 
@@ -178,18 +177,8 @@ fn begun(client: &Client, rng: &mut SeededRng, turn: usize, mint: &Mint) -> Opti
         }
         // Somebody pays, or the provider tells of it again.
         2 if order.exchange.is_some() && !order.is_covered() => {
-            let capture = capture_of(&order);
             drop(environment);
-            let is_new = order.state == OrderState::Pending;
-            let provider = &mut client.locked().stores.provider;
-            let is_there = provider.captured.contains_key(&capture.key);
-            if !is_new && !is_there {
-                return None;
-            }
-            if !is_there {
-                provider.capture(capture.clone());
-            }
-            Some(payer(client, capture))
+            paying(client, &order)
         }
         3 if order.state == OrderState::Paid && rng.below(4) == 0 => {
             let number = RefundNumber::try_from(order.refunds.made + 1).ok()?;
@@ -225,29 +214,9 @@ fn run(seed: u64, outcomes: &mut BTreeMap<&'static str, u64>) -> Result<(), Stri
     let mut rng = SeededRng::new(seed);
     let (client, mint) = (Client::new(START, Stores::default()), Mint::new(0));
     paid(&client, &mint);
-    let mut flows: [Option<Flow>; 6] = [const { None }; 6];
-    let mut context = Context::from_waker(Waker::noop());
-    for step in 0..STEPS {
-        match rng.below(24) {
-            0 => client.locked().fault = Some(rng.below(2) == 0),
-            1 => flows[rng.below(6) as usize] = None,
-            2 => client.wait(70),
-            _ => {}
-        }
-        let turn = rng.below(6) as usize;
-        let flow = flows[turn].take();
-        let Some(mut flow) = flow.or_else(|| begun(&client, &mut rng, turn, &mint)) else {
-            continue;
-        };
-        let polled = flow.as_mut().poll(&mut context);
-        check(&client.locked().stores).map_err(|what| format!("step {step}: {what}"))?;
-        match polled {
-            Poll::Pending => flows[turn] = Some(flow),
-            Poll::Ready(BROKEN) => return Err(format!("step {step}: a contract is broken")),
-            Poll::Ready(outcome) => *outcomes.entry(outcome).or_default() += 1,
-        }
-    }
-    drop(flows);
+    let crowd = Walk { steps: STEPS, turns: 6, pause_seconds: 70 };
+    let begun = |rng: &mut SeededRng, turn: usize| begun(&client, rng, turn, &mint);
+    walk(&client, &mut rng, crowd, begun, check, outcomes)?;
     come_to_rest(&client)
 }
 

@@ -6,7 +6,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails where it stands")]
 
 use std::collections::BTreeMap;
-use std::task::{Context, Poll, Waker};
 
 use engine::domain::exchange::ExchangeRequest;
 #[cfg(debug_assertions)]
@@ -27,7 +26,7 @@ use serde_json::json;
 #[cfg(debug_assertions)]
 use sim::each_absence;
 use sim::people::{
-    self, BROKEN, Wish, buyer, capture_of, deadline, failed, operator, payer, publish, worker,
+    self, Walk, Wish, buyer, deadline, failed, operator, paying, publish, walk, worker,
 };
 use sim::{Client, Flow, SeededRng, each_seed, finish};
 
@@ -141,15 +140,7 @@ fn begun(client: &Client, rng: &mut SeededRng, turn: usize, mint: &Mint) -> Opti
         }
         2 => {
             let order = order.filter(|order| !order.is_covered())?;
-            let capture = capture_of(&order);
-            let provider = &mut client.locked().stores.provider;
-            if !provider.captured.contains_key(&capture.key) {
-                if order.state != OrderState::Pending {
-                    return None;
-                }
-                provider.capture(capture.clone());
-            }
-            Some(payer(client, capture))
+            paying(client, &order)
         }
         3 => {
             let order = order.filter(|order| order.state == OrderState::Paid)?;
@@ -173,31 +164,16 @@ fn run(seed: u64, outcomes: &mut BTreeMap<&'static str, u64>) -> Result<(), Stri
     let mut rng = SeededRng::new(seed);
     let (client, mint) = (Client::new(START, Stores::default()), Mint::new(0));
     publish(&client, sale());
-    let mut flows: [Option<Flow>; TURNS] = [const { None }; TURNS];
-    let mut context = Context::from_waker(Waker::noop());
-    for step in 0..STEPS {
-        match rng.below(24) {
-            0 => client.locked().fault = Some(rng.below(2) == 0),
-            1 => flows[rng.below(TURNS as u64) as usize] = None,
-            2 => client.wait(40),
-            _ => {}
-        }
-        let turn = rng.below(TURNS as u64) as usize;
-        let flow = flows[turn].take();
-        let Some(mut flow) = flow.or_else(|| begun(&client, &mut rng, turn, &mint)) else {
-            continue;
-        };
-        let polled = flow.as_mut().poll(&mut context);
-        if let Some(wrong) = points_as_given(&client.locked().stores) {
-            return Err(format!("step {step}: {wrong}"));
-        }
-        match polled {
-            Poll::Pending => flows[turn] = Some(flow),
-            Poll::Ready(BROKEN) => return Err(format!("step {step}: a contract is broken")),
-            Poll::Ready(outcome) => *outcomes.entry(outcome).or_default() += 1,
-        }
-    }
-    drop(flows);
+    let crowd = Walk { steps: STEPS, turns: TURNS, pause_seconds: 40 };
+    let begun = |rng: &mut SeededRng, turn: usize| begun(&client, rng, turn, &mint);
+    walk(
+        &client,
+        &mut rng,
+        crowd,
+        begun,
+        |stores| points_as_given(stores).map_or(Ok(()), Err),
+        outcomes,
+    )?;
     come_to_rest(&client)
 }
 

@@ -6,7 +6,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails where it stands")]
 
 use std::collections::BTreeMap;
-use std::task::{Context, Poll, Waker};
 
 use engine::domain::exchange::ExchangeRequest;
 #[cfg(debug_assertions)]
@@ -26,7 +25,8 @@ use serde_json::json;
 #[cfg(debug_assertions)]
 use sim::each_absence;
 use sim::people::{
-    self, BROKEN, Wish, buyer, capture_of, deadline, failed, operator, payer, publish, worker,
+    self, Walk, Wish, buyer, capture_of, deadline, failed, operator, payer, paying, publish, walk,
+    worker,
 };
 use sim::{Client, Flow, SeededRng, each_seed, finish};
 
@@ -180,16 +180,7 @@ fn begun(client: &Client, rng: &mut SeededRng, turn: usize, mint: &Mint) -> Opti
             if order.is_covered() {
                 return None;
             }
-            let capture = capture_of(&order);
-            let provider = &mut client.locked().stores.provider;
-            let is_there = provider.captured.contains_key(&capture.key);
-            if order.state != OrderState::Pending && !is_there {
-                return None;
-            }
-            if !is_there {
-                provider.capture(capture.clone());
-            }
-            Some(payer(client, capture))
+            paying(client, &order)
         }
         3 | 4 => {
             let is_any = rng.below(6) == 0;
@@ -221,31 +212,16 @@ fn run(seed: u64, outcomes: &mut BTreeMap<&'static str, u64>) -> Result<(), Stri
     if rng.below(3) != 0 {
         filled(&client, &mint);
     }
-    let mut flows: [Option<Flow>; TURNS] = [const { None }; TURNS];
-    let mut context = Context::from_waker(Waker::noop());
-    for step in 0..STEPS {
-        match rng.below(24) {
-            0 => client.locked().fault = Some(rng.below(2) == 0),
-            1 => flows[rng.below(TURNS as u64) as usize] = None,
-            2 => client.wait(40),
-            _ => {}
-        }
-        let turn = rng.below(TURNS as u64) as usize;
-        let flow = flows[turn].take();
-        let Some(mut flow) = flow.or_else(|| begun(&client, &mut rng, turn, &mint)) else {
-            continue;
-        };
-        let polled = flow.as_mut().poll(&mut context);
-        if let Some(wrong) = wallets_as_told(&client.locked().stores) {
-            return Err(format!("step {step}: {wrong}"));
-        }
-        match polled {
-            Poll::Pending => flows[turn] = Some(flow),
-            Poll::Ready(BROKEN) => return Err(format!("step {step}: a contract is broken")),
-            Poll::Ready(outcome) => *outcomes.entry(outcome).or_default() += 1,
-        }
-    }
-    drop(flows);
+    let crowd = Walk { steps: STEPS, turns: TURNS, pause_seconds: 40 };
+    let begun = |rng: &mut SeededRng, turn: usize| begun(&client, rng, turn, &mint);
+    walk(
+        &client,
+        &mut rng,
+        crowd,
+        begun,
+        |stores| wallets_as_told(stores).map_or(Ok(()), Err),
+        outcomes,
+    )?;
     come_to_rest(&client)
 }
 
