@@ -56,7 +56,7 @@ pub(crate) struct Oracle {
     given_up: BTreeMap<OrderNumber, Vec<HoldRecord>>,
     /// Orders whose hold was written again after Redis had forgotten it.
     restored: BTreeSet<OrderNumber>,
-    /// Seat-legs that were left taken in Redis for an order whose hold a refused request had given back.
+    /// Seat-legs that were left taken in Redis for an order whose hold was no longer there.
     left_taken: BTreeSet<Place>,
     /// Seat-legs of refunded tickets that were freed under another's hold, with its order.
     freed_under: BTreeSet<(Place, OrderNumber)>,
@@ -363,16 +363,23 @@ impl Environment {
             (Call::Mark { .. }, Reply::Mark(MarkReply::NotHeld | MarkReply::Conflict), _) => {
                 self.oracle.given_back += 1;
             }
-            // Only such an order has seats that another could hold. If it ends before the sweeper has written
-            // its hold again, nothing frees them but the sweeper.
+            // Only such an order has seats that another could hold, and one that is paid, whose record the sweeper
+            // took back before it could sell the rest of it. If it ends, or gives a ticket back, before the sweeper
+            // has come again, nothing frees them but the sweeper.
             (Call::Mark { command }, Reply::Mark(MarkReply::Marked), _) => {
                 let given_up = self.oracle.given_up.values().flatten();
                 let given_up: BTreeSet<SeatLeg> = given_up
                     .flat_map(|record| &record.lines)
                     .flat_map(HeldLine::seat_legs)
                     .collect();
-                let left = command.taken.iter().filter(|at| given_up.contains(at)).cloned();
-                let left = left.map(|at| Place { sale: sale_id(), at });
+                let orders = &self.stores.orders;
+                let is_paid = |place: &Place| {
+                    let order = orders.claims.get(place).and_then(|order| orders.orders.get(order));
+                    order.is_some_and(|order| order.state == OrderState::Paid)
+                };
+                let taken = command.taken.iter().cloned();
+                let taken = taken.map(|at| Place { sale: sale_id(), at });
+                let left = taken.filter(|place| given_up.contains(&place.at) || is_paid(place));
                 self.oracle.left_taken.extend(left);
             }
             (Call::Release { command }, reply, _) => {

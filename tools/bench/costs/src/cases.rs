@@ -21,7 +21,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::environment::{Environment, Failure};
+use crate::environment::{AMPLE_SECONDS, Environment, Failure};
 use crate::event::{self, Sender};
 use crate::room::{self, Before};
 
@@ -160,7 +160,9 @@ fn json(answer: &impl Serialize) -> Vec<u8> {
 /// Something that they need could not be made.
 pub async fn prepare(environment: &Environment, count: usize) -> Result<Vec<Case>, Failure> {
     let preparation = Preparation { environment };
-    for (sale, pay_window_seconds, rows) in [(SALE, 900, 60), (SHORT, 5, 4), (SOLD_OUT, 900, 1)] {
+    for (sale, pay_window_seconds, rows) in
+        [(SALE, AMPLE_SECONDS, 60), (SHORT, 5, 4), (SOLD_OUT, AMPLE_SECONDS, 1)]
+    {
         preparation.publish(sale, pay_window_seconds, rows).await?;
     }
     let last = preparation.order(SOLD_OUT, "last").await?;
@@ -290,7 +292,8 @@ impl Preparation<'_> {
             "sale": sale, "title": "A hall", "currency": "EUR", "limit_per_buyer": 4,
             "opens_at": "2024-01-01T00:00:00Z", "closes_at": "2099-12-31T23:59:59Z",
             "pay_window_seconds": pay_window,
-            "gate": { "shards": 1, "budget_percent": 100, "rate_per_second": 1_000_000, "user_lock_ms": 1 },
+            "gate": { "shards": 1, "budget_percent": 100, "rate_per_second": 1_000_000, "user_lock_ms": 1,
+                "token_seconds": AMPLE_SECONDS },
             "tiers": [{ "tier": "hall", "name": "Hall", "price_minor": 2500,
                 "sections": [{ "section": "A", "rows": rows }] }],
         });

@@ -14,7 +14,7 @@ use shared::runtime::app::App;
 use shared::runtime::callbacks::CallbackEntry;
 use shared::runtime::config::{
     AdmissionConfig, AttendeeConfig, BeaconConfig, BusConfig, ChallengeConfig, Config,
-    DEFAULT_TOLERANCE_SECONDS, DynamoDbConfig, MetricsConfig, OperatorsConfig, PaymentConfig,
+    DynamoDbConfig, MetricsConfig, OperatorsConfig, PaymentConfig,
     ProvidersConfig, RedisConfig, SalesConfig, Secret, SqsConfig, WebhooksConfig,
 };
 use shared::runtime::edge::EdgeSecrets;
@@ -26,6 +26,10 @@ const PREFIX: &str = "costs-";
 const ADMISSION_SECRET: [u8; 32] = [7; 32];
 /// Signs payment callbacks.
 const PAYMENT_SECRET: &[u8] = b"whsec_costs";
+
+/// For how long what was prepared holds (admissions, payment windows, signatures of callbacks): everything is prepared
+/// before anything is counted, which takes minutes on a busy machine.
+pub(crate) const AMPLE_SECONDS: u32 = 3_600;
 
 /// Reason why there is no environment.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -100,7 +104,7 @@ impl Environment {
             challenges: ChallengeConfig::default(),
             payments: PaymentConfig {
                 secrets: vec![(ProviderId::new(local::payment::PROVIDER)?, secret)],
-                tolerance_seconds: DEFAULT_TOLERANCE_SECONDS,
+                tolerance_seconds: AMPLE_SECONDS.into(),
             },
             callbacks: CallbackEntry::default(),
             edge: EdgeSecrets::default(),

@@ -11,7 +11,7 @@ use engine::ports::{Board as _, BoardPorts as _, RoomPorts as _, Rooms as _};
 use serde_json::{Value, json};
 
 use crate::cases::{ALL_DONE, CREATED, Case, Function, OK, Preparation, Work, body};
-use crate::environment::{Environment, Failure};
+use crate::environment::{AMPLE_SECONDS, Environment, Failure};
 use crate::event::{self, Sender};
 
 /// A sale of one tier, whose room has one group.
@@ -132,10 +132,10 @@ async fn publish(
 ) -> SaleId {
     let file = json!({
         "sale": id, "title": "A hall", "currency": "EUR", "limit_per_buyer": 4,
-        "opens_at": "2024-01-01T00:00:00Z", "closes_at": "2099-12-31T23:59:59Z", "pay_window_seconds": 900,
-        "gate": { "shards": 1, "user_lock_ms": 1 }, "tiers": tiers,
-        // So long that nothing runs out while it is counted.
-        "room": { "groups": groups, "show_up_seconds": 3_600, "visit_seconds": 3_600 },
+        "opens_at": "2024-01-01T00:00:00Z", "closes_at": "2099-12-31T23:59:59Z",
+        "pay_window_seconds": AMPLE_SECONDS,
+        "gate": { "shards": 1, "user_lock_ms": 1, "token_seconds": AMPLE_SECONDS }, "tiers": tiers,
+        "room": { "groups": groups, "show_up_seconds": AMPLE_SECONDS, "visit_seconds": AMPLE_SECONDS },
     });
     let event = event::http(Sender::Operator, "PUT", &format!("/sales/{id}"), None, Some(&file));
     Work::new(Function::Sales, event, OK).perform(preparation.environment).await;
