@@ -232,6 +232,8 @@ impl Client {
         assert!(accounts["accounts"].is_array());
         let webhooks = self.ok(200, "operatorWebhooks", "", With::default()).await;
         assert_eq!(webhooks, json!({ "webhooks": [] }));
+        let disputes = self.ok(200, "operatorDisputes", "?state=over", With::default()).await;
+        assert_eq!(disputes, json!({ "disputes": [] }));
         let actions = self.ok(200, "operatorActions", "", With::default()).await;
         let last = &actions["actions"][0];
         assert_eq!((&last["action"], &last["who"]), (&json!("cancel"), &json!("zhang")));

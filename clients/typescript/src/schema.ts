@@ -64,6 +64,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/operator/disputes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the disputes of payments, latest change first
+         * @description While one is open nothing of its payment is refunded, and the provider wants evidence by a day that its own pages say. A change is listed some time after it is recorded.
+         */
+        get: operations["operatorDisputes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/operator/orders": {
         parameters: {
             query?: never;
@@ -1535,6 +1555,37 @@ export interface components {
             at: string;
             /** @description What is wrong there, in words. */
             rule: string;
+        };
+        /** @description A dispute of a payment. */
+        Dispute: {
+            /**
+             * Format: int64
+             * @description What was taken back, in minor units.
+             */
+            amount_minor: number;
+            /** @description Time of its last change. */
+            changed_at: components["schemas"]["Timestamp"];
+            /** @description The currency. */
+            currency: components["schemas"]["Currency"];
+            /** @description Its name at the provider. */
+            dispute: string;
+            /** @description Time at which it was heard of. */
+            opened_at: components["schemas"]["Timestamp"];
+            /** @description The order that was paid. */
+            order: string;
+            /** @description The payment's name there. */
+            payment: string;
+            /** @description The provider. */
+            provider: string;
+            /** @description Its state: `open`, `won` (the money is here again) or `lost` (it stays with whoever paid). */
+            state: string;
+        };
+        /** @description A page of disputes, latest change first. */
+        Disputes: {
+            /** @description The disputes. */
+            disputes: components["schemas"]["Dispute"][];
+            /** @description Value of `before` for the next page; absent at the end. */
+            next?: string;
         };
         /** @description The room document. */
         Document: {
@@ -4727,6 +4778,93 @@ export interface operations {
                 };
                 content: {
                     "application/problem+json": components["schemas"]["InvalidProblem"];
+                };
+            };
+            /** @description Something went wrong (`/problems/internal`). */
+            500: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["InternalProblem"];
+                };
+            };
+            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
+            503: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    /** @description After how many seconds to try again. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
+                };
+            };
+        };
+    };
+    operatorDisputes: {
+        parameters: {
+            query?: {
+                /**
+                 * @description `open` (those of payments of which one is open) or `over`; `open` if it is not said.
+                 * @example open
+                 */
+                state?: "open" | "over";
+                /** @description Where the page begins: `next` of the page before. */
+                before?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of disputes. */
+            200: {
+                headers: {
+                    /** @description How long it keeps. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Disputes"];
+                };
+            };
+            /** @description The body cannot be read (`/problems/malformed`). */
+            400: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["MalformedProblem"];
+                };
+            };
+            /** @description The request did not come through the edge (`/problems/not-through-the-edge`). */
+            403: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"];
+                };
+            };
+            /** @description The body is too large (`/problems/too-large`). */
+            413: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["TooLargeProblem"];
                 };
             };
             /** @description Something went wrong (`/problems/internal`). */

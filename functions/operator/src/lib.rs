@@ -1,6 +1,6 @@
 //! `GET /operator/orders`, `GET /operator/orders/{order}`, `GET /operator/sales/{sale}/board`,
 //! `GET /operator/sales/{sale}/orders.csv`, `GET /operator/sales/{sale}/takings`, `GET /operator/actions`, `GET /operator/stuck`,
-//! `GET /operator/accounts`, `GET /operator/webhooks` and
+//! `GET /operator/accounts`, `GET /operator/webhooks`, `GET /operator/disputes` and
 //! `GET /operator/sales/{sale}/check-ins`: an operator with a token looks at what goes on.
 //! `POST /operator/sales/{sale}/check-ins`: doors say whom they let in.
 //! `POST /operator/orders/{order}/tickets/reissue`: tickets get new codes.
@@ -26,6 +26,7 @@ use shared::events::progress_of_all;
 use shared::http::accounts::AccountsReply;
 use shared::http::attendees::NoKey;
 use shared::http::checks::Refusal;
+use shared::http::disputes::DisputesReply;
 use shared::http::edge;
 use shared::http::identity::{Operator, Scope};
 use shared::http::operators::{
@@ -47,7 +48,7 @@ use shared::runtime::functions::Function;
 const PAGE: u16 = 50;
 /// Seconds past the time at which work was due after which it is overdue: reconcile comes each minute.
 const OVERDUE_SECONDS: i64 = 120;
-/// Most characters of the mark of a page of actions.
+/// Most characters of the mark of a page of actions, or of disputes.
 const MAX_MARK_CHARS: usize = 40;
 
 /// Most bytes of the mark of a page of check-ins: the key of one.
@@ -79,6 +80,8 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
         watched(app, request, accounts(app, request)).await
     } else if let Ok(Route::OperatorWebhooks) = route {
         watched(app, request, webhooks(app)).await
+    } else if let Ok(Route::OperatorDisputes) = route {
+        watched(app, request, disputes(app, request)).await
     } else if let Ok(Route::OperatorCheckIns(sale)) = route {
         watched(app, request, check_ins(app, request, &sale)).await
     } else if let Ok(Route::OperatorCheckIn(sale)) = route {
@@ -293,6 +296,23 @@ async fn webhooks(app: &App) -> Result<Answer<WebhooksReply>, Problem> {
     let log = app.ports.orders().orders.0.log();
     let all = progress_of_all(app.ports.webhooks(), app.ports.subscriptions(), &log).await?;
     Ok(Answer(WebhooksReply { webhooks: all }))
+}
+
+/// Lists the payments of which a dispute is open, or those of which all are over, latest change first.
+async fn disputes(app: &App, request: &Request) -> Result<Answer<DisputesReply>, Problem> {
+    let is_open = match checks::query::<String>(request, "state")?.as_deref() {
+        None | Some("open") => true,
+        Some("over") => false,
+        Some(_) => return Err(Refusal::invalid("state", "must be open or over").into()),
+    };
+    let before: Option<String> = checks::query(request, "before")?;
+    let is_known = |byte: u8| byte.is_ascii_digit() || byte == b'-';
+    let is_mark = |mark: &String| mark.len() <= MAX_MARK_CHARS && mark.bytes().all(is_known);
+    if !before.as_ref().is_none_or(is_mark) {
+        return Err(Refusal::invalid("before", "must be next of the page before").into());
+    }
+    let page = app.ports.operators().disputed(is_open, before.as_deref(), PAGE).await?;
+    Ok(Answer(page.into()))
 }
 
 /// Records what doors have scanned.

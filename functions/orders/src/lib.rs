@@ -96,6 +96,7 @@ async fn answer(app: &App, request: &Request) -> Response<Body> {
             | Route::OperatorStuck
             | Route::OperatorAccounts
             | Route::OperatorWebhooks
+            | Route::OperatorDisputes
             | Route::PaymentCallback(_)
             | Route::TakeCallback(_)
             | Route::OperatorCheckIn(_)

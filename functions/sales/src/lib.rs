@@ -94,6 +94,7 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
             | Route::OperatorStuck
             | Route::OperatorAccounts
             | Route::OperatorWebhooks
+            | Route::OperatorDisputes
             | Route::PaymentCallback(_)
             | Route::TakeCallback(_)
             | Route::ShowTickets(_)

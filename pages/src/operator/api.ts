@@ -31,6 +31,8 @@ export type Action = Schemas["Action"];
 export type Stuck = Schemas["Stuck"];
 /** Who is told of facts, and how far. */
 export type Webhook = Schemas["WebhookProgress"];
+/** What whoever paid has had the bank take back. */
+export type Dispute = Schemas["Dispute"];
 /** An order as operators see it: with its buyer. */
 export type FoundOrder = Schemas["FoundOrder"];
 /** A step in the history of an order. */
@@ -65,6 +67,8 @@ export const routes = {
   stuck: () => reply(operator.GET("/operator/stuck")),
   accounts: (sale: string | null) => reply(operator.GET("/operator/accounts", { params: { query: sale === null ? {} : { sale } } })),
   webhooks: () => reply(operator.GET("/operator/webhooks")),
+  disputes: (state: "open" | "over", before: string | null) =>
+    reply(operator.GET("/operator/disputes", { params: { query: before === null ? { state } : { state, before } } })),
   find: (query: FindQuery) => reply(operator.GET("/operator/orders", { params: { query } })),
   order: async (order: string) => orderFrom(await reply(operator.GET("/operator/orders/{order}", ofOrder(order)))),
   cancel: (order: string) => reply(operator.POST("/operator/orders/{order}/cancel", ofOrder(order))),

@@ -9,6 +9,7 @@ import { href } from "../shared/language.ts";
 import { Loading, Problem } from "../shared/layout.tsx";
 import { Accounts } from "./accounts.tsx";
 import { may, routes, type Action, type Stuck as StuckReply } from "./api.ts";
+import { Disputes } from "./disputes.tsx";
 import { Age, Rights } from "./parts.tsx";
 import { Webhooks } from "./webhooks.tsx";
 import { phaseLook, t, tn } from "./words.ts";
@@ -28,6 +29,7 @@ export function Home() {
       </div>
       <Sales />
       <Stuck />
+      <Disputes />
       <Webhooks />
       <Accounts sale={null} />
       <Actions sale={null} />

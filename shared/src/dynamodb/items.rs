@@ -19,7 +19,7 @@ use engine::domain::attendee::{Attendee, AttendeeHash};
 use engine::domain::fact::Facts;
 use engine::domain::ids::{Legs, SaleId, Seat, UserId};
 use engine::domain::ledger::MerchantTerms;
-use engine::domain::money::{MinorUnits, Money};
+use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::number::{Gene, OrderNumber};
 use engine::domain::order::{
     Capture, Order, OrderLine, OrderState, PaymentKey, PaymentOutcome, PaymentRecord, RefundReason,
@@ -414,10 +414,12 @@ fn read_merchant(fields: &Fields<'_>) -> Stored<MerchantTerms> {
 }
 
 pub(super) fn read_money(fields: &Fields<'_>) -> Stored<Money> {
+    Ok(Money { amount_minor: fields.number("amount_minor")?, currency: read_currency(fields)? })
+}
+
+pub(super) fn read_currency(fields: &Fields<'_>) -> Stored<Currency> {
     let currency: String = fields.text("currency")?;
-    let currency =
-        currency.try_into().map_err(|_| fields.broken("currency", "is no currency code"))?;
-    Ok(Money { amount_minor: fields.number("amount_minor")?, currency })
+    currency.try_into().map_err(|_| fields.broken("currency", "is no currency code"))
 }
 
 fn read_line(fields: &Fields<'_>) -> Stored<OrderLine> {
@@ -580,12 +582,21 @@ pub(super) fn payment_item(record: &PaymentRecord) -> Item {
     if !disputes.is_empty() {
         add(&mut item, [("disputes", text_of(disputes))]);
     }
+    add(&mut item, listed(record).into_iter().flatten());
     add(&mut item, captured.iter().map(|captured| ("captured", text_of(captured))));
     add(&mut item, record.open_dispute().map(|open| ("disputed", text(&open.id))));
     if let Some(refund) = refund {
         add(&mut item, refund_attributes(capture.order, refund));
     }
     item
+}
+
+/// The attributes that put a payment into the index of disputes; `None` if it has none.
+pub(super) fn listed(record: &PaymentRecord) -> Option<[(&'static str, AttributeValue); 2]> {
+    let changed_at = record.disputes.iter().map(|dispute| dispute.changed_at).max()?;
+    let list = tables::dispute_list(record.open_dispute().is_some());
+    let at = tables::dispute_at(changed_at, record.capture.order);
+    Some([("dispute_list", text(list)), ("dispute_at", text(at))])
 }
 
 /// The state of a refund, as attributes of its payment.

@@ -36,7 +36,9 @@ pub use dynamo::{DEFAULT_CATALOGUE_BYTES, Dynamo, StoreConfig};
 pub use erase_places::ErasedPlaces;
 pub use ledger::{AccountSum, DynamoLedger};
 pub use log::{ALL_TIME, DynamoLog};
-pub use operators::{ACTIONS_DAYS, ActionsPage, DynamoOperators, KeptAction, Overdue};
+pub use operators::{
+    ACTIONS_DAYS, ActionsPage, DisputedPage, DisputedPayment, DynamoOperators, KeptAction, Overdue,
+};
 pub use orders::{DynamoOrders, Erased, Selection};
 pub use rooms::{DynamoRooms, membership_item};
 pub use rules::{AddReply, DynamoRules, RemoveReply};

@@ -4,16 +4,19 @@
 //! unrecorded. DynamoDB deletes it after [`ACTIONS_DAYS`].
 
 use engine::domain::attendee::AttendeeHash;
+use engine::domain::dispute::Dispute;
 use engine::domain::ids::SaleId;
+use engine::domain::money::Currency;
 use engine::domain::number::OrderNumber;
+use engine::domain::order::PaymentKey;
 use engine::domain::time::Timestamp;
 use engine::ports::{DUE_SHARDS, StoreError, Stored};
 use futures_util::future::try_join_all;
 
 use super::dynamo::{Dynamo, random_hex};
 use super::expressions::{keyed, placed};
-use super::items::{Fields, Item, attendee_key, item, number, text};
-use super::tables::{ACTIONS, DUE, action_key};
+use super::items::{Fields, Item, attendee_key, item, number, read_currency, text};
+use super::tables::{ACTIONS, DISPUTES, DUE, action_key, dispute_list, payment_of_key};
 
 /// For how many days an action is kept.
 pub const ACTIONS_DAYS: i64 = 400;
@@ -58,6 +61,28 @@ pub struct Overdue {
     pub count: usize,
     /// The earliest time at which one was due.
     pub oldest_due_at: Option<Timestamp>,
+}
+
+/// A payment that somebody had the bank take back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DisputedPayment {
+    /// The payment.
+    pub payment: PaymentKey,
+    /// The order that it has paid.
+    pub order: OrderNumber,
+    /// Its currency.
+    pub currency: Currency,
+    /// Its disputes.
+    pub disputes: Vec<Dispute>,
+}
+
+/// A page of disputed payments, latest change first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DisputedPage {
+    /// The payments.
+    pub payments: Vec<DisputedPayment>,
+    /// Where the next page begins; `None` at the end.
+    pub next: Option<String>,
 }
 
 /// What operators did, and what they look up.
@@ -110,6 +135,31 @@ impl DynamoOperators {
         let next = last.map(|item| Fields::from_item(item).text("sk")).transpose()?;
         let actions = found.iter().map(read_action).collect::<Stored<_>>()?;
         Ok(ActionsPage { actions, next })
+    }
+
+    /// The disputed payments before a mark, latest change first: those of which a dispute is open, or the others. By an
+    /// index, which knows of a change some time later.
+    ///
+    /// # Errors
+    /// As the [ports](engine::ports).
+    pub async fn disputed(
+        &self,
+        is_open: bool,
+        before: Option<&str>,
+        most: u16,
+    ) -> Stored<DisputedPage> {
+        let query = keyed(
+            self.db.client().query().table_name(&self.db.tables().orders).index_name(DISPUTES),
+            "#dispute_list = :list AND #dispute_at < :before",
+            [("list", text(dispute_list(is_open))), ("before", text(before.unwrap_or("~")))],
+        );
+        let mut found =
+            self.db.query(query.scan_index_forward(false), usize::from(most) + 1).await?;
+        let is_full = found.len() > usize::from(most);
+        found.truncate(usize::from(most));
+        let last = found.last().filter(|_| is_full);
+        let next = last.map(|item| Fields::from_item(item).text("dispute_at")).transpose()?;
+        Ok(DisputedPage { payments: found.iter().map(read_disputed).collect::<Stored<_>>()?, next })
     }
 
     /// The order that names the attendee of a hash, strongly consistent.
@@ -174,6 +224,17 @@ fn action_item(key: &str, action: &KeptAction) -> Item {
         }
     }
     made
+}
+
+fn read_disputed(item: &Item) -> Stored<DisputedPayment> {
+    let fields = Fields::from_item(item);
+    let sk: String = fields.text("sk")?;
+    Ok(DisputedPayment {
+        payment: payment_of_key(&sk).ok_or_else(|| fields.broken("sk", "is no payment's"))?,
+        order: fields.text("order")?,
+        currency: read_currency(&fields)?,
+        disputes: fields.maybe_json("disputes")?.unwrap_or_default(),
+    })
 }
 
 fn read_action(item: &Item) -> Result<KeptAction, StoreError> {

@@ -123,12 +123,15 @@ pub struct TableDefinition {
 pub const BY_USER: &str = "by-user";
 /// The index of work that should have been finished by now.
 pub const DUE: &str = "due";
+/// The index of payments that are or were disputed.
+pub const DISPUTES: &str = "disputes";
 
 /// The attribute by which items of the table of sales expire.
 pub const EXPIRES: &str = "expires_s";
 
 /// The table of orders. `by-user` carries keys only, so that an order's later writes do not touch
-/// it; `due` carries the order number of a payment, which the payment's key does not name.
+/// it; `due` carries the order number of a payment, which the payment's key does not name; `disputes` carries what its
+/// reader shows. Disputes are so few that one partition has those which are open, and one the others.
 pub const ORDERS: TableDefinition = TableDefinition {
     partition: number("gene"),
     sort: text("sk"),
@@ -138,12 +141,20 @@ pub const ORDERS: TableDefinition = TableDefinition {
         sort: text("by_user"),
         carries: &[],
     }],
-    global: &[Index {
-        name: DUE,
-        partition: number("due_shard"),
-        sort: number("due_ms"),
-        carries: &["order"],
-    }],
+    global: &[
+        Index {
+            name: DUE,
+            partition: number("due_shard"),
+            sort: number("due_ms"),
+            carries: &["order"],
+        },
+        Index {
+            name: DISPUTES,
+            partition: text("dispute_list"),
+            sort: text("dispute_at"),
+            carries: &["order", "currency", "disputes"],
+        },
+    ],
     expires: None,
 };
 
@@ -542,6 +553,18 @@ pub fn order_key(order: OrderNumber) -> String {
 #[must_use]
 pub fn order_of_key(sk: &str) -> Option<OrderNumber> {
     sk.strip_prefix("order#")?.parse().ok()
+}
+
+/// The partition of the index of disputes with the payments of which one is open, or with the others.
+#[must_use]
+pub const fn dispute_list(is_open: bool) -> &'static str {
+    if is_open { "open" } else { "over" }
+}
+
+/// The sort key of a disputed payment there: text order is the order of the last changes.
+#[must_use]
+pub fn dispute_at(changed_at: Timestamp, order: OrderNumber) -> String {
+    format!("{:015}-{:019}", changed_at.ms(), order.get())
 }
 
 /// The sort key of a payment, in the partition of its order.

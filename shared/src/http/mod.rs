@@ -10,6 +10,7 @@ pub mod admission;
 pub mod attendees;
 pub mod callback;
 pub mod checks;
+pub mod disputes;
 pub mod edge;
 pub mod figures;
 pub mod identity;

@@ -205,6 +205,7 @@ routes! {
     OperatorStuck: "GET" "/operator/stuck", Operator, Watch, OPERATORS;
     OperatorAccounts: "GET" "/operator/accounts", Operator, Watch, OPERATORS;
     OperatorWebhooks: "GET" "/operator/webhooks", Operator, Watch, OPERATORS;
+    OperatorDisputes: "GET" "/operator/disputes", Operator, Watch, OPERATORS;
     PaymentCallback(ProviderId):
         "POST" "/payments/{provider}/callback", PayCallback, Provider, CALLBACKS;
     TakeCallback(CallbackAddress):
@@ -360,6 +361,7 @@ mod tests {
             ("GET", "/operator/stuck", Ok(Route::OperatorStuck)),
             ("GET", "/operator/accounts", Ok(Route::OperatorAccounts)),
             ("GET", "/operator/webhooks", Ok(Route::OperatorWebhooks)),
+            ("GET", "/operator/disputes", Ok(Route::OperatorDisputes)),
             ("GET", "/orders/42/tickets", Ok(Route::ShowTickets(order()))),
             ("GET", "/ticket-keys", Ok(Route::ShowTicketKeys)),
             ("GET", "/sales/g1/revoked", Ok(Route::ShowRevoked(sale()))),

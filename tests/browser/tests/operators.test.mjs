@@ -125,7 +125,8 @@ test("the order desk finds an order by its seat, shows its history, and refunds 
   const home = texts("operator", "en");
   await operator.see(home("actions"));
   await operator.see(home("webhooks"));
-  await operator.accessible("accounts and webhooks");
+  await operator.see(home("disputes-none"));
+  await operator.accessible("accounts, disputes and webhooks");
   await operator.wait(async () => {
     await operator.go(`/operator?sale=${file.sale}`);
     await operator.see(home("settlement"));
@@ -147,7 +148,7 @@ test("a buyer sees nothing of the operators' pages, and may do nothing on their 
     await buyer.go(path);
     await buyer.accessible(`${path}, as a buyer`);
   }
-  for (const [path, method] of [["/operator/actions", "GET"], ["/operator/orders?order=1", "GET"], ["/operator/stuck", "GET"], ["/operator/sales/x/board", "GET"], ["/operator/sales/x/figures", "GET"], ["/operator/sales/x/takings", "GET"], ["/operator/sales/x", "PUT"]]) {
+  for (const [path, method] of [["/operator/actions", "GET"], ["/operator/orders?order=1", "GET"], ["/operator/stuck", "GET"], ["/operator/disputes", "GET"], ["/operator/sales/x/board", "GET"], ["/operator/sales/x/figures", "GET"], ["/operator/sales/x/takings", "GET"], ["/operator/sales/x", "PUT"]]) {
     const { status } = await it.engine.ask(path, { method, as: "mallory", body: method === "PUT" ? {} : undefined });
     assert.ok([401, 403].includes(status), `${method} ${path}: ${status}`);
   }

@@ -1,6 +1,8 @@
 //! Disputes of payments that were started, through the functions: from what the provider lists to the seats that are on
 //! sale again.
 
+use std::collections::BTreeSet;
+
 use engine::domain::dispute::DisputeState;
 use engine::domain::fact::FactKind;
 use engine::domain::ids::Epoch;
@@ -16,7 +18,9 @@ use local::handlers::{read_captures, refund};
 use ops::audit::{self, Options, Target};
 use serde_json::{Value, json};
 
-use super::{Fixture, Got, Sender, failures, hall};
+use super::{Fixture, Got, OPERATOR_ISSUER, Sender, failures, hall};
+
+const WATCHER: Sender<'_> = Sender::Token(OPERATOR_ISSUER, "onsale/watch");
 
 /// The price of a ticket.
 const PRICE: i64 = 2500;
@@ -76,6 +80,16 @@ impl Sold {
     }
 }
 
+/// The disputes that operators are shown, with their states, as they come.
+async fn listed(fixture: &Fixture, query: &str) -> Vec<(String, String)> {
+    let target = format!("/operator/disputes{query}");
+    let shown = fixture.get(WATCHER, &target).await.ok(200);
+    assert_eq!(shown.get("next"), None, "{shown:#}");
+    let text = |dispute: &Value, name: &str| dispute[name].as_str().unwrap().to_owned();
+    let all = shown["disputes"].as_array().unwrap().iter();
+    all.map(|dispute| (text(dispute, "dispute"), text(dispute, "state"))).collect()
+}
+
 fn kinds(order: &Order) -> Vec<FactKind> {
     order.facts.all.iter().map(|fact| fact.kind).collect()
 }
@@ -124,6 +138,10 @@ async fn disputes_of_started_payments_end_as_the_bank_says() {
         assert_eq!(payment.open_dispute().map(|open| open.id.as_str()), Some(dispute.as_str()));
         sold.refunded_by_operator(&fixture).await.problem(409, "payment-disputed");
     }
+    let open = listed(&fixture, "").await;
+    let is = |dispute: &String, state: &str| (dispute.clone(), state.to_owned());
+    assert_eq!(BTreeSet::from_iter(open), [is(&lost_by, "open"), is(&won_by, "open")].into());
+    assert_eq!(listed(&fixture, "?state=over").await, [is(&unseen_by, "lost")]);
     let (order, payment) = asked.recorded(&fixture).await;
     assert_eq!((kinds(&order), payment.disputes), (opened[..2].to_vec(), vec![]), "an inquiry");
     let (order, payment) = unseen.recorded(&fixture).await;
@@ -154,6 +172,23 @@ async fn disputes_of_started_payments_end_as_the_bank_says() {
     let (order, payment) = asked.recorded(&fixture).await;
     assert_eq!((order.state, payment.disputes), (OrderState::Paid, vec![]));
     assert_eq!(kinds(&order), opened[..2]);
+
+    assert_eq!(listed(&fixture, "").await, []);
+    let over = [is(&lost_by, "lost"), is(&won_by, "won"), is(&unseen_by, "lost")];
+    assert_eq!(BTreeSet::from_iter(listed(&fixture, "?state=over").await), over.into());
+    let shown = fixture.get(WATCHER, "/operator/disputes?state=over").await.ok(200);
+    let of_lost = |dispute: &&Value| dispute["dispute"] == lost_by.as_str();
+    let shown = shown["disputes"].as_array().unwrap().iter().find(of_lost).unwrap();
+    let (order, payment) = (lost.order().to_string(), lost.capture.key.payment.as_str());
+    assert_eq!((&shown["order"], &shown["payment"]), (&json!(order), &json!(payment)));
+    assert_eq!((&shown["amount_minor"], &shown["currency"]), (&json!(2 * PRICE), &json!("EUR")));
+
+    for query in ["?state=lost", "?before=x", "?before=%00"] {
+        let target = format!("/operator/disputes{query}");
+        fixture.get(WATCHER, &target).await.problem(422, "invalid");
+    }
+    let buyer = Sender::Buyer("alice");
+    fixture.get(buyer, "/operator/disputes").await.problem(401, "not-authenticated");
 
     // Nobody is asked to send what is gone.
     for _ in 0..2 {

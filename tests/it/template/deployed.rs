@@ -807,6 +807,7 @@ impl Deployed {
         assert_ne!(accounts["accounts"], json!([]));
         seen(format!("/operator/accounts?sale={SALE}")).await;
         seen("/operator/webhooks".to_owned()).await;
+        seen("/operator/disputes?state=over".to_owned()).await;
         self.doors(&send).await;
         send("cancel", format!("POST {orders}/cancel"), none(), 200).await;
         let actions = seen("/operator/actions".to_owned()).await;

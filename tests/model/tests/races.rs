@@ -42,6 +42,7 @@ races! {
     captures_that_are_read
     captures_that_are_read_again
     cancel_against_payment
+    cancel_that_fails
     rescue_against_another_buyer
     refund
     kept_against_expiry
@@ -72,7 +73,6 @@ races! {
     refund_against_forgetting
     refunds_at_once
     dispute_against_refund
-    disputes_against_refund
     dispute_heard_twice
     dispute_cut_off
     exchange_against_refund

@@ -140,6 +140,7 @@ pub(super) fn operation(route: RouteName) -> Operation {
         RouteName::OperatorStuck => operators::stuck(),
         RouteName::OperatorAccounts => operators::accounts(),
         RouteName::OperatorWebhooks => operators::webhooks(),
+        RouteName::OperatorDisputes => operators::disputes(),
         RouteName::PaymentCallback | RouteName::TakeCallback => payment_callback(),
         RouteName::ShowTickets => tickets::show(),
         RouteName::ShowTicketKeys => tickets::keys(),

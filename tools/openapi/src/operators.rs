@@ -6,6 +6,7 @@ use engine::domain::time::Timestamp;
 use serde_json::{Value, json};
 use shared::figures::MAX_MINUTES;
 use shared::http::accounts::AccountsReply;
+use shared::http::disputes::DisputesReply;
 use shared::http::figures::{DEFAULT_MINUTES, FiguresReply};
 use shared::http::operators::{
     ActionsReply, BoardReply, FoundOrdersReply, OperatorOrderReply, StuckReply, WebhooksReply,
@@ -269,6 +270,39 @@ pub(super) fn webhooks() -> Operation {
                 "records_behind": 3, "orders_waiting": 1, "given_up": 0
             });
             vec![("one", "A webhook", json!({ "webhooks": [webhook] }))]
+        }),
+    }
+}
+
+pub(super) fn disputes() -> Operation {
+    Operation {
+        id: "operatorDisputes",
+        tag: TAG,
+        summary: "List the disputes of payments, latest change first",
+        description: "While one is open nothing of its payment is refunded, and the provider wants evidence by a day that \
+                      its own pages say. A change is listed some time after it is recorded.",
+        parameters: vec![
+            parameter(
+                "state",
+                "`open` (those of payments of which one is open) or `over`; `open` if it is not said.",
+                |_| json!({ "type": "string", "enum": ["open", "over"] }),
+                Some("open"),
+            ),
+            parameter(
+                "before",
+                "Where the page begins: `next` of the page before.",
+                |_| json!({ "type": "string" }),
+                None,
+            ),
+        ],
+        body: None,
+        success: reply("A page of disputes.", Schemas::written::<DisputesReply>, || {
+            let dispute = json!({
+                "dispute": "dp_1", "state": "open", "order": "1099511627777", "provider": "stripe", "payment": "pi_1",
+                "amount_minor": 12_000, "currency": "CNY",
+                "opened_at": "2026-11-21T10:00:00Z", "changed_at": "2026-11-21T10:00:00Z"
+            });
+            vec![("open", "An open dispute", json!({ "disputes": [dispute] }))]
         }),
     }
 }

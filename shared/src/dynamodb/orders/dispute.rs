@@ -4,7 +4,7 @@ use aws_sdk_dynamodb::types::TransactWriteItem;
 
 use super::{Committed, DynamoOrders, Part};
 use crate::dynamodb::expressions::{Value, update};
-use crate::dynamodb::items::{payment_key, text};
+use crate::dynamodb::items::{listed, payment_key, text};
 use crate::dynamodb::told::text_of;
 use engine::domain::dispute::DisputePlan;
 use engine::ports::{ChangeReply, Stored};
@@ -41,7 +41,12 @@ impl DynamoOrders {
             }
             None => " REMOVE #disputed",
         };
-        let expression = format!("SET #disputes = :disputes{open}");
+        let mut list = "";
+        if let Some(listed) = listed(payment) {
+            with.extend(listed);
+            list = ", #dispute_list = :dispute_list, #dispute_at = :dispute_at";
+        }
+        let expression = format!("SET #disputes = :disputes{list}{open}");
         let condition = format!("#outcome = :accepted AND {seen}");
         update(self.orders(), key, &expression, &condition, with)
     }

@@ -181,6 +181,7 @@ fn answer(request: &Request, route: &Route) -> Result<(), Problem> {
         | Route::OperatorActions
         | Route::OperatorAccounts
         | Route::OperatorWebhooks
+        | Route::OperatorDisputes
         | Route::OperatorStuck => Ok(operator(request, Scope::Watch).map(drop)?),
         Route::OperatorFigures(_) => {
             operator(request, Scope::Watch)?;
@@ -395,6 +396,7 @@ fn check_route(request: &Request, route: &Route) {
         Route::OperatorStuck => ("GET", "/operator/stuck".to_owned()),
         Route::OperatorAccounts => ("GET", "/operator/accounts".to_owned()),
         Route::OperatorWebhooks => ("GET", "/operator/webhooks".to_owned()),
+        Route::OperatorDisputes => ("GET", "/operator/disputes".to_owned()),
         Route::ShowTickets(order) => ("GET", format!("/orders/{order}/tickets")),
         Route::ShowTicketKeys => ("GET", "/ticket-keys".to_owned()),
         Route::ShowRevoked(sale) => ("GET", format!("/sales/{sale}/revoked")),

@@ -14,8 +14,8 @@ use shared::runtime::app::App;
 use shared::runtime::callbacks::CallbackEntry;
 use shared::runtime::config::{
     AdmissionConfig, AttendeeConfig, BeaconConfig, BusConfig, ChallengeConfig, Config,
-    DynamoDbConfig, MetricsConfig, OperatorsConfig, PaymentConfig,
-    ProvidersConfig, RedisConfig, SalesConfig, Secret, SqsConfig, WebhooksConfig,
+    DynamoDbConfig, MetricsConfig, OperatorsConfig, PaymentConfig, ProvidersConfig, RedisConfig,
+    SalesConfig, Secret, SqsConfig, WebhooksConfig,
 };
 use shared::runtime::edge::EdgeSecrets;
 use shared::tickets::TicketSecrets;

@@ -537,6 +537,8 @@ pub struct PaymentFact {
     pub disputes: Vec<DisputeFact>,
     /// The dispute that keeps refunds away, as it says.
     pub disputed: Option<String>,
+    /// The list of disputed payments that it is in: `open` or `over`.
+    pub listed: Option<String>,
     /// The capture whose money it is, if that was for tickets that its order replaces.
     pub captured: Option<MovedFact>,
 }

@@ -483,6 +483,10 @@ impl Reading<'_> {
                 .get("disputed")
                 .map(|_| text(item, "disputed").map(str::to_owned))
                 .transpose()?,
+            listed: match item.contains_key("dispute_at") {
+                true => Some(text(item, "dispute_list")?.to_owned()),
+                false => None,
+            },
             captured: match item.contains_key("captured") {
                 true => Some(decode::moved(text(item, "captured")?)?),
                 false => None,

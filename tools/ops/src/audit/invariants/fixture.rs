@@ -163,6 +163,7 @@ pub(super) fn payment(order: u64, name: &str, accepted: bool, amount: i64) -> Pa
         refund: (!accepted).then_some(RefundState::Requested),
         back_minor: MinorUnits::ZERO,
         disputes: Vec::new(),
+        listed: None,
         disputed: None,
         captured: None,
     }

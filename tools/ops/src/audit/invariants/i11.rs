@@ -184,6 +184,15 @@ fn check_disputes(
         let disputed = payment.disputed.as_deref().unwrap_or("nothing");
         add(format!("keeps refunds away for {disputed}, and has open disputes {open:?}"));
     }
+    let list = match (payment.disputes.is_empty(), open.is_empty()) {
+        (true, _) => None,
+        (false, false) => Some("open"),
+        (false, true) => Some("over"),
+    };
+    if payment.listed.as_deref() != list {
+        let (is, should) = (payment.listed.as_deref().unwrap_or("none"), list.unwrap_or("none"));
+        add(format!("is in the list of disputes {is}, and belongs into {should}"));
+    }
     let mut said: Vec<(FactKind, i64)> = Vec::new();
     for dispute in &payment.disputes {
         said.push((FactKind::DisputeOpened, dispute.amount_minor));
@@ -258,6 +267,12 @@ mod tests {
                 ],
             ),
             (
+                |facts| facts.payments[0].listed = Some("over".to_owned()),
+                &[
+                    "I11 g1: payment stripe pi_1 for order 1 is in the list of disputes over, and belongs into none",
+                ],
+            ),
+            (
                 |facts| facts.refunds[0].dispute = Some("dp_1".to_owned()),
                 &[
                     "I11 g1: payment stripe pi_1 for order 1 has refund 1 of 50 for dispute dp_1, which is none of it",
@@ -272,6 +287,7 @@ mod tests {
             found,
             [
                 format!("{of} has disputes that are [dispute_opened 100], and its order tells []"),
+                format!("{of} is in the list of disputes none, and belongs into open"),
                 format!("{of} keeps refunds away for nothing, and has open disputes [\"dp_1\"]"),
             ]
         );
