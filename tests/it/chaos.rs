@@ -78,6 +78,7 @@ async fn each_of(faults: &[Kind], seed: u64) {
     assert!(report.seasons.iter().all(|season| season.tiers_apart == (seed == APART)));
     for season in &report.seasons {
         assert!(season.refunded >= 2 * faults.len(), "{} orders refunded", season.refunded);
+        assert!(season.exchanged >= faults.len(), "{} tickets exchanged", season.exchanged);
         let rooms = &season.rooms;
         assert_eq!((rooms.rooms, rooms.ordered), (faults.len(), faults.len() * PEOPLE));
         // Each fault meets the rooms of its round and of those before.

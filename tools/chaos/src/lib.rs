@@ -5,7 +5,7 @@
 //! process of its own. A crowd without an end buys from it. In each [`round`] a [fault](faults) begins
 //! at a moment drawn from the seed, lasts, and is mended; the crowd buys on, rests, and both stores
 //! are compared. Each round opens one of the waiting [`rooms`] too, which is verified at the end, an operator
-//! refunds paid orders, and a webhook hears of everything.
+//! refunds paid orders, a buyer pays from a wallet and exchanges tickets, and a webhook hears of everything.
 //! `docs/chaos.md` says what is measured and how.
 
 pub mod engine_process;
@@ -20,6 +20,7 @@ pub mod report;
 pub mod rig;
 pub mod rooms;
 pub mod round;
+mod trader;
 
 use std::io;
 use std::sync::Arc;
@@ -48,6 +49,7 @@ use self::report::{Report, Season};
 use self::rig::{Profile, Rig, Setup};
 use self::rooms::Rooms;
 use self::round::{Ledger, Rounds};
+use self::trader::Trader;
 
 /// The most rounds on one rig: every audit reads all that was ever sold on it.
 const MAX_ROUNDS: usize = 25;
@@ -223,9 +225,11 @@ pub async fn season(
     let crowd = start_crowd(options, &rig, &ledger, &controller)?;
     let random = StdRng::seed_from_u64(setup.seed);
     let refunder = Refunder::new(&rig, setup.seed)?;
+    let trader = Trader::start(&rig, setup.seed).await?;
     let hearer = Hearer::start(&rig, &setup.program, setup.seed).await?;
     let context = FaultContext { rig, controller: Arc::clone(&controller), random };
-    let mut rounds = Rounds::new(context, ledger, (Rooms::new(&setup), refunder, hearer), options);
+    let people = (Rooms::new(&setup), refunder, trader, hearer);
+    let mut rounds = Rounds::new(context, ledger, people, options);
     let mut done = Vec::new();
     let most_bound = faults.iter().map(|(_, bound_seconds)| *bound_seconds).max().unwrap_or(0);
     for (fault, bound_seconds) in faults {
@@ -248,6 +252,7 @@ pub async fn season(
             violations.extend(crowd.anomalies.into_iter().map(|what| format!("a buyer: {what}")));
             if done.iter().all(|round| round.violations.is_empty()) {
                 violations.extend(rounds.last(most_bound).await?);
+                violations.extend(rounds.last_of_trades(most_bound).await?);
                 violations.extend(rounds.last_of_events(&setup.program, most_bound).await?);
                 violations.extend(rounds.last_of_rooms(&setup.program, most_bound).await?);
             }
@@ -257,12 +262,14 @@ pub async fn season(
     let throttled = rounds.throttled();
     let tiers_apart = setup.keeps_tiers_apart();
     let (rooms, refunded, told) = (rounds.rooms(), rounds.refunded(), rounds.told());
+    let exchanged = rounds.exchanged();
     Ok(Season {
         profile,
         tiers_apart,
         rounds: done,
         acknowledged,
         refunded,
+        exchanged,
         told,
         rooms,
         violations,

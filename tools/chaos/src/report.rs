@@ -25,6 +25,8 @@ pub struct Season {
     pub acknowledged: u64,
     /// Orders that an operator refunded.
     pub refunded: usize,
+    /// Tickets that a buyer paid from a wallet and exchanged.
+    pub exchanged: usize,
     /// Facts that its webhook heard.
     pub told: usize,
     /// Its waiting rooms.
@@ -286,12 +288,12 @@ impl fmt::Display for Report {
         for row in self.faults.iter().filter(|row| !row.notes.is_empty()) {
             writeln!(f, "{}: {}", row.fault, counts(&row.notes))?;
         }
-        for Season { rooms, refunded, told, .. } in &self.seasons {
+        for Season { rooms, refunded, exchanged, told, .. } in &self.seasons {
             writeln!(f, "{rooms}")?;
             let (refunded, told) = (grouped(count(*refunded)), grouped(count(*told)));
             writeln!(
                 f,
-                "{refunded} orders refunded by an operator; {told} facts told to a webhook"
+                "{refunded} orders refunded by an operator; {exchanged} tickets paid from a wallet and exchanged; {told} facts told to a webhook"
             )?;
         }
         writeln!(f, "{}", self.throttled)?;

@@ -17,6 +17,7 @@ use super::faults::{Fault, FaultContext, Lost};
 use super::hearer::Hearer;
 use super::refunder::Refunder;
 use super::rooms::{Rooms, RoomsReport};
+use super::trader::Trader;
 use super::{Error, Options};
 use loadtest::controller::{Answer, Seen};
 use ops::audit;
@@ -94,6 +95,7 @@ pub(super) struct Rounds {
     ledger: Ledger,
     rooms: Rooms,
     refunder: Refunder,
+    trader: Trader,
     hearer: Hearer,
     pay_window_seconds: u32,
     deadline: Duration,
@@ -104,13 +106,23 @@ impl Rounds {
     pub(super) fn new(
         context: FaultContext,
         ledger: Ledger,
-        (rooms, refunder, hearer): (Rooms, Refunder, Hearer),
+        (rooms, refunder, trader, hearer): (Rooms, Refunder, Trader, Hearer),
         options: &Options,
     ) -> Self {
         let Options { setup, buyers: _, deadline, settle } = options;
         let (deadline, settle) = (*deadline, *settle);
         let pay_window_seconds = setup.pay_window_seconds;
-        Self { context, ledger, rooms, refunder, hearer, pay_window_seconds, deadline, settle }
+        Self {
+            context,
+            ledger,
+            rooms,
+            refunder,
+            trader,
+            hearer,
+            pay_window_seconds,
+            deadline,
+            settle,
+        }
     }
 
     /// What was refused for the limits of the services so far.
@@ -126,6 +138,11 @@ impl Rounds {
     /// Number of orders that an operator refunded.
     pub(super) fn refunded(&self) -> usize {
         self.refunder.made()
+    }
+
+    /// Number of tickets that were exchanged.
+    pub(super) fn exchanged(&self) -> usize {
+        self.trader.exchanged()
     }
 
     /// Number of facts that the webhook has heard.
@@ -156,6 +173,7 @@ impl Rounds {
             return Ok(round);
         }
         self.refunder.begin(self.ledger.path())?;
+        self.trader.begin();
         // While it lasts the crowd must buy, or there is nothing that could go wrong.
         let struck = within(self.deadline, fault.inject(&mut self.context)).await;
         let Some(mut struck) = struck.transpose()? else {
@@ -182,6 +200,10 @@ impl Rounds {
         match within(self.deadline, self.refunder.end()).await {
             Some(violations) => round.violations.extend(violations),
             None => round.violations.push("a refund was not answered".to_owned()),
+        }
+        match within(self.deadline, self.trader.end()).await {
+            Some(violations) => round.violations.extend(violations),
+            None => round.violations.push("a buyer with a wallet was not answered".to_owned()),
         }
         round.see(&self.context.controller.seen_since(began), struck.at, mended);
         round.acknowledged = self.context.controller.acknowledged() - first;
@@ -238,6 +260,22 @@ impl Rounds {
         Ok(violations)
     }
 
+    /// The last look at what was paid from a wallet and exchanged: it is as it was answered, the wallet has what it must,
+    /// and the audit finds nothing wrong.
+    pub(super) async fn last_of_trades(
+        &mut self,
+        bound_seconds: u32,
+    ) -> Result<Vec<String>, Error> {
+        let mut violations = self.trader.settled(Instant::now() + self.deadline).await;
+        let settled = self.settle(&Trader::play()?, bound_seconds).await?;
+        violations.extend(settled.violations);
+        match &settled.facts {
+            Some(facts) => violations.extend(self.trader.differs(facts)),
+            None => violations.push("the play is not there".to_owned()),
+        }
+        Ok(violations)
+    }
+
     /// The last look at what the webhook has heard: it is what the stores have settled, of every sale.
     pub(super) async fn last_of_events(
         &mut self,
@@ -245,6 +283,7 @@ impl Rounds {
         bound_seconds: u32,
     ) -> Result<Vec<String>, Error> {
         let mut sales = vec![self.context.rig.sale().clone()];
+        sales.extend(Trader::sales()?);
         sales.extend(self.rooms.orders().into_iter().map(|(sale, _)| sale));
         let began = Instant::now();
         loop {
