@@ -13,8 +13,8 @@ use lambda_http::{
     Adapter, Body, Context, LambdaEvent, Request, Response, Service as _, service_fn,
 };
 use local::handlers::{
-    cancel, draw, expire_orders, orders, pay_callback, reserve, sales, sync_db, token_gate,
-    waiting_room,
+    award_points, cancel, draw, expire_orders, orders, pay_callback, reserve, sales, sync_db,
+    token_gate, waiting_room,
 };
 use local::payment;
 use serde::Serialize;
@@ -29,6 +29,8 @@ use crate::room::{self, Before};
 const SALE: &str = "costs";
 /// A sale whose orders must be paid soon.
 const SHORT: &str = "costs-short";
+/// A sale that gives points.
+const GIVES: &str = "costs-points";
 /// A sale that has nothing left.
 const SOLD_OUT: &str = "costs-sold-out";
 /// Number of seats of an order.
@@ -54,6 +56,7 @@ pub(crate) enum Function {
     Sales,
     ExpireOrders,
     SyncDb,
+    AwardPoints,
     WaitingRoom,
     Draw,
 }
@@ -112,6 +115,7 @@ impl Work {
             Function::Sales => http(event, |request| sales::handle(app, request)).await,
             Function::ExpireOrders => json(&expire_orders::handle(app, messages(event)).await),
             Function::SyncDb => json(&sync_db::handle(app, messages(event)).await),
+            Function::AwardPoints => json(&award_points::handle(app, messages(event)).await),
             Function::WaitingRoom => {
                 http(event, |request| waiting_room::handle(app, request)).await
             }
@@ -160,9 +164,13 @@ fn json(answer: &impl Serialize) -> Vec<u8> {
 /// Something that they need could not be made.
 pub async fn prepare(environment: &Environment, count: usize) -> Result<Vec<Case>, Failure> {
     let preparation = Preparation { environment };
-    for (sale, pay_window_seconds, rows) in
-        [(SALE, AMPLE_SECONDS, 60), (SHORT, 5, 4), (SOLD_OUT, AMPLE_SECONDS, 1)]
-    {
+    let sales = [
+        (SALE, AMPLE_SECONDS, 60),
+        (GIVES, AMPLE_SECONDS, 2),
+        (SHORT, 5, 4),
+        (SOLD_OUT, AMPLE_SECONDS, 1),
+    ];
+    for (sale, pay_window_seconds, rows) in sales {
         preparation.publish(sale, pay_window_seconds, rows).await?;
     }
     let last = preparation.order(SOLD_OUT, "last").await?;
@@ -179,7 +187,8 @@ pub async fn prepare(environment: &Environment, count: usize) -> Result<Vec<Case
     let paying = preparation.orders(SALE, "pays", count).await?;
     let counted = preparation.orders(SALE, "counted", count).await?;
     let batches = preparation.orders(SALE, "batch", count * BATCH).await?;
-    for made in counted.iter().chain(&batches) {
+    let gives = preparation.orders(GIVES, "gives", count).await?;
+    for made in counted.iter().chain(&batches).chain(&gives) {
         preparation.paid(made).await;
     }
 
@@ -207,6 +216,7 @@ pub async fn prepare(environment: &Environment, count: usize) -> Result<Vec<Case
         case("availability", get(&format!("/sales/{SALE}/availability"))),
         case("sync-db", counted.chunks(1).map(syncs).collect()),
         case("sync-db: batch of 10", batches.chunks(BATCH).map(syncs).collect()),
+        case("award-points", gives.iter().map(awards).collect()),
     ];
     cases.extend(room::cases(&preparation, count).await?);
     // Made last and counted first: an order that has been due for long is given up by other means than one that
@@ -276,6 +286,11 @@ fn syncs(orders: &[Made]) -> Work {
     Work::new(Function::SyncDb, event, ALL_DONE)
 }
 
+fn awards(made: &Made) -> Work {
+    let event = event::sqs(&[json!({ "order": made.number, "facts": 2 }).to_string()]);
+    Work::new(Function::AwardPoints, event, ALL_DONE)
+}
+
 /// Makes what requests need, by other requests.
 pub(crate) struct Preparation<'a> {
     pub(crate) environment: &'a Environment,
@@ -288,7 +303,7 @@ impl Preparation<'_> {
             json!({ "row": row.to_string(), "seats": { "prefix": format!("{row}-"), "first": 1, "count": seats } })
         };
         let rows: Vec<Value> = (1..=rows).map(row).collect();
-        let file = json!({
+        let mut file = json!({
             "sale": sale, "title": "A hall", "currency": "EUR", "limit_per_buyer": 4,
             "opens_at": "2024-01-01T00:00:00Z", "closes_at": "2099-12-31T23:59:59Z",
             "pay_window_seconds": pay_window,
@@ -297,6 +312,9 @@ impl Preparation<'_> {
             "tiers": [{ "tier": "hall", "name": "Hall", "price_minor": 2500,
                 "sections": [{ "section": "A", "rows": rows }] }],
         });
+        if sale == GIVES {
+            file["points"] = json!({ "per_minor": 100, "points": 2, "growth": 1 });
+        }
         let path = format!("/sales/{sale}");
         let event = event::http(Sender::Operator, "PUT", &path, None, Some(&file));
         Work::new(Function::Sales, event, OK).perform(self.environment).await;

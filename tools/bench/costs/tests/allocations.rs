@@ -12,8 +12,8 @@ use allocation_counter::{AllocationInfo, measure};
 use costs::environment::{Environment, Own};
 use costs::{cases, measured, runtime};
 use local::handlers::{
-    cancel, draw, expire_orders, orders, pay_callback, reserve, sales, sync_db, token_gate,
-    waiting_room,
+    award_points, cancel, draw, expire_orders, orders, pay_callback, reserve, sales, sync_db,
+    token_gate, waiting_room,
 };
 use shared::runtime::app::App;
 
@@ -129,6 +129,7 @@ fn the_work_of_every_handler_is_on_the_heap() {
         ("sales", future_bytes(sales::handle)),
         ("expire-orders", future_bytes(expire_orders::handle)),
         ("sync-db", future_bytes(sync_db::handle)),
+        ("award-points", future_bytes(award_points::handle)),
         ("waiting-room", future_bytes(waiting_room::handle)),
         ("draw", future_bytes(draw::handle)),
     ];
