@@ -197,14 +197,7 @@ impl Rounds {
                 .violations
                 .push("the crowd did not come to rest: someone got no answer".to_owned());
         }
-        match within(self.deadline, self.refunder.end()).await {
-            Some(violations) => round.violations.extend(violations),
-            None => round.violations.push("a refund was not answered".to_owned()),
-        }
-        match within(self.deadline, self.trader.end()).await {
-            Some(violations) => round.violations.extend(violations),
-            None => round.violations.push("a buyer with a wallet was not answered".to_owned()),
-        }
+        round.violations.extend(self.answered().await);
         round.see(&self.context.controller.seen_since(began), struck.at, mended);
         round.acknowledged = self.context.controller.acknowledged() - first;
         round.notes = struck.notes;
@@ -235,6 +228,17 @@ impl Rounds {
             });
         }
         Ok(round)
+    }
+
+    /// Waits until the operator and the buyer with a wallet are answered: what was answered that must not be, and who
+    /// got no answer.
+    async fn answered(&mut self) -> Vec<String> {
+        let unanswered = |who: &str| vec![format!("{who} was not answered")];
+        let refunds = within(self.deadline, self.refunder.end()).await;
+        let mut violations = refunds.unwrap_or_else(|| unanswered("the operator who refunds"));
+        let trades = within(self.deadline, self.trader.end()).await;
+        violations.extend(trades.unwrap_or_else(|| unanswered("the buyer with a wallet")));
+        violations
     }
 
     /// The last look, when everybody has left: what is not as it must be, in the stores as they are and

@@ -104,7 +104,7 @@ impl Environment {
             challenges: ChallengeConfig::default(),
             payments: PaymentConfig {
                 secrets: vec![(ProviderId::new(local::payment::PROVIDER)?, secret)],
-                tolerance_seconds: AMPLE_SECONDS.into(),
+                tolerance_seconds: AMPLE_SECONDS,
             },
             callbacks: CallbackEntry::default(),
             edge: EdgeSecrets::default(),

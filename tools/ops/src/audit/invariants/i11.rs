@@ -163,6 +163,15 @@ fn check_payments(
     }
 }
 
+/// The list of disputed payments that a payment belongs into.
+fn list_of(payment: &PaymentFact) -> &'static str {
+    match payment.disputes.is_empty() {
+        true => "none",
+        false if payment.disputes.iter().any(|it| it.state == "open") => "open",
+        false => "over",
+    }
+}
+
 /// The disputes of a payment are told by its order, one is open at a time, and one that is lost has its refund.
 fn check_disputes(
     facts: &Facts,
@@ -184,14 +193,10 @@ fn check_disputes(
         let disputed = payment.disputed.as_deref().unwrap_or("nothing");
         add(format!("keeps refunds away for {disputed}, and has open disputes {open:?}"));
     }
-    let list = match (payment.disputes.is_empty(), open.is_empty()) {
-        (true, _) => None,
-        (false, false) => Some("open"),
-        (false, true) => Some("over"),
-    };
-    if payment.listed.as_deref() != list {
-        let (is, should) = (payment.listed.as_deref().unwrap_or("none"), list.unwrap_or("none"));
-        add(format!("is in the list of disputes {is}, and belongs into {should}"));
+    let listed = payment.listed.as_deref().unwrap_or("none");
+    let list = list_of(payment);
+    if listed != list {
+        add(format!("is in the list of disputes {listed}, and belongs into {list}"));
     }
     let mut said: Vec<(FactKind, i64)> = Vec::new();
     for dispute in &payment.disputes {
