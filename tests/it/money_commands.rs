@@ -70,6 +70,24 @@ fn posting_is_booked_once(dir: &Path) {
     assert_eq!((&bank[0]["has"][0]["balance_minor"], code), (&json!(-1200), 0));
 }
 
+/// Waits until the command says that alice has these points, all of them by one order.
+async fn has_points(dir: &Path, order: &str, points: u64) {
+    let until = Instant::now() + Duration::from_secs(90);
+    let given = json!([{ "order": order, "points": points, "growth": points / 2 }]);
+    let orders = if points == 0 { json!([]) } else { given };
+    let points = json!({ "points": points, "growth": points / 2, "orders": orders });
+    let expected = json!({ "buyer": "alice", "wallets": [], "points": points });
+    loop {
+        let (found, code) = read_lines(dir, &["money", "buyer", "alice"]);
+        assert_eq!(code, 0);
+        if found == [expected.clone()] {
+            break;
+        }
+        assert!(Instant::now() < until, "{found:?} instead of {expected}");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tickets_are_refunded_and_a_sale_is_cancelled_by_commands_and_the_log_tells() {
     let dir = tempfile::tempdir().unwrap();
@@ -81,6 +99,7 @@ async fn tickets_are_refunded_and_a_sale_is_cancelled_by_commands_and_the_log_te
         "opens_at": "2020-01-01T00:00:00Z", "closes_at": "2100-01-01T00:00:00Z",
         "limit_per_buyer": 4, "pay_window_seconds": 900,
         "merchant": { "merchant": "opera", "commission_basis_points": 1000 },
+        "points": { "per_minor": 100, "points": 2, "growth": 1 },
         "gate": { "shards": 1, "user_lock_ms": 1, "budget_percent": 1000 },
         "tiers": [{ "tier": "floor", "name": "Floor", "price_minor": 2500, "general_admission": 20 }]
     });
@@ -89,6 +108,7 @@ async fn tickets_are_refunded_and_a_sale_is_cancelled_by_commands_and_the_log_te
     let (paid, pending) = (order(&engine, "alice", 2).await, order(&engine, "bob", 1).await);
     assert_eq!(run(dir, &["pay", "--order", &paid]).1, 0);
 
+    has_points(dir, &paid, 100).await;
     let refund = ["orders", "refund", &paid, "--ticket", "floor:floor-1"];
     let (refunds, code) = read_lines(dir, &refund);
     assert_eq!((&refunds[0]["amount_minor"], &refunds[0]["number"]), (&json!(2500), &json!(1)));
@@ -121,6 +141,9 @@ async fn tickets_are_refunded_and_a_sale_is_cancelled_by_commands_and_the_log_te
         assert!(Instant::now() < until, "{found:?}");
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
+    has_points(dir, &paid, 0).await;
+    let (disputes, code) = read_lines(dir, &["money", "disputes", "--over"]);
+    assert_eq!((&disputes[0], code), (&json!({ "disputes": [] }), 0));
     // What a cancelled order tells is settled at its deadline.
     let bob = engine.token("bob").unwrap();
     let shown = send(&engine, Method::GET, &format!("/orders/{pending}"), &bob, &json!({})).await;

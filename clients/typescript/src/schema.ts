@@ -4845,7 +4845,18 @@ export interface operations {
                     "application/problem+json": components["schemas"]["MalformedProblem"];
                 };
             };
-            /** @description The request did not come through the edge (`/problems/not-through-the-edge`). */
+            /** @description The sender is not known (`/problems/not-authenticated`). */
+            401: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
+                };
+            };
+            /** @description Only an operator may do this (`/problems/not-permitted`); The request did not come through the edge (`/problems/not-through-the-edge`). */
             403: {
                 headers: {
                     /** @description Not to be kept. */
@@ -4853,7 +4864,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"];
+                    "application/problem+json": components["schemas"]["NotPermittedProblem"] | components["schemas"]["NotThroughTheEdgeProblem"];
                 };
             };
             /** @description The body is too large (`/problems/too-large`). */
@@ -4865,6 +4876,17 @@ export interface operations {
                 };
                 content: {
                     "application/problem+json": components["schemas"]["TooLargeProblem"];
+                };
+            };
+            /** @description The request breaks a rule (`/problems/invalid`). */
+            422: {
+                headers: {
+                    /** @description Not to be kept. */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["InvalidProblem"];
                 };
             };
             /** @description Something went wrong (`/problems/internal`). */

@@ -307,11 +307,12 @@ async fn disputes(app: &App, request: &Request) -> Result<Answer<DisputesReply>,
     };
     let before: Option<String> = checks::query(request, "before")?;
     let is_known = |byte: u8| byte.is_ascii_digit() || byte == b'-';
-    let is_mark = |mark: &String| mark.len() <= MAX_MARK_CHARS && mark.bytes().all(is_known);
+    let is_mark =
+        |mark: &String| (1..=MAX_MARK_CHARS).contains(&mark.len()) && mark.bytes().all(is_known);
     if !before.as_ref().is_none_or(is_mark) {
         return Err(Refusal::invalid("before", "must be next of the page before").into());
     }
-    let page = app.ports.operators().disputed(is_open, before.as_deref(), PAGE).await?;
+    let page = app.ports.operators().disputed_page(is_open, before.as_deref(), PAGE).await?;
     Ok(Answer(page.into()))
 }
 

@@ -27,7 +27,7 @@ export function Accounts({ sale }: { readonly sale: string | null }) {
               </tr></thead>
               <tbody>{data.accounts.map((row) => (
                 <tr key={`${row.account} ${row.currency}`}>
-                  <th scope="row">{row.account}</th>
+                  <th scope="row" class="account">{row.account.split(":").map((part, index) => <>{index > 0 && <>:<wbr /></>}{part}</>)}</th>
                   <td class="number">{money(row.balance_minor, row.currency)}</td>
                   <td class="number">{money(row.in_minor, row.currency)}</td><td class="number">{money(row.out_minor, row.currency)}</td>
                   <td class="number">{money(row.posted_minor, row.currency)}</td>

@@ -34,12 +34,15 @@ export function Disputes() {
 function List({ state }: { readonly state: "open" | "over" }) {
   const [older, setOlder] = useState<{ disputes: readonly Dispute[]; next: string | null } | null>(null);
   const [failed, setFailed] = useState<OnsaleProblem | null>(null);
-  const { data, failure, reload } = useLoaded(() => routes.disputes(state, null), POLL_MS, [state]);
+  const [isBusy, setBusy] = useState(false);
+  // With older ones beside them the newest stay as they were: else one that moves down would be in neither.
+  const { data, failure, reload } = useLoaded(() => routes.disputes(state, null), older === null ? POLL_MS : null, [state]);
   if (data === null) {
     return failure === null ? <Loading /> : <Problem problem={failure} retry={() => void reload()} />;
   }
   const next = older === null ? (data.next ?? null) : older.next;
   const more = async () => {
+    setBusy(true);
     try {
       const page = await routes.disputes(state, next);
       setOlder({ disputes: [...(older?.disputes ?? []), ...page.disputes], next: page.next ?? null });
@@ -47,10 +50,9 @@ function List({ state }: { readonly state: "open" | "over" }) {
     } catch (thrown) {
       setFailed(problem(thrown));
     }
+    setBusy(false);
   };
-  // What is newest may have stood among the older ones before it changed.
-  const newest = new Set(data.disputes.map(({ dispute }) => dispute));
-  const disputes = [...data.disputes, ...(older?.disputes ?? []).filter(({ dispute }) => !newest.has(dispute))];
+  const disputes = [...data.disputes, ...(older?.disputes ?? [])];
   return (
     <>
       {failure !== null && <Problem problem={failure} />}
@@ -59,11 +61,11 @@ function List({ state }: { readonly state: "open" | "over" }) {
           <div class="scroll" tabIndex={0} role="group" aria-labelledby="disputes">
             <table class="named">
               <thead><tr>
-                <th scope="col">{t("dispute")}</th><th scope="col" class="number">{t("dispute-amount")}</th>
+                <th scope="col">{t("dispute-order")}</th><th scope="col" class="number">{t("dispute-amount")}</th>
                 <th scope="col">{t("dispute-state")}</th><th scope="col">{t("dispute-opened")}</th><th scope="col">{t("dispute-changed")}</th>
               </tr></thead>
               <tbody>{disputes.map((row) => (
-                <tr key={row.dispute}>
+                <tr key={`${row.provider} ${row.dispute}`}>
                   <th scope="row"><a href={href(`/operator/desk?order=${row.order}`)}>{t("subject.order", { order: row.order })}</a><br /><span class="hint url">{row.provider} {row.dispute}</span></th>
                   <td class="number">{money(row.amount_minor, row.currency)}</td>
                   <td>{stateOf(row.state)}</td><td>{shortDateTime(row.opened_at)}</td><td>{shortDateTime(row.changed_at)}</td>
@@ -75,7 +77,7 @@ function List({ state }: { readonly state: "open" | "over" }) {
         </div>
       )}
       {failed !== null && <Problem problem={failed} />}
-      {next !== null && <button type="button" onClick={() => void more()}>{t("disputes-more")}</button>}
+      {next !== null && <button type="button" disabled={isBusy} onClick={() => void more()}>{t("disputes-more")}</button>}
     </>
   );
 }

@@ -582,7 +582,7 @@ pub(super) fn payment_item(record: &PaymentRecord) -> Item {
     if !disputes.is_empty() {
         add(&mut item, [("disputes", text_of(disputes))]);
     }
-    add(&mut item, listed(record).into_iter().flatten());
+    add(&mut item, dispute_list_attributes(record).into_iter().flatten());
     add(&mut item, captured.iter().map(|captured| ("captured", text_of(captured))));
     add(&mut item, record.open_dispute().map(|open| ("disputed", text(&open.id))));
     if let Some(refund) = refund {
@@ -592,7 +592,9 @@ pub(super) fn payment_item(record: &PaymentRecord) -> Item {
 }
 
 /// The attributes that put a payment into the index of disputes; `None` if it has none.
-pub(super) fn listed(record: &PaymentRecord) -> Option<[(&'static str, AttributeValue); 2]> {
+pub(super) fn dispute_list_attributes(
+    record: &PaymentRecord,
+) -> Option<[(&'static str, AttributeValue); 2]> {
     let changed_at = record.disputes.iter().map(|dispute| dispute.changed_at).max()?;
     let list = tables::dispute_list(record.open_dispute().is_some());
     let at = tables::dispute_at(changed_at, record.capture.order);

@@ -142,7 +142,7 @@ impl DynamoOperators {
     ///
     /// # Errors
     /// As the [ports](engine::ports).
-    pub async fn disputed(
+    pub async fn disputed_page(
         &self,
         is_open: bool,
         before: Option<&str>,

@@ -183,7 +183,23 @@ async fn disputes_of_started_payments_end_as_the_bank_says() {
     assert_eq!((&shown["order"], &shown["payment"]), (&json!(order), &json!(payment)));
     assert_eq!((&shown["amount_minor"], &shown["currency"]), (&json!(2 * PRICE), &json!("EUR")));
 
-    for query in ["?state=lost", "?before=x", "?before=%00"] {
+    // One payment to a page, latest change first, each once.
+    let operators = fixture.app.ports.operators();
+    let (mut before, mut paged): (Option<String>, Vec<_>) = (None, Vec::new());
+    loop {
+        let page = operators.disputed_page(false, before.as_deref(), 1).await.unwrap();
+        let [payment] = page.payments.as_slice() else { panic!("{page:?}") };
+        paged.push((payment.disputes[0].changed_at, payment.disputes[0].id.to_string()));
+        before = page.next;
+        if before.is_none() {
+            break;
+        }
+    }
+    assert!(paged.iter().map(|(at, _)| at).rev().is_sorted(), "{paged:?}");
+    let ids: Vec<&str> = paged.iter().map(|(_, id)| id.as_str()).collect();
+    assert_eq!(ids.len(), 3, "{ids:?}");
+    assert_eq!(BTreeSet::from_iter(ids), [&*lost_by, &*won_by, &*unseen_by].into());
+    for query in ["?state=lost", "?before=x", "?before=%00", "?before="] {
         let target = format!("/operator/disputes{query}");
         fixture.get(WATCHER, &target).await.problem(422, "invalid");
     }

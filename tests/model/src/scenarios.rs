@@ -121,11 +121,12 @@ pub fn cancel_against_payment() -> Scenario {
         .budget(Budget { callbacks: 1, ..Budget::default() })
 }
 
-/// The same in time, and anything may fail once.
+/// The same before the deadline, and anything may fail once.
 #[must_use]
 pub fn cancel_that_fails() -> Scenario {
-    Scenario { name: "cancel against payment while something fails", ..cancel_against_payment() }
-        .until(&[])
+    let buyers = vec![first().cancels().pays(&[PRICE_MINOR])];
+    Scenario::new("cancel against payment while something fails", 2, buyers)
+        .with_order(0)
         .delivering(NONE)
         .budget(Budget { callbacks: 1, faults: 1, ..Budget::default() })
 }

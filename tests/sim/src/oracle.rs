@@ -373,9 +373,13 @@ impl Environment {
                     .flat_map(HeldLine::seat_legs)
                     .collect();
                 let orders = &self.stores.orders;
+                let inventory = self.stores.seats.of(&command.inventory);
                 let is_paid = |place: &Place| {
                     let order = orders.claims.get(place).and_then(|order| orders.orders.get(order));
-                    order.is_some_and(|order| order.state == OrderState::Paid)
+                    order.is_some_and(|order| {
+                        order.state == OrderState::Paid
+                            && !inventory.holds.contains_key(&order.number)
+                    })
                 };
                 let taken = command.taken.iter().cloned();
                 let taken = taken.map(|at| Place { sale: sale_id(), at });

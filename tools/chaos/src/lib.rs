@@ -222,11 +222,13 @@ pub async fn season(
     let rig = Rig::start(profile, &setup).await?;
     let ledger = Ledger::new(rig.dir().join("ledger.jsonl"));
     let controller = Arc::new(Controller::default());
+    // First: a webhook hears of what is settled from its making on.
+    let hearer = Hearer::start(&rig, &setup.program, setup.seed).await?;
     let crowd = start_crowd(options, &rig, &ledger, &controller)?;
     let random = StdRng::seed_from_u64(setup.seed);
     let refunder = Refunder::new(&rig, setup.seed)?;
-    let trader = Trader::start(&rig, setup.seed).await?;
-    let hearer = Hearer::start(&rig, &setup.program, setup.seed).await?;
+    let trader = timeout(options.deadline, Trader::start(&rig, setup.seed)).await;
+    let trader = trader.map_err(|_elapsed| Error::Refused("no wallet was filled".to_owned()))??;
     let context = FaultContext { rig, controller: Arc::clone(&controller), random };
     let people = (Rooms::new(&setup), refunder, trader, hearer);
     let mut rounds = Rounds::new(context, ledger, people, options);

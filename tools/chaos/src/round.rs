@@ -155,8 +155,8 @@ impl Rounds {
         self.rooms.report()
     }
 
-    /// Opens a waiting room, begins to refund orders, breaks something, mends it, and compares the stores. The crowd buys when this begins, and
-    /// rests when it ends.
+    /// Opens a waiting room, begins to refund orders and to trade, breaks something, mends it, and compares the stores.
+    /// The crowd buys when this begins, and rests when it ends.
     pub(super) async fn round(
         &mut self,
         mut fault: Box<dyn Fault>,
@@ -264,13 +264,14 @@ impl Rounds {
         Ok(violations)
     }
 
-    /// The last look at what was paid from a wallet and exchanged: it is as it was answered, the wallet has what it must,
-    /// and the audit finds nothing wrong.
+    /// The final check of what was paid from a wallet and exchanged: it is as it was answered, the wallet has what it
+    /// must, and the audit finds nothing wrong.
     pub(super) async fn last_of_trades(
         &mut self,
         bound_seconds: u32,
     ) -> Result<Vec<String>, Error> {
-        let mut violations = self.trader.settled(Instant::now() + self.deadline).await;
+        let found = within(self.deadline, self.trader.settled()).await;
+        let mut violations = self.trader.wallet_differs(found);
         let settled = self.settle(&Trader::play()?, bound_seconds).await?;
         violations.extend(settled.violations);
         match &settled.facts {

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use engine::domain::ids::SaleId;
 use engine::domain::number::OrderNumber;
@@ -37,14 +37,14 @@ const TIERS: [(&str, i64); 2] = [("stalls", 900), ("gallery", 500)];
 /// What fills the wallet: more than all rounds cost.
 const FILLED_MINOR: i64 = 100_000;
 /// Tickets that are bought and exchanged in each round.
-const A_ROUND: usize = 3;
+const A_ROUND: usize = 2;
 /// Time between two steps, in milliseconds: some come before something breaks, some meanwhile, and some when it works
 /// again.
-const PAUSE_MS: Range<u64> = 50..700;
+const PAUSE_MS: Range<u64> = 50..500;
 /// Time that the buyer's token is good, in seconds.
 const TOKEN_SECONDS: u32 = 24 * 3600;
-/// Pause between two looks at the wallet.
-const LOOK_AGAIN: Duration = Duration::from_millis(200);
+/// Pause between two reads of the wallet.
+const ASK_AGAIN: Duration = Duration::from_millis(200);
 /// Tries of an order whose admission has run out while something was broken.
 const TRIES: usize = 10;
 /// What is answered when there was no time left to pay, or no admission any more.
@@ -164,24 +164,34 @@ impl Trader {
         kept.chain(given).collect()
     }
 
-    /// Waits until the wallet has what it must: what it has, if it does not come to that by then.
-    pub(super) async fn settled(&self, until: Instant) -> Vec<String> {
-        let cost: i64 = self.kept.values().sum();
-        loop {
-            let shown = self.api.ask::<Wallets>(Method::GET, "wallets", None).await;
-            let found = match shown {
-                Ok(shown) => shown.wallets.first().map(|wallet| wallet.balance_minor),
-                Err(kind) => return vec![format!("the wallet is not shown: {kind}")],
-            };
-            if found == Some(FILLED_MINOR - cost) {
-                return Vec::new();
-            }
-            if Instant::now() > until {
-                return vec![format!(
-                    "a wallet was filled with {FILLED_MINOR}, tickets of {cost} are kept, and it has {found:?}"
-                )];
-            }
-            tokio::time::sleep(LOOK_AGAIN).await;
+    /// What the wallet must have: what it was filled with without what is kept.
+    fn due(&self) -> i64 {
+        FILLED_MINOR - self.kept.values().sum::<i64>()
+    }
+
+    /// Waits until the wallet has what it must.
+    pub(super) async fn settled(&self) -> Result<(), String> {
+        while self.balance().await? != Some(self.due()) {
+            tokio::time::sleep(ASK_AGAIN).await;
+        }
+        Ok(())
+    }
+
+    async fn balance(&self) -> Result<Option<i64>, String> {
+        let shown = self.api.ask::<Wallets>(Method::GET, "wallets", None).await;
+        let shown = shown.map_err(|kind| format!("a wallet is not shown: {kind}"))?;
+        Ok(shown.wallets.first().map(|wallet| wallet.balance_minor))
+    }
+
+    /// What is wrong with the wallet, by how waiting for it ended; `None` if it took too long.
+    pub(super) fn wallet_differs(&self, settled: Option<Result<(), String>>) -> Vec<String> {
+        match settled {
+            Some(Ok(())) => Vec::new(),
+            Some(Err(what)) => vec![what],
+            None => vec![format!(
+                "a wallet was filled with {FILLED_MINOR}, and does not come to have {}",
+                self.due()
+            )],
         }
     }
 }
@@ -209,7 +219,7 @@ fn files() -> Result<Vec<SaleFile>, Error> {
 async fn trade(api: Arc<Persistent>, mut random: StdRng) -> Outcome {
     let mut outcome = Outcome::default();
     for index in 0..A_ROUND {
-        if let Err(what) = one(&api, index, &mut random, &mut outcome).await {
+        if let Err(what) = buy_and_exchange(&api, index, &mut random, &mut outcome).await {
             outcome.violations.push(format!("a buyer with a wallet: {what}"));
         }
     }
@@ -217,7 +227,7 @@ async fn trade(api: Arc<Persistent>, mut random: StdRng) -> Outcome {
 }
 
 /// Buys one ticket, and exchanges it. What comes too late ends by itself.
-async fn one(
+async fn buy_and_exchange(
     api: &Persistent,
     index: usize,
     random: &mut StdRng,

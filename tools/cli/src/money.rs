@@ -1,5 +1,7 @@
 //! `onsale money`: what the ledger says, what is booked in it by hand, and whether providers say the same.
 
+mod buyer;
+mod disputes;
 mod reconcile;
 mod takings;
 
@@ -23,8 +25,8 @@ use shared::runtime::connections::pause;
 use super::engine::{EngineArgs, Reached};
 use super::{DECLINED, Failure, out};
 
-/// Print what the ledger says: the money of a sale, what it took in each minute, or what an account has. Book what providers pay out and keep, and
-/// what merchants are paid. Hold a provider's own report against what the engine knows.
+/// Print what the ledger says: the money of a sale, what it took in each minute, what an account has, or a buyer; or which
+/// payments are disputed. Book what providers pay out and keep, and what merchants are paid. Hold a provider's own report against what the engine knows.
 #[derive(Debug, Args)]
 pub struct MoneyCommand {
     #[command(subcommand)]
@@ -36,6 +38,8 @@ enum Action {
     Sale(OfSale),
     Takings(takings::OfMinutes),
     Account(OfAccount),
+    Buyer(buyer::OfBuyer),
+    Disputes(disputes::Disputes),
     Post(Post),
     Reconcile(reconcile::Reconcile),
 }
@@ -129,6 +133,8 @@ impl MoneyCommand {
             Action::Sale(sale) => sale.run(data_dir, json).await,
             Action::Takings(sale) => sale.run(data_dir, json).await,
             Action::Account(account) => account.run(data_dir, json).await,
+            Action::Buyer(buyer) => buyer.run(data_dir, json).await,
+            Action::Disputes(disputes) => disputes.run(data_dir, json).await,
             Action::Post(post) => post.run(data_dir, json).await,
             Action::Reconcile(report) => report.run(data_dir, json).await,
         }

@@ -4,7 +4,7 @@ use aws_sdk_dynamodb::types::TransactWriteItem;
 
 use super::{Committed, DynamoOrders, Part};
 use crate::dynamodb::expressions::{Value, update};
-use crate::dynamodb::items::{listed, payment_key, text};
+use crate::dynamodb::items::{dispute_list_attributes, payment_key, text};
 use crate::dynamodb::told::text_of;
 use engine::domain::dispute::DisputePlan;
 use engine::ports::{ChangeReply, Stored};
@@ -42,7 +42,7 @@ impl DynamoOrders {
             None => " REMOVE #disputed",
         };
         let mut list = "";
-        if let Some(listed) = listed(payment) {
+        if let Some(listed) = dispute_list_attributes(payment) {
             with.extend(listed);
             list = ", #dispute_list = :dispute_list, #dispute_at = :dispute_at";
         }

@@ -113,7 +113,7 @@ problems! {
             Admit, Reserve, ListOrders, StartPayment, GiveBack, RefundOrder, PaymentCallback,
             OperatorPublish, OperatorCommand, OperatorRefund, OperatorOrders, OperatorExport, OperatorActions,
             ShowRevoked, OperatorCheckIn, OperatorCheckIns, OperatorReissue,
-            OperatorFigures, OperatorTakings, OperatorAccounts,
+            OperatorFigures, OperatorTakings, OperatorAccounts, OperatorDisputes,
         ],
         with [sometimes "at": part_of_request, sometimes "defects": of::<Vec<Defect>>];
     /// The order has seats of several tiers of a sale that keeps its tiers apart.
@@ -133,7 +133,8 @@ problems! {
             OperatorCommand, OperatorRefund, OperatorCancel, OperatorOrder, OperatorOrders,
             OperatorBoard, OperatorExport, OperatorActions, OperatorStuck, ShowTickets, OperatorCheckIn,
             OperatorCheckIns, OperatorReissue,
-            OperatorFigures, OperatorTakings, OperatorAccounts, OperatorWebhooks, PayFromWallet, ShowWallets, ShowPoints,
+            OperatorFigures, OperatorTakings, OperatorAccounts, OperatorWebhooks, OperatorDisputes,
+            PayFromWallet, ShowWallets, ShowPoints,
         ];
     /// The buyer is not admitted.
     NotAdmitted: FORBIDDEN, "not-admitted", "An admission is needed", final, by [Reserve],
@@ -181,7 +182,7 @@ problems! {
             PublishSale, CommandRoom, RefundOrder, OperatorPublish, OperatorCommand, OperatorRefund,
             OperatorCancel, OperatorOrder, OperatorOrders, OperatorBoard, OperatorExport, OperatorActions,
             OperatorStuck, OperatorCheckIn, OperatorCheckIns, OperatorReissue,
-            OperatorFigures, OperatorTakings, OperatorAccounts, OperatorWebhooks,
+            OperatorFigures, OperatorTakings, OperatorAccounts, OperatorWebhooks, OperatorDisputes,
         ];
     /// The request had to come through the edge.
     NotThroughTheEdge:

@@ -88,6 +88,7 @@ pub(super) fn disputes(text: &str) -> Result<Vec<DisputeFact>, String> {
                 .filter(|state| DISPUTE_STATES.contains(state))?
                 .to_owned(),
             amount_minor: one.get("amount_minor")?.as_i64()?,
+            changed_ms: one.get("changed_at")?.as_str()?.parse::<Timestamp>().ok()?.ms(),
         })
     };
     all.iter().map(|one| of(one).ok_or_else(|| broken("one cannot be read".to_owned()))).collect()

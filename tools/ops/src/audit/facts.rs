@@ -537,8 +537,8 @@ pub struct PaymentFact {
     pub disputes: Vec<DisputeFact>,
     /// The dispute that keeps refunds away, as it says.
     pub disputed: Option<String>,
-    /// The list of disputed payments that it is in: `open` or `over`.
-    pub listed: Option<String>,
+    /// The list of disputed payments that it is in, `open` or `over`, and its place there.
+    pub listed: Option<(String, String)>,
     /// The capture whose money it is, if that was for tickets that its order replaces.
     pub captured: Option<MovedFact>,
 }
@@ -552,6 +552,8 @@ pub struct DisputeFact {
     pub state: String,
     /// What is in dispute.
     pub amount_minor: i64,
+    /// Time of its last change, in milliseconds.
+    pub changed_ms: i64,
 }
 
 /// A refund of a paid order.

@@ -484,7 +484,10 @@ impl Reading<'_> {
                 .map(|_| text(item, "disputed").map(str::to_owned))
                 .transpose()?,
             listed: match item.contains_key("dispute_at") {
-                true => Some(text(item, "dispute_list")?.to_owned()),
+                true => {
+                    let place = text(item, "dispute_at")?.to_owned();
+                    Some((text(item, "dispute_list")?.to_owned(), place))
+                }
                 false => None,
             },
             captured: match item.contains_key("captured") {

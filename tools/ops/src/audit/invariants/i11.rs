@@ -163,13 +163,24 @@ fn check_payments(
     }
 }
 
-/// The list of disputed payments that a payment belongs into.
-fn list_of(payment: &PaymentFact) -> &'static str {
-    match payment.disputes.is_empty() {
-        true => "none",
-        false if payment.disputes.iter().any(|it| it.state == "open") => "open",
-        false => "over",
-    }
+/// The list of disputed payments that a payment belongs into, and its place there: by the last change.
+fn place_of(payment: &PaymentFact) -> Option<(String, String)> {
+    let changed_ms = payment.disputes.iter().map(|it| it.changed_ms).max()?;
+    let is_open = payment.disputes.iter().any(|it| it.state == "open");
+    let list = if is_open { "open" } else { "over" };
+    Some((list.to_owned(), format!("{changed_ms:015}-{:019}", payment.order.get())))
+}
+
+/// What is wrong with the list of disputed payments that a payment is in, or its place there.
+fn misplaced(payment: &PaymentFact) -> Option<String> {
+    let place = place_of(payment);
+    let words = |place: &Option<(String, String)>| match place {
+        Some((list, at)) => format!("{list} at {at}"),
+        None => "nowhere".to_owned(),
+    };
+    let (is, should) = (words(&payment.listed), words(&place));
+    (payment.listed != place)
+        .then(|| format!("is listed with disputes as {is}, and belongs as {should}"))
 }
 
 /// The disputes of a payment are told by its order, one is open at a time, and one that is lost has its refund.
@@ -193,11 +204,7 @@ fn check_disputes(
         let disputed = payment.disputed.as_deref().unwrap_or("nothing");
         add(format!("keeps refunds away for {disputed}, and has open disputes {open:?}"));
     }
-    let listed = payment.listed.as_deref().unwrap_or("none");
-    let list = list_of(payment);
-    if listed != list {
-        add(format!("is in the list of disputes {listed}, and belongs into {list}"));
-    }
+    misplaced(payment).into_iter().for_each(&mut add);
     let mut said: Vec<(FactKind, i64)> = Vec::new();
     for dispute in &payment.disputes {
         said.push((FactKind::DisputeOpened, dispute.amount_minor));
@@ -263,6 +270,7 @@ mod tests {
             id: "dp_1".to_owned(),
             state: state.to_owned(),
             amount_minor: 100,
+            changed_ms: 1_800_000_000_000,
         };
         assert_each(&[
             (
@@ -272,9 +280,11 @@ mod tests {
                 ],
             ),
             (
-                |facts| facts.payments[0].listed = Some("over".to_owned()),
+                |facts| {
+                    facts.payments[0].listed = Some(("over".to_owned(), "1".to_owned()));
+                },
                 &[
-                    "I11 g1: payment stripe pi_1 for order 1 is in the list of disputes over, and belongs into none",
+                    "I11 g1: payment stripe pi_1 for order 1 is listed with disputes as over at 1, and belongs as nowhere",
                 ],
             ),
             (
@@ -292,7 +302,10 @@ mod tests {
             found,
             [
                 format!("{of} has disputes that are [dispute_opened 100], and its order tells []"),
-                format!("{of} is in the list of disputes none, and belongs into open"),
+                format!(
+                    "{of} is listed with disputes as nowhere, and belongs as open at \
+                     001800000000000-0000000000000000001"
+                ),
                 format!("{of} keeps refunds away for nothing, and has open disputes [\"dp_1\"]"),
             ]
         );
