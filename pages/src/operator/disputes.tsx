@@ -59,7 +59,7 @@ function List({ state }: { readonly state: "open" | "over" }) {
       {disputes.length === 0 ? <p class="hint">{t("disputes-none")}</p> : (
         <div class="card">
           <div class="scroll" tabIndex={0} role="group" aria-labelledby="disputes">
-            <table class="named">
+            <table class="named whole">
               <thead><tr>
                 <th scope="col">{t("dispute-order")}</th><th scope="col" class="number">{t("dispute-amount")}</th>
                 <th scope="col">{t("dispute-state")}</th><th scope="col">{t("dispute-opened")}</th><th scope="col">{t("dispute-changed")}</th>

@@ -3,6 +3,7 @@
 //! An action is written before it is carried out, and once more with what came of it, so that none is done
 //! unrecorded. DynamoDB deletes it after [`ACTIONS_DAYS`].
 
+use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use engine::domain::attendee::AttendeeHash;
 use engine::domain::dispute::Dispute;
 use engine::domain::ids::SaleId;
@@ -127,12 +128,7 @@ impl DynamoOperators {
             // `~` comes after every digit.
             [("actions", text(ACTIONS)), ("before", text(before.unwrap_or("~")))],
         );
-        let query = query.consistent_read(true).scan_index_forward(false);
-        let mut found = self.db.query(query, usize::from(most) + 1).await?;
-        let is_full = found.len() > usize::from(most);
-        found.truncate(usize::from(most));
-        let last = found.last().filter(|_| is_full);
-        let next = last.map(|item| Fields::from_item(item).text("sk")).transpose()?;
+        let (found, next) = self.latest(query.consistent_read(true), "sk", most).await?;
         let actions = found.iter().map(read_action).collect::<Stored<_>>()?;
         Ok(ActionsPage { actions, next })
     }
@@ -153,13 +149,25 @@ impl DynamoOperators {
             "#dispute_list = :list AND #dispute_at < :before",
             [("list", text(dispute_list(is_open))), ("before", text(before.unwrap_or("~")))],
         );
-        let mut found =
-            self.db.query(query.scan_index_forward(false), usize::from(most) + 1).await?;
-        let is_full = found.len() > usize::from(most);
-        found.truncate(usize::from(most));
-        let last = found.last().filter(|_| is_full);
-        let next = last.map(|item| Fields::from_item(item).text("dispute_at")).transpose()?;
+        let (found, next) = self.latest(query, "dispute_at", most).await?;
         Ok(DisputedPage { payments: found.iter().map(read_disputed).collect::<Stored<_>>()?, next })
+    }
+
+    /// The last items that a query finds, the last of them first, and the mark before which the next page begins: the sort
+    /// key, `mark`, of the last that is on this one.
+    async fn latest(
+        &self,
+        query: QueryFluentBuilder,
+        mark: &str,
+        most: u16,
+    ) -> Stored<(Vec<Item>, Option<String>)> {
+        let most = usize::from(most);
+        let mut found = self.db.query(query.scan_index_forward(false), most + 1).await?;
+        let is_full = found.len() > most;
+        found.truncate(most);
+        let last = found.last().filter(|_| is_full);
+        let next = last.map(|item| Fields::from_item(item).text(mark)).transpose()?;
+        Ok((found, next))
     }
 
     /// The order that names the attendee of a hash, strongly consistent.
