@@ -508,12 +508,13 @@ impl SeededRng {
         Epoch::new(self.of(&["e1", "e2", "e3"])).unwrap()
     }
 
-    /// More often than not the epoch of who has the lease: only it may go on.
-    fn epoch_of(&mut self, id: &SaleId, stores: &Stores) -> Epoch {
-        let lease = stores.catalogue.sales.get(id).and_then(|sale| sale.lease.as_ref());
-        match lease {
-            Some((epoch, _)) if !self.once_in(3) => epoch.clone(),
-            _ => self.epoch(),
+    /// More often than not a sale under a lease and the epoch of who has it: only it may go on.
+    fn leased(&mut self, stores: &Stores) -> (SaleId, Epoch) {
+        let leased = stores.catalogue.sales.iter();
+        let mut leased = leased.filter_map(|(id, sale)| Some((id, &sale.lease.as_ref()?.0)));
+        match leased.next() {
+            Some((id, epoch)) if !self.once_in(3) => (id.clone(), epoch.clone()),
+            _ => (self.sale(), self.epoch()),
         }
     }
 
@@ -529,11 +530,11 @@ impl SeededRng {
             }
             1 => Call::Lease { id, epoch: self.epoch(), now, until: now.plus_ms(2_500) },
             2 => {
-                let epoch = self.epoch_of(&id, stores);
+                let (id, epoch) = self.leased(stores);
                 Call::Prolong { id, epoch, until: now.plus_ms(2_500) }
             }
             3 => {
-                let epoch = self.epoch_of(&id, stores);
+                let (id, epoch) = self.leased(stores);
                 Call::Loaded { id, epoch }
             }
             4 if self.once_in(3) => Call::Map { id },
@@ -554,7 +555,7 @@ impl SeededRng {
             }
             // Seldom: nothing happens to an archived sale any more.
             6 if self.once_in(3) => {
-                let epoch = self.epoch_of(&id, stores);
+                let (id, epoch) = self.leased(stores);
                 let version = stores.catalogue.sales.get(&id).map(|sale| sale.version);
                 let version = if self.once_in(4) { 1 } else { version.unwrap_or(1) };
                 Call::Retire { id, epoch, version }

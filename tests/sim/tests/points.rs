@@ -34,7 +34,7 @@ const START: Timestamp = Timestamp::from_ms(1_800_000_000_000);
 const RUNS: u64 = 5_000;
 /// Runs in which the absence of a guard must be found.
 const CONTROL_RUNS: u64 = 10_000;
-const STEPS: u32 = 160;
+const STEPS: u32 = 480;
 const TURNS: usize = 10;
 const WINDOW_SECONDS: i64 = 300;
 
@@ -124,7 +124,8 @@ fn begun(client: &Client, rng: &mut SeededRng, turn: usize, mint: &Mint) -> Opti
         (!orders.is_empty()).then(|| orders[rng.below(orders.len() as u64) as usize].clone());
     let sale = SaleId::new("s").unwrap();
     match turn {
-        0 if orders.len() < 6 => {
+        // Not so many that none is left for an exchange.
+        0 if orders.len() < 4 => {
             let user = UserId::new(["7", "8"][rng.below(2) as usize]).unwrap();
             let (number, tier) = (mint.mint(at, &user), ["hall", "box"][rng.below(2) as usize]);
             let count = 1 + rng.below(2) as u16;
@@ -136,7 +137,8 @@ fn begun(client: &Client, rng: &mut SeededRng, turn: usize, mint: &Mint) -> Opti
                 order.live_tickets().map(|(line, ticket)| ticket.named(line)).take(1).collect();
             let exchange = Some(ExchangeRequest { order: order.number, tickets });
             let (number, user) = (mint.mint(at, &order.user), order.user);
-            Some(buyer(client, Wish { number, user, sale, tier: "box", count: 1, exchange }))
+            let tier = ["hall", "box"][rng.below(2) as usize];
+            Some(buyer(client, Wish { number, user, sale, tier, count: 1, exchange }))
         }
         2 => {
             let order = order.filter(|order| !order.is_covered())?;
