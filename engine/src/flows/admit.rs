@@ -8,7 +8,7 @@ use crate::flows::hold::count_holds;
 use crate::ports::{Gate, Ports, Published, Seats, StoreError, Stored};
 
 /// Time for which a gate that found nothing left refuses without another top-up, in milliseconds.
-const EXHAUSTED_MS: u32 = 1000;
+pub const EXHAUSTED_MS: u32 = 1000;
 
 /// Why a buyer was not admitted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -39,6 +39,12 @@ impl Bucket {
         self.tokens >= tokens.min(self.capacity)
     }
 
+    /// The tokens that are there; none while it is below zero.
+    pub fn available(&mut self, now: Now) -> f64 {
+        self.fill(now);
+        self.tokens.max(0.0)
+    }
+
     /// Takes tokens, whether they are there or not.
     pub fn take(&mut self, tokens: f64, now: Now) {
         self.fill(now);

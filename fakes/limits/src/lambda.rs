@@ -36,6 +36,17 @@ impl Throttle {
     }
 }
 
+/// What became of invocations that were asked for at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Begun {
+    /// How many began.
+    pub count: u32,
+    /// How many of them in an environment that is new.
+    pub new: u32,
+    /// Why the others did not.
+    pub refused: Option<Throttle>,
+}
+
 /// One function.
 #[derive(Debug)]
 struct Function {
@@ -91,11 +102,14 @@ impl Account {
         Self { limit, busy: 0, functions: HashMap::new() }
     }
 
-    /// A new account of the usual limit in which these functions have as many invocations to themselves, from
+    /// An account that may run `limit` invocations at once, in which these functions have as many to themselves, from
     /// `now` on; the others share the rest.
-    #[must_use]
-    pub fn reserving<'f>(reserved: impl IntoIterator<Item = (&'f str, u32)>, now: Now) -> Self {
-        let mut account = Self::default();
+    pub fn with<'f>(
+        limit: u32,
+        reserved: impl IntoIterator<Item = (&'f str, u32)>,
+        now: Now,
+    ) -> Self {
+        let mut account = Self::new(limit);
         for (function, own) in reserved {
             account.limit = account.limit.saturating_sub(own);
             let of = Function::new(Some(own), own, now);
@@ -104,40 +118,67 @@ impl Account {
         account
     }
 
+    /// A new account of the usual limit in which these functions have as many invocations to themselves, from
+    /// `now` on; the others share the rest.
+    #[must_use]
+    pub fn reserving<'f>(reserved: impl IntoIterator<Item = (&'f str, u32)>, now: Now) -> Self {
+        Self::with(Self::default().limit, reserved, now)
+    }
+
     /// Begins an invocation. Whoever is allowed to calls [`Account::end`] when it is over.
     ///
     /// # Errors
     /// Why it is throttled.
     pub fn begin(&mut self, function: &str, now: Now) -> Result<(), Throttle> {
-        let limit = self.limit;
-        let new = || Function::new(None, limit, now);
-        let of = self.functions.entry(function.to_owned()).or_insert_with(new);
-        match of.reserved {
-            Some(own) if of.busy >= own => return Err(Throttle::Reserved),
-            None if self.busy >= limit => return Err(Throttle::Concurrency),
-            Some(_) | None => {}
+        self.begin_many(function, 1, now).refused.map_or(Ok(()), Err)
+    }
+
+    /// Begins as many of so many invocations as may begin now, as [`Account::begin`] would one after the other.
+    pub fn begin_many(&mut self, function: &str, count: u32, now: Now) -> Begun {
+        let (limit, busy) = (self.limit, self.busy);
+        if !self.functions.contains_key(function) {
+            self.functions.insert(function.to_owned(), Function::new(None, limit, now));
         }
-        let is_new = of.busy >= of.environments;
-        if is_new && !of.growth.has(1.0, now) {
-            return Err(Throttle::Growth);
+        let Some(of) = self.functions.get_mut(function) else {
+            return Begun { count: 0, new: 0, refused: Some(Throttle::Concurrency) };
+        };
+        let whole = |tokens: f64| tokens as u32;
+        let (free, why) = match of.reserved {
+            Some(own) => (own.saturating_sub(of.busy), Throttle::Reserved),
+            None => (limit.saturating_sub(busy), Throttle::Concurrency),
+        };
+        let idle = of.environments.saturating_sub(of.busy);
+        let bounds = [
+            (free, why),
+            (idle.saturating_add(whole(of.growth.available(now))), Throttle::Growth),
+            (whole(of.requests.available(now)), Throttle::Rate),
+        ];
+        let begun = bounds.iter().fold(count, |least, (bound, _)| least.min(*bound));
+        // The first that does not let one more begin is the reason.
+        let reason = bounds.iter().find(|(bound, _)| *bound == begun).map(|(_, why)| *why);
+        let new = begun.saturating_sub(idle);
+        of.growth.take(f64::from(new), now);
+        of.requests.take(f64::from(begun), now);
+        of.environments += new;
+        of.busy += begun;
+        if of.reserved.is_none() {
+            self.busy += begun;
         }
-        if !of.requests.try_take(1.0, now) {
-            return Err(Throttle::Rate);
-        }
-        if is_new {
-            of.growth.take(1.0, now);
-            of.environments += 1;
-        }
-        of.busy += 1;
-        self.busy += u32::from(of.reserved.is_none());
-        Ok(())
+        Begun { count: begun, new, refused: reason.filter(|_| begun < count) }
     }
 
     /// Ends an invocation that had begun; its environment is kept.
     pub fn end(&mut self, function: &str) {
+        self.end_many(function, 1);
+    }
+
+    /// Ends so many invocations that had begun.
+    pub fn end_many(&mut self, function: &str, count: u32) {
         let Some(of) = self.functions.get_mut(function) else { return };
-        of.busy = of.busy.saturating_sub(1);
-        self.busy = self.busy.saturating_sub(u32::from(of.reserved.is_none()));
+        of.busy = of.busy.saturating_sub(count);
+        if of.reserved.is_none() {
+            self.busy = self.busy.saturating_sub(count);
+        }
     }
 }
 
@@ -182,6 +223,24 @@ mod tests {
             begun
         });
         assert!(ran.count() < 200, "ten requests a second for each of twenty environments");
+    }
+
+    #[test]
+    fn many_at_once_begin_as_one_after_the_other() {
+        let account = || Account::with(150, [("take", 20)], NOW);
+        for (function, count) in [("take", 50), ("reserve", 200), ("reserve", 100), ("pay", 0)] {
+            let (mut single, mut many) = (account(), account());
+            let refused = (0..count).map(|_| single.begin(function, NOW)).find_map(Result::err);
+            let begun = many.begin_many(function, count, NOW);
+            assert_eq!(begun.refused, refused, "{function} {count}");
+            let busy = |account: &Account| account.functions.get(function).map_or(0, |of| of.busy);
+            assert_eq!((begun.count, busy(&many)), (busy(&single), busy(&single)));
+            assert_eq!((begun.new, many.busy), (begun.count, single.busy));
+            many.end_many(function, begun.count);
+            assert_eq!((busy(&many), many.busy), (0, 0));
+            let again = many.begin_many(function, 5, NOW + Now::from_secs(1));
+            assert_eq!(again.new, 5_u32.saturating_sub(begun.count), "what is idle is used again");
+        }
     }
 
     #[test]

@@ -86,6 +86,7 @@ fn allowed(folder: &str) -> Vec<&'static str> {
         "tools/loadtest" => &["tools/reporting", "tools/ops", "tools/importers"],
         "tools/chaos" => &["tools/reporting", "tools/ops", "tools/loadtest"],
         "tools/bench" => &["tools/reporting", "tools/ops", "tools/loadtest"],
+        "tools/capacity" => &["tools/reporting", "tools/loadtest", "tools/bench"],
         "tools/cli" => &["tools"],
         other if other.starts_with("functions/") => return vec!["engine", "shared"],
         other if other.starts_with("tests/") => &["tests", "tools"],

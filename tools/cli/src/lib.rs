@@ -2,6 +2,7 @@
 
 pub mod audit;
 pub mod bench;
+pub mod capacity;
 pub mod chaos;
 pub mod cost;
 pub mod crowd;
@@ -17,6 +18,7 @@ pub mod openapi;
 pub mod orders;
 pub mod pages;
 pub mod pay;
+mod ready;
 pub mod rehearsal;
 pub mod repair;
 pub mod replay;
@@ -110,6 +112,8 @@ enum Command {
     Ticket(ticket::TicketCommand),
     Bench(bench::BenchCommand),
     Cost(Box<cost::CostCommand>),
+    Capacity(Box<capacity::CapacityCommand>),
+    Ready(Box<ready::ReadyCommand>),
     Chaos(chaos::ChaosCommand),
     #[command(name = "stand-ins")]
     Fakes(chaos::FakesCommand),
@@ -120,9 +124,13 @@ impl Command {
     /// stands for itself.
     fn log(&self) -> &'static str {
         match self {
-            Self::Demo(_) | Self::Replay(_) | Self::Bench(_) | Self::Cost(_) | Self::Chaos(_) => {
-                "error"
-            }
+            Self::Demo(_)
+            | Self::Replay(_)
+            | Self::Bench(_)
+            | Self::Cost(_)
+            | Self::Capacity(_)
+            | Self::Ready(_)
+            | Self::Chaos(_) => "error",
             Self::Up(_)
             | Self::Token(_)
             | Self::Pay(_)
@@ -192,6 +200,8 @@ impl Cli {
             Command::Ticket(command) => on_heap(|| command.run(&data_dir, json)).await,
             Command::Bench(command) => on_heap(|| command.run(&data_dir, json)).await,
             Command::Cost(command) => on_heap(|| command.run(json)).await,
+            Command::Capacity(command) => on_heap(|| command.run(json)).await,
+            Command::Ready(command) => on_heap(|| command.run(&data_dir, json)).await,
             Command::Chaos(command) => on_heap(|| command.run(json)).await,
             Command::Fakes(command) => on_heap(|| command.run(&data_dir)).await,
         };

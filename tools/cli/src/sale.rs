@@ -7,7 +7,7 @@
 
 mod cancel;
 mod codes;
-mod files;
+pub(crate) mod files;
 mod published;
 mod tokens;
 

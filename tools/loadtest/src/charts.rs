@@ -3,8 +3,6 @@
 //! Text, axes and grid have colours of their own that the page's style replaces, so that the plots fit
 //! a light page and a dark one. The legend is the page's.
 
-use std::ops::Range;
-
 use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::prelude::*;
 
@@ -73,7 +71,7 @@ type Drawn<T> = Result<T, DrawingAreaErrorKind<<SVGBackend<'static> as DrawingBa
 /// The library cannot draw it.
 pub fn lines(curves: &[Curve]) -> Result<String, Error> {
     let (seconds, most) = extent(curves);
-    draw(seconds, 0.0..most * 1.05, |chart| {
+    draw(OVER_SECONDS, 0.0..seconds, 0.0..most * 1.05, |chart| {
         for curve in curves {
             let style = curve.rgb().stroke_width(STROKE);
             chart.draw_series(LineSeries::new(curve.points.iter().copied(), style))?;
@@ -88,10 +86,34 @@ pub fn lines(curves: &[Curve]) -> Result<String, Error> {
 /// The library cannot draw it.
 pub fn logarithmic(curves: &[Curve], least: f64) -> Result<String, Error> {
     let (seconds, most) = extent(curves);
-    draw(seconds, (least..most.max(least * 10.0) * 1.3).log_scale(), |chart| {
+    let values = (least..most.max(least * 10.0) * 1.3).log_scale();
+    draw(OVER_SECONDS, 0.0..seconds, values, |chart| {
         for curve in curves {
             let points = curve.points.iter().map(|(x, y)| (*x, y.max(least)));
             chart.draw_series(LineSeries::new(points, curve.rgb().stroke_width(STROKE)))?;
+        }
+        Ok(())
+    })
+}
+
+/// Lines over numbers, both on logarithmic scales; the values begin at `least`, and what is less is drawn there.
+///
+/// # Errors
+/// The library cannot draw it.
+pub fn logarithmic_over_numbers(curves: &[Curve], least: f64) -> Result<String, Error> {
+    let (last, most) = extent(curves);
+    let xs = curves.iter().flat_map(|curve| &curve.points).map(|(x, _)| *x);
+    let first = xs.fold(last, f64::min).max(f64::MIN_POSITIVE);
+    let numbers = (first..last.max(first * 10.0)).log_scale();
+    let values = (least..most.max(least * 10.0) * 1.3).log_scale();
+    draw(short, numbers, values, |chart| {
+        for curve in curves {
+            let points: Vec<(f64, f64)> =
+                curve.points.iter().map(|(x, y)| (*x, y.max(least))).collect();
+            let style = curve.rgb().stroke_width(STROKE);
+            chart.draw_series(LineSeries::new(points.iter().copied(), style))?;
+            let dots = points.iter().map(|point| Circle::new(*point, 8, curve.rgb().filled()));
+            chart.draw_series(dots)?;
         }
         Ok(())
     })
@@ -112,7 +134,7 @@ pub fn stacked(curves: &[Curve]) -> Result<String, Error> {
         layers.push(Curve { points: sums.clone(), ..curve.clone() });
     }
     let (seconds, most) = extent(&layers);
-    draw(seconds, 0.0..most * 1.05, |chart| {
+    draw(OVER_SECONDS, 0.0..seconds, 0.0..most * 1.05, |chart| {
         // From the top down: each layer covers what is below it of the one above.
         for layer in layers.iter().rev() {
             let points = layer.points.iter().copied();
@@ -130,30 +152,42 @@ fn extent(curves: &[Curve]) -> (f64, f64) {
     (seconds.max(1.0), if most > 0.0 { most } else { 1.0 })
 }
 
-type Chart<'chart, 'svg, Y> =
-    ChartContext<'chart, SVGBackend<'svg>, Cartesian2d<plotters::coord::types::RangedCoordf64, Y>>;
+type Chart<'chart, 'svg, X, Y> = ChartContext<'chart, SVGBackend<'svg>, Cartesian2d<X, Y>>;
 
-fn draw<Y>(
-    seconds: f64,
+/// How an axis of seconds is labelled.
+const OVER_SECONDS: fn(f64) -> String = |seconds| format!("{seconds:.0} s");
+
+fn draw<X, Y>(
+    label: fn(f64) -> String,
+    along: X,
     values: Y,
-    series: impl for<'chart, 'svg> FnOnce(&mut Chart<'chart, 'svg, Y::CoordDescType>) -> Drawn<()>,
+    series: impl for<'chart, 'svg> FnOnce(
+        &mut Chart<'chart, 'svg, X::CoordDescType, Y::CoordDescType>,
+    ) -> Drawn<()>,
 ) -> Result<String, Error>
 where
+    X: AsRangedCoord<Value = f64>,
+    X::CoordDescType: ValueFormatter<f64>,
     Y: AsRangedCoord<Value = f64>,
     Y::CoordDescType: ValueFormatter<f64>,
 {
     let mut svg = String::new();
-    paint(&mut svg, 0.0..seconds, values, series).map_err(|error| Error(error.to_string()))?;
+    paint(&mut svg, label, along, values, series).map_err(|error| Error(error.to_string()))?;
     Ok(svg)
 }
 
-fn paint<'svg, Y>(
+fn paint<'svg, X, Y>(
     svg: &'svg mut String,
-    seconds: Range<f64>,
+    label: fn(f64) -> String,
+    along: X,
     values: Y,
-    series: impl for<'chart> FnOnce(&mut Chart<'chart, 'svg, Y::CoordDescType>) -> Drawn<()>,
+    series: impl for<'chart> FnOnce(
+        &mut Chart<'chart, 'svg, X::CoordDescType, Y::CoordDescType>,
+    ) -> Drawn<()>,
 ) -> Drawn<()>
 where
+    X: AsRangedCoord<Value = f64>,
+    X::CoordDescType: ValueFormatter<f64>,
     Y: AsRangedCoord<Value = f64>,
     Y::CoordDescType: ValueFormatter<f64>,
 {
@@ -164,7 +198,7 @@ where
         .margin_right(40)
         .x_label_area_size(70)
         .y_label_area_size(130)
-        .build_cartesian_2d(seconds, values)?;
+        .build_cartesian_2d(along, values)?;
     chart
         .configure_mesh()
         .disable_x_mesh()
@@ -174,7 +208,7 @@ where
         .label_style(text)
         .x_labels(LABELS * 2)
         .y_labels(LABELS)
-        .x_label_formatter(&|seconds| format!("{seconds:.0} s"))
+        .x_label_formatter(&|x| label(*x))
         .y_label_formatter(&|value| short(*value))
         .draw()?;
     series(&mut chart)?;
@@ -219,7 +253,8 @@ mod tests {
             Curve::new("a", 0, vec![(0.0, 0.0), (1.0, 5.0), (2.0, 3.0)]),
             Curve::new("b", 1, vec![(0.0, 1.0), (1.0, 2.0), (2.0, 9.0)]),
         ];
-        for svg in [lines(&curves), logarithmic(&curves, 0.1), stacked(&curves)] {
+        let over_numbers = logarithmic_over_numbers(&curves, 0.1);
+        for svg in [lines(&curves), logarithmic(&curves, 0.1), stacked(&curves), over_numbers] {
             let svg = svg.unwrap();
             assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"), "{svg}");
             for curve in &curves {

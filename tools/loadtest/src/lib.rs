@@ -10,7 +10,7 @@
 
 pub mod arrivals;
 mod behaviour;
-mod charts;
+pub mod charts;
 pub mod client;
 pub mod controller;
 pub mod cpu;

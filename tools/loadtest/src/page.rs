@@ -123,6 +123,30 @@ fn page(
         (format!("{:.1} ms", report.generator.lag.p99_ms), "generator lag, p99"),
     ];
     let plots = plots(report)?;
+    let body = html! {
+        p.soft { (report.how()) ", seed " (report.seed) ", mix: " (report.ways) }
+        (head)
+        (in_figures(figures.iter().chain(&common)))
+        div.plots { @for plot in plots { (plot) } }
+        (latency(report))
+        (behaviours(report))
+        (people(report))
+        (fairness(report))
+        (thresholds(report))
+        (refusals(report))
+        @if let Some(cpu) = &report.cpu { section { h2 { "Processors" } p { (cpu) } } }
+        @if let Some(audit) = audit { (audited(audit)) }
+        @if report.anomaly_count > 0 {
+            section { h2.bad { "Anomalies" } ul { @for anomaly in &report.anomalies { li { (anomaly) } } } }
+        }
+        section { p.soft { (report.verdict()) "." } }
+    };
+    Ok(document(title, &body))
+}
+
+/// A report as a page that stands by itself, in the style of all of them.
+#[must_use]
+pub fn document(title: &str, body: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -138,30 +162,22 @@ fn page(
             }
             body {
                 h1 { (title) }
-                p.soft { (report.how()) ", seed " (report.seed) ", mix: " (report.ways) }
-                (head)
-                div.figures {
-                    @for (value, what) in figures.iter().chain(&common) {
-                        div.figure { b { (value) } span.soft { (what) } }
-                    }
-                }
-                div.plots { @for plot in plots { (plot) } }
-                (latency(report))
-                (behaviours(report))
-                (people(report))
-                (fairness(report))
-                (thresholds(report))
-                (refusals(report))
-                @if let Some(cpu) = &report.cpu { section { h2 { "Processors" } p { (cpu) } } }
-                @if let Some(audit) = audit { (audited(audit)) }
-                @if report.anomaly_count > 0 {
-                    section { h2.bad { "Anomalies" } ul { @for anomaly in &report.anomalies { li { (anomaly) } } } }
-                }
-                section { p.soft { (report.verdict()) "." } }
+                (body)
             }
         }
     };
-    Ok(page.into_string())
+    page.into_string()
+}
+
+/// Figures in boxes, each with what it is.
+pub fn in_figures<'f>(figures: impl IntoIterator<Item = &'f (String, &'f str)>) -> Markup {
+    html! {
+        div.figures {
+            @for (value, what) in figures {
+                div.figure { b { (value) } span.soft { (what) } }
+            }
+        }
+    }
 }
 
 fn seconds(seconds: f64) -> String {
@@ -255,7 +271,11 @@ fn processor_curves(series: &[Sample]) -> Vec<Curve> {
         .collect()
 }
 
-fn figure(
+/// A plot with its title, its caption and its legend.
+///
+/// # Errors
+/// The plot cannot be drawn.
+pub fn figure(
     title: &str,
     caption: &str,
     curves: &[Curve],

@@ -36,7 +36,9 @@ pub struct Bill {
 }
 
 impl Bill {
-    pub(super) fn new(of: String, lines: Vec<Line>) -> Self {
+    /// A bill of these lines.
+    #[must_use]
+    pub fn new(of: String, lines: Vec<Line>) -> Self {
         let total = lines.iter().map(|line| line.cost).sum();
         let lines = lines.into_iter().filter(|line| line.cost > 0.0).collect();
         Self { of, lines, total }

@@ -43,6 +43,12 @@ pub struct Prices {
     pub logs_gb: f64,
     /// A gigabyte that goes out to the internet.
     pub egress_gb: f64,
+    /// A million requests to a distribution, over HTTPS.
+    #[serde(default)]
+    pub edge_requests_million: f64,
+    /// A million calls of the functions of a distribution.
+    #[serde(default)]
+    pub edge_functions_million: f64,
     /// A NAT gateway for an hour.
     pub nat_gateway_hour: f64,
     /// An interface endpoint in one zone for an hour.

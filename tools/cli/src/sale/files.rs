@@ -157,3 +157,11 @@ mod tests {
         }
     }
 }
+
+/// Reads a sale file that has to be good.
+///
+/// # Errors
+/// It cannot be read, or breaks a rule: as `onsale sale check` says it.
+pub(crate) fn read_good(path: &Path) -> Result<Sale, crate::Failure> {
+    read_sale(path)?.map_err(|defects| refusal(path, &defects).into())
+}

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::{BehaviorVersion, Builder, Credentials, Region};
+use engine::domain::time::Timestamp;
 use redis::aio::MultiplexedConnection;
 use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
@@ -124,6 +125,19 @@ impl Target {
             }
         };
         Ok(Client::from_conf(config.build()))
+    }
+
+    /// The time by the clock of Redis, or of any node of its cluster.
+    ///
+    /// # Errors
+    /// Redis does not answer.
+    pub async fn redis_now(&self) -> Result<Timestamp, AuditError> {
+        let time = redis::cmd("TIME");
+        let (seconds, micros): (i64, i64) = match self.redis().await? {
+            RedisConnection::Single(mut one) => time.query_async(&mut one).await?,
+            RedisConnection::Cluster(mut cluster) => time.query_async(&mut cluster).await?,
+        };
+        Ok(Timestamp::from_ms(seconds * 1_000 + micros / 1_000))
     }
 
     /// A connection to Redis.

@@ -1,0 +1,451 @@
+//! The limits that a sale meets, each with the meter of the fake that enforces it, and what met it.
+
+use std::time::Duration;
+
+use fake_limits::bucket::Bucket;
+use fake_limits::lambda::{Account, Begun, Throttle};
+use fake_limits::redis::{SLOTS, Slots, ecpu};
+use fake_limits::stripe;
+use fake_limits::table;
+use fake_limits::{Cache, Now, Quotas};
+use serde::{Deserialize, Serialize};
+use shared::http::routes::RouteName;
+
+use crate::clock::{Micros, SECOND, seconds};
+use crate::deployment::{Deployment, burst};
+
+/// A limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Limit {
+    /// Requests of the distribution.
+    Edge,
+    /// Sign-ins of the issuer.
+    SignIns,
+    /// Requests of the account's HTTP APIs.
+    Gateway,
+    /// Joins.
+    Places,
+    /// Admissions.
+    Admissions,
+    /// Orders.
+    Orders,
+    /// Looks at what is left, and room documents.
+    Reads,
+    /// Starts of payments.
+    Starts,
+    /// Cancellations, and looks at orders.
+    Others,
+    /// Callbacks.
+    Callbacks,
+    /// Invocations at once.
+    Concurrency,
+    /// Invocations at once of the function that takes callbacks.
+    TakeCallback,
+    /// New environments of a function.
+    Environments,
+    /// The slot of a sale.
+    Slot,
+    /// Write units of a table.
+    Writes,
+    /// Read units of a table.
+    Reading,
+    /// Payments that the provider lets start.
+    Provider,
+    /// Expiries at once.
+    Expiries,
+}
+
+impl Limit {
+    /// Every limit, in the order of a visitor's way.
+    pub const ALL: [Self; 18] = [
+        Self::Edge,
+        Self::SignIns,
+        Self::Gateway,
+        Self::Places,
+        Self::Admissions,
+        Self::Orders,
+        Self::Reads,
+        Self::Starts,
+        Self::Others,
+        Self::Callbacks,
+        Self::Concurrency,
+        Self::TakeCallback,
+        Self::Environments,
+        Self::Slot,
+        Self::Writes,
+        Self::Reading,
+        Self::Provider,
+        Self::Expiries,
+    ];
+
+    /// Its name for people, its unit, and the setting of a deployment that raises it; none if nothing does.
+    #[must_use]
+    pub const fn row(self) -> (&'static str, &'static str, Option<&'static str>) {
+        match self {
+            Self::Edge => ("CloudFront, a distribution", "requests/s", Some("edge_rate")),
+            Self::SignIns => ("the issuer's sign-ins", "sign-ins/s", Some("sign_ins_per_second")),
+            Self::Gateway => ("API Gateway, the account", "requests/s", Some("gateway_rate")),
+            Self::Places => ("joins (PlaceRate)", "requests/s", Some("place_rate")),
+            Self::Admissions => {
+                ("admissions (AdmissionRate)", "requests/s", Some("admission_rate"))
+            }
+            Self::Orders => ("orders (OrderRate)", "requests/s", Some("order_rate")),
+            Self::Reads => ("reads (ReadRate)", "requests/s", Some("read_rate")),
+            Self::Starts => ("starts of payments (RareRate)", "requests/s", Some("rare_rate")),
+            Self::Others => ("other routes (OtherRate)", "requests/s", Some("other_rate")),
+            Self::Callbacks => {
+                ("callbacks (CallbackEntryRate)", "requests/s", Some("callback_entry_rate"))
+            }
+            Self::Concurrency => {
+                ("Lambda, the account's concurrency", "invocations", Some("concurrent_executions"))
+            }
+            Self::TakeCallback => (
+                "take-callback (TakeCallbackConcurrency)",
+                "invocations",
+                Some("take_callback_concurrency"),
+            ),
+            Self::Environments => ("Lambda, new environments of a function", "in 10 s", None),
+            Self::Slot => ("the cache's slot of a sale", "s of work/s", None),
+            Self::Writes => {
+                ("DynamoDB, writes of a table (WarmWrites)", "units/s", Some("warm_writes"))
+            }
+            Self::Reading => {
+                ("DynamoDB, reads of a table (WarmReads)", "units/s", Some("warm_reads"))
+            }
+            Self::Provider => {
+                ("the payment provider's starts", "payments/s", Some("payments_per_second"))
+            }
+            Self::Expiries => (
+                "expire-orders (ExpireOrdersConcurrency)",
+                "invocations",
+                Some("expire_orders_concurrency"),
+            ),
+        }
+    }
+}
+
+/// What met a limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Met {
+    /// The most that was asked of it: in a second, or at once.
+    pub peak: f64,
+    /// What was refused, or had to wait.
+    pub refused: f64,
+    /// When that happened first, in seconds from the beginning.
+    pub first: Option<f64>,
+    second: u64,
+    sum: f64,
+}
+
+impl Met {
+    /// Something is asked in this second.
+    fn ask(&mut self, count: f64, now: Micros) {
+        let second = now / SECOND;
+        if second != self.second {
+            (self.second, self.sum) = (second, 0.0);
+        }
+        self.sum += count;
+        self.peak = self.peak.max(self.sum);
+    }
+
+    /// So much of it is refused.
+    fn refuse(&mut self, count: f64, now: Micros) {
+        if count > 0.0 {
+            self.refused += count;
+            self.first.get_or_insert(seconds(now));
+        }
+    }
+}
+
+/// The time as the meters of the fakes take it.
+fn now_of(now: Micros) -> Now {
+    Duration::from_micros(now)
+}
+
+/// A function whose invocations the meter counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Function {
+    /// `waiting-room`.
+    WaitingRoom,
+    /// `token-gate`.
+    TokenGate,
+    /// `sales`.
+    Sales,
+    /// `reserve`.
+    Reserve,
+    /// `orders`.
+    Orders,
+    /// `cancel`.
+    Cancel,
+    /// `start-payment`.
+    StartPayment,
+    /// `take-callback`.
+    TakeCallback,
+}
+
+impl Function {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::WaitingRoom => "waiting-room",
+            Self::TokenGate => "token-gate",
+            Self::Sales => "sales",
+            Self::Reserve => "reserve",
+            Self::Orders => "orders",
+            Self::Cancel => "cancel",
+            Self::StartPayment => "start-payment",
+            Self::TakeCallback => "take-callback",
+        }
+    }
+}
+
+/// A request that waits for its slot for longer than this is counted: there is a queue.
+const SLOW: Micros = SECOND / 10;
+
+/// The slots of the sales, each of which is on one.
+#[derive(Debug)]
+enum Cached {
+    /// Servers that do one thing after the other, by the moments at which they have nothing more to do.
+    Nodes(Vec<Micros>),
+    /// Slots that have so many units a second.
+    Serverless(Slots),
+}
+
+/// All the meters of a deployment.
+#[derive(Debug)]
+pub struct Meters {
+    unlimited: bool,
+    rates: Vec<(Limit, Bucket)>,
+    lambda: Account,
+    provider: stripe::Account,
+    slots: Cached,
+    met: Vec<Met>,
+    busy: f64,
+    taking: f64,
+}
+
+/// What a slot is asked for: by how many people at once, each with so much work.
+#[derive(Debug, Clone, Copy)]
+pub struct SlotWork {
+    /// The sale.
+    pub sale: u32,
+    /// People.
+    pub count: u64,
+    /// Time of the server for one of them, in microseconds.
+    pub micros: f64,
+    /// Bytes that move for one of them.
+    pub bytes: u32,
+}
+
+impl Meters {
+    /// The meters of a deployment for so many sales, each of which has a slot of a node or of its own; without limits
+    /// they count alone.
+    #[must_use]
+    pub fn new(deployment: &Deployment, sales: u32, unlimited: bool) -> Self {
+        let of = |limit: Limit, rate: f64, capacity: f64| {
+            (limit, Bucket::full(rate, capacity, Now::ZERO))
+        };
+        let second = |limit: Limit, rate: f64| of(limit, rate, rate);
+        let route =
+            |limit: Limit, rate: u32, name: RouteName| of(limit, f64::from(rate), burst(name));
+        let rates = vec![
+            second(Limit::Edge, deployment.edge_rate),
+            second(Limit::SignIns, deployment.sign_ins_per_second),
+            of(Limit::Gateway, deployment.gateway_rate, deployment.gateway_burst),
+            route(Limit::Places, deployment.place_rate, RouteName::JoinRoom),
+            route(Limit::Admissions, deployment.admission_rate, RouteName::Admit),
+            route(Limit::Orders, deployment.order_rate, RouteName::Reserve),
+            route(Limit::Reads, deployment.read_rate, RouteName::ShowAvailability),
+            route(Limit::Starts, deployment.rare_rate, RouteName::StartPayment),
+            route(Limit::Others, deployment.other_rate, RouteName::ShowOrder),
+            route(Limit::Callbacks, deployment.callback_entry_rate, RouteName::TakeCallback),
+            second(Limit::Writes, f64::from(deployment.warm_writes)),
+            second(Limit::Reading, f64::from(deployment.warm_reads)),
+        ];
+        let nodes = deployment.cache_shards.min(sales.max(1)) as usize;
+        let slots = match deployment.cache {
+            Cache::Nodes => Cached::Nodes(vec![0; nodes]),
+            Cache::Serverless => Cached::Serverless(Slots::default()),
+        };
+        let quotas =
+            Quotas { payments_per_second: deployment.payments_per_second, ..Quotas::default() };
+        let taking = deployment.take_callback_concurrency.min(deployment.concurrent_executions / 2);
+        Self {
+            unlimited,
+            rates,
+            lambda: Account::with(
+                deployment.concurrent_executions,
+                [(Function::TakeCallback.name(), taking)],
+                Now::ZERO,
+            ),
+            provider: stripe::Account::new(quotas, Now::ZERO),
+            slots,
+            met: vec![Met::default(); Limit::ALL.len()],
+            busy: 0.0,
+            taking: 0.0,
+        }
+    }
+
+    /// What met each limit.
+    pub fn met(&self) -> impl Iterator<Item = (Limit, &Met)> {
+        Limit::ALL.into_iter().zip(&self.met)
+    }
+
+    fn of(&mut self, limit: Limit) -> &mut Met {
+        &mut self.met[limit as usize]
+    }
+
+    /// How many of so many requests a rate lets through now.
+    pub fn pass(&mut self, limit: Limit, count: u64, now: Micros) -> u64 {
+        self.of(limit).ask(count as f64, now);
+        let unlimited = self.unlimited;
+        let Some((_, bucket)) = self.rates.iter_mut().find(|(of, _)| *of == limit) else {
+            return count;
+        };
+        if unlimited {
+            return count;
+        }
+        // As many as the fake lets through one by one: each that finds a whole token.
+        let granted = (bucket.available(now_of(now)) as u64).min(count);
+        bucket.take(granted as f64, now_of(now));
+        self.of(limit).refuse((count - granted) as f64, now);
+        granted
+    }
+
+    /// How many of so many requests a route and the account let through: the route's share first.
+    pub fn route(&mut self, share: Limit, count: u64, now: Micros) -> u64 {
+        let passed = self.pass(share, count, now);
+        if passed == 0 { 0 } else { self.pass(Limit::Gateway, passed, now) }
+    }
+
+    /// Takes units of a table: what finds one is charged what it costs, and what finds none is refused. True if it
+    /// was let through.
+    pub fn units(&mut self, limit: Limit, units: f64, now: Micros) -> bool {
+        if units <= 0.0 {
+            return true;
+        }
+        self.of(limit).ask(units, now);
+        let unlimited = self.unlimited;
+        let Some((_, bucket)) = self.rates.iter_mut().find(|(of, _)| *of == limit) else {
+            return true;
+        };
+        if unlimited {
+            return true;
+        }
+        let is_there = bucket.has(1.0, now_of(now));
+        if is_there {
+            bucket.take(units, now_of(now));
+        } else {
+            self.of(limit).refuse(units, now);
+        }
+        is_there
+    }
+
+    /// Begins invocations of a function: how many begin, and how many of them in an environment that is new.
+    pub fn invoke(&mut self, function: Function, count: u64, now: Micros) -> (u64, u64) {
+        let asked = u32::try_from(count).unwrap_or(u32::MAX);
+        let is_own = function == Function::TakeCallback;
+        let (limit, at_once) = if is_own {
+            (Limit::TakeCallback, self.taking + count as f64)
+        } else {
+            (Limit::Concurrency, self.busy + count as f64)
+        };
+        let met = self.of(limit);
+        met.peak = met.peak.max(at_once);
+        let begun = if self.unlimited {
+            Begun { count: asked, new: 0, refused: None }
+        } else {
+            self.lambda.begin_many(function.name(), asked, now_of(now))
+        };
+        let refused = f64::from(asked - begun.count);
+        match begun.refused {
+            Some(Throttle::Growth) => self.of(Limit::Environments).refuse(refused, now),
+            Some(_) => self.of(limit).refuse(refused, now),
+            None => {}
+        }
+        if begun.new > 0 {
+            self.of(Limit::Environments).ask(f64::from(begun.new), now);
+        }
+        if is_own {
+            self.taking += f64::from(begun.count);
+        } else {
+            self.busy += f64::from(begun.count);
+        }
+        (begun.count.into(), begun.new.into())
+    }
+
+    /// Ends invocations that had begun.
+    pub fn end(&mut self, function: Function, count: u64) {
+        if !self.unlimited {
+            self.lambda.end_many(function.name(), u32::try_from(count).unwrap_or(u32::MAX));
+        }
+        if function == Function::TakeCallback {
+            self.taking -= count as f64;
+        } else {
+            self.busy -= count as f64;
+        }
+    }
+
+    /// Work at a sale's slot: the wait for what is before it, and its own time; none if it is refused. Where several
+    /// people ask at once, the mean one waits for half of the others.
+    pub fn slot(&mut self, work: SlotWork, now: Micros) -> Option<Micros> {
+        let SlotWork { sale, count, micros, bytes } = work;
+        if micros <= 0.0 {
+            return Some(0);
+        }
+        let (people, units) = (count as f64, ecpu(bytes, micros));
+        let (busy, wait) = match &mut self.slots {
+            Cached::Nodes(free_at) => {
+                let at = sale as usize % free_at.len();
+                let begins = free_at[at].max(now);
+                free_at[at] = begins + (micros * people) as Micros;
+                (
+                    micros * people / 1e6,
+                    Some(begins - now + (micros * (people + 1.0) / 2.0) as Micros),
+                )
+            }
+            Cached::Serverless(slots) => {
+                let slot = (sale % u32::from(SLOTS)) as u16;
+                let delay = slots.delay(slot, units * people, now_of(now));
+                let delay = delay.map(|delay| u64::try_from(delay.as_micros()).unwrap_or(SECOND));
+                (
+                    units * people / table::SLOT_ECPU.rate(),
+                    delay.map(|delay| delay + micros as Micros),
+                )
+            }
+        };
+        let is_late = wait.is_none_or(|wait| wait > SLOW);
+        let unlimited = self.unlimited;
+        let met = self.of(Limit::Slot);
+        met.ask(busy, now);
+        if unlimited {
+            return Some(micros as Micros);
+        }
+        if is_late {
+            met.refuse(people, now);
+        }
+        wait
+    }
+
+    /// Orders expire, after a wait for those before them; each takes its consumer so long.
+    pub fn expire(&mut self, orders: f64, wait: Micros, took: Micros, now: Micros) {
+        let met = self.of(Limit::Expiries);
+        // Invocations that would be needed at once to do a second's messages in a second.
+        met.ask(orders * took as f64 / SECOND as f64, now);
+        if wait > SECOND {
+            met.refuse(orders, now);
+        }
+    }
+
+    /// How many of so many payments the provider lets start.
+    pub fn start(&mut self, count: u64, now: Micros) -> u64 {
+        self.of(Limit::Provider).ask(count as f64, now);
+        if self.unlimited {
+            return count;
+        }
+        let is_taken = |_: &u64| self.provider.admit(&stripe::Endpoint::Pay, now_of(now)).is_ok();
+        let started = (0..count).take_while(is_taken).count() as u64;
+        self.of(Limit::Provider).refuse((count - started) as f64, now);
+        started
+    }
+}
