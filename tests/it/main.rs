@@ -15,6 +15,7 @@ mod beacon;
 mod bench_http;
 mod bench_sales;
 mod bench_scripts;
+mod capacity_commands;
 mod chaos;
 mod command_lines;
 mod contributing;

@@ -201,6 +201,8 @@ impl Scene {
             redis_ms: 0.1,
             dynamodb_ms: 1.0,
             sqs_ms: 1.0,
+            provider_ms: 2.0,
+            provider_calls_per_second: payments_per_second * 4 / 5,
             network_ms: 0.5,
             cold_ms: 0.0,
             ..Deployment::default()
@@ -258,6 +260,8 @@ fn compared(scene: &Scene, real: &Report, run: &Run) -> Result<Check, Failure> {
     };
     let half = paid_by(real, scene.seats, 0.5);
     let nine_tenths = paid_by(real, scene.seats, 0.9);
+    // When the very last ticket is paid is chance: whoever is inside may keep it for as long as a visit lasts.
+    let nearly_all = paid_by(real, scene.seats, 0.99);
     let asked = requests("token-gate") + requests("waiting-room") + requests("reserve");
     let work =
         |kinds: &[crate::costs::Work]| kinds.iter().map(|work| run.work[*work as usize]).sum();
@@ -265,7 +269,7 @@ fn compared(scene: &Scene, real: &Report, run: &Run) -> Result<Check, Failure> {
     let figures = vec![
         at("half is paid after", half, run.half),
         at("nine tenths are paid after", nine_tenths, run.nine_tenths),
-        at("everything is paid after", real.sold_out_seconds.unwrap_or(f64::NAN), run.sold_out),
+        at("ninety-nine of a hundred are paid after", nearly_all, run.nearly_all),
         count("people let in", real.admissions, run.let_in as f64),
         count("orders", real.orders, run.orders as f64),
         count("orders paid", real.paid, run.paid as f64),

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use engine::domain::call_rate::CallRate;
 use fake_limits::table;
 use fake_limits::{Cache, Quotas};
 use serde::{Deserialize, Serialize};
@@ -26,6 +27,8 @@ pub struct Deployment {
     pub sign_ins_per_second: f64,
     /// Payments a second that the payment provider lets start: agreed with it.
     pub payments_per_second: u32,
+    /// `ProviderCallsPerSecond` of the template, of which starts of payments have five quarters.
+    pub provider_calls_per_second: u32,
     /// `PlaceRate` of the template: joins a second.
     pub place_rate: u32,
     /// `AdmissionRate` of the template.
@@ -64,6 +67,8 @@ pub struct Deployment {
     pub dynamodb_ms: f64,
     /// Round trip to SQS, in milliseconds.
     pub sqs_ms: f64,
+    /// A provider's answer to a start, in milliseconds.
+    pub provider_ms: f64,
     /// From a visitor to a function and back, in milliseconds: network, edge, gateway, invocation.
     pub network_ms: f64,
     /// A new environment, in milliseconds: the sandbox of the service, and the start of the function.
@@ -93,6 +98,7 @@ impl Default for Deployment {
             edge_rate: table::EDGE_RATE.rate(),
             sign_ins_per_second: 120.0,
             payments_per_second: quotas.payments_per_second,
+            provider_calls_per_second: CallRate::DEFAULT.per_second(),
             place_rate: rate(RouteName::JoinRoom),
             admission_rate: rate(RouteName::Admit),
             order_rate: rate(RouteName::Reserve),
@@ -113,6 +119,7 @@ impl Default for Deployment {
             redis_ms: 1.0,
             dynamodb_ms: 8.0,
             sqs_ms: 10.0,
+            provider_ms: 300.0,
             network_ms: 60.0,
             cold_ms: 150.0,
         }
@@ -144,6 +151,7 @@ impl Deployment {
             ("edge_rate", self.edge_rate),
             ("sign_ins_per_second", self.sign_ins_per_second),
             ("payments_per_second", f64::from(self.payments_per_second)),
+            ("provider_calls_per_second", f64::from(self.provider_calls_per_second)),
             ("place_rate", f64::from(self.place_rate)),
             ("admission_rate", f64::from(self.admission_rate)),
             ("order_rate", f64::from(self.order_rate)),
@@ -167,6 +175,7 @@ impl Deployment {
             ("redis_ms", self.redis_ms),
             ("dynamodb_ms", self.dynamodb_ms),
             ("sqs_ms", self.sqs_ms),
+            ("provider_ms", self.provider_ms),
             ("network_ms", self.network_ms),
             ("cold_ms", self.cold_ms),
         ];

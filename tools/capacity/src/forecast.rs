@@ -15,6 +15,8 @@ use crate::world::{Percentiles, Run, simulate};
 
 /// What is kept free of a quota that is to be raised.
 const HEADROOM: f64 = 1.25;
+/// Starts of payments that the engine makes for each of its calls a second (`shared::providers::Operation`).
+const STARTS_OF_CALLS: f64 = 1.25;
 /// Nothing is raised beyond this: nobody grants it.
 const MOST_RAISED: f64 = 1e9;
 
@@ -82,6 +84,7 @@ impl Deployment {
             Limit::Writes => self.warm_writes.into(),
             Limit::Reading => self.warm_reads.into(),
             Limit::Provider => self.payments_per_second.into(),
+            Limit::Calls => f64::from(self.provider_calls_per_second) * STARTS_OF_CALLS,
             Limit::Expiries => self.expire_orders_concurrency.into(),
             Limit::Environments | Limit::Slot => return None,
         })
@@ -109,6 +112,7 @@ impl Deployment {
             Limit::Writes => self.warm_writes = whole,
             Limit::Reading => self.warm_reads = whole,
             Limit::Provider => self.payments_per_second = whole,
+            Limit::Calls => self.provider_calls_per_second = (to / STARTS_OF_CALLS).ceil() as u32,
             Limit::Expiries => self.expire_orders_concurrency = whole,
             // Environments are the service's own, and a slot is as fast as its node.
             Limit::Environments | Limit::Slot => (),
@@ -276,9 +280,10 @@ impl Forecast {
             let at = |ms: f64| time(ms / 1_000.0);
             format!("{} / {} / {}", at(of.p50_ms), at(of.p90_ms), at(of.p99_ms))
         }
-        let rows: [(&'static str, Figure); 16] = [
+        let rows: [(&'static str, Figure); 17] = [
             ("half is paid after", |run| maybe(run.half)),
             ("nine tenths are paid after", |run| maybe(run.nine_tenths)),
+            ("ninety-nine of a hundred are paid after", |run| maybe(run.nearly_all)),
             ("everything is paid after", |run| maybe(run.sold_out)),
             ("tickets paid", |run| format!("{} of {}", grouped(run.sold), grouped(run.places))),
             ("people who came", |run| grouped(run.came)),
@@ -416,8 +421,12 @@ pub(crate) mod tests {
     fn a_small_sale_on_a_large_account_is_not_throttled() {
         let mut plan = plan(500, 1_000, json!({}));
         plan.crowd.signing_in = 0.0;
-        let forecast =
-            of(&plan, &Deployment { payments_per_second: 1_000, ..Deployment::default() });
+        let large = Deployment {
+            payments_per_second: 1_000,
+            provider_calls_per_second: 800,
+            ..Deployment::default()
+        };
+        let forecast = of(&plan, &large);
         assert_eq!(forecast.advice, [], "{}", forecast.tables());
         assert!(forecast.raised.is_none());
     }

@@ -11,7 +11,7 @@ use engine::flows::admit::EXHAUSTED_MS;
 pub enum Answer {
     /// They may order.
     Admitted,
-    /// They may ask again after so many milliseconds.
+    /// They may ask again after this time, in milliseconds.
     Later(u64),
     /// Everything is sold.
     SoldOut,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use engine::domain::call_rate::{CallRate, Take};
 use fake_limits::bucket::Bucket;
 use fake_limits::lambda::{Account, Begun, Throttle};
 use fake_limits::redis::{SLOTS, Slots, ecpu};
@@ -10,6 +11,7 @@ use fake_limits::table;
 use fake_limits::{Cache, Now, Quotas};
 use serde::{Deserialize, Serialize};
 use shared::http::routes::RouteName;
+use shared::providers::Operation;
 
 use crate::clock::{Micros, SECOND, seconds};
 use crate::deployment::{Deployment, burst};
@@ -52,13 +54,15 @@ pub enum Limit {
     Reading,
     /// Payments that the provider lets start.
     Provider,
+    /// Calls that the engine itself makes to start payments.
+    Calls,
     /// Expiries at once.
     Expiries,
 }
 
 impl Limit {
     /// Every limit, in the order of a visitor's way.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Edge,
         Self::SignIns,
         Self::Gateway,
@@ -76,6 +80,7 @@ impl Limit {
         Self::Writes,
         Self::Reading,
         Self::Provider,
+        Self::Calls,
         Self::Expiries,
     ];
 
@@ -116,6 +121,11 @@ impl Limit {
             Self::Provider => {
                 ("the payment provider's starts", "payments/s", Some("payments_per_second"))
             }
+            Self::Calls => (
+                "the engine's own starts (ProviderCallsPerSecond)",
+                "payments/s",
+                Some("provider_calls_per_second"),
+            ),
             Self::Expiries => (
                 "expire-orders (ExpireOrdersConcurrency)",
                 "invocations",
@@ -218,6 +228,10 @@ pub struct Meters {
     rates: Vec<(Limit, Bucket)>,
     lambda: Account,
     provider: stripe::Account,
+    calls: CallRate,
+    next_call: Option<i64>,
+    close_rate: CallRate,
+    closed_at: Micros,
     slots: Cached,
     met: Vec<Met>,
     busy: f64,
@@ -246,8 +260,10 @@ impl Meters {
             (limit, Bucket::full(rate, capacity, Now::ZERO))
         };
         let second = |limit: Limit, rate: f64| of(limit, rate, rate);
-        let route =
-            |limit: Limit, rate: u32, name: RouteName| of(limit, f64::from(rate), burst(name));
+        // People come in clumps here: those of a tenth of a second come together.
+        let route = |limit: Limit, rate: u32, name: RouteName| {
+            of(limit, f64::from(rate), burst(name).max(f64::from(rate) / 10.0))
+        };
         let rates = vec![
             second(Limit::Edge, deployment.edge_rate),
             second(Limit::SignIns, deployment.sign_ins_per_second),
@@ -262,6 +278,7 @@ impl Meters {
             second(Limit::Writes, f64::from(deployment.warm_writes)),
             second(Limit::Reading, f64::from(deployment.warm_reads)),
         ];
+        let calls = CallRate::from_per_second(deployment.provider_calls_per_second);
         let nodes = deployment.cache_shards.min(sales.max(1)) as usize;
         let slots = match deployment.cache {
             Cache::Nodes => Cached::Nodes(vec![0; nodes]),
@@ -279,6 +296,10 @@ impl Meters {
                 Now::ZERO,
             ),
             provider: stripe::Account::new(quotas, Now::ZERO),
+            calls: Operation::StartPayment.rate(calls.unwrap_or_default()),
+            next_call: None,
+            close_rate: Operation::ClosePayment.rate(calls.unwrap_or_default()),
+            closed_at: 0,
             slots,
             met: vec![Met::default(); Limit::ALL.len()],
             busy: 0.0,
@@ -435,6 +456,36 @@ impl Meters {
         if wait > SECOND {
             met.refuse(orders, now);
         }
+    }
+
+    /// The time until it is the turn of so many starts of payments, by the engine's own limit on its calls; none if
+    /// there is no turn soon.
+    pub fn turn(&mut self, count: u64, now: Micros) -> Option<Micros> {
+        self.of(Limit::Calls).ask(count as f64, now);
+        if self.unlimited {
+            return Some(0);
+        }
+        let (at, calls) = (i64::try_from(now).ok()?, u32::try_from(count).ok()?);
+        match self.calls.take(self.next_call, calls, at) {
+            Take::Calls { calls: given, first_us, next_us } if given == calls => {
+                self.next_call = Some(next_us);
+                u64::try_from(first_us - at).ok()
+            }
+            Take::Calls { .. } | Take::UsedUp { .. } => {
+                self.of(Limit::Calls).refuse(count as f64, now);
+                None
+            }
+        }
+    }
+
+    /// The time until so many payments are closed at the provider, one after the other at the engine's own rate.
+    pub fn close(&mut self, count: u64, now: Micros) -> Micros {
+        if self.unlimited {
+            return 0;
+        }
+        let interval = u64::try_from(self.close_rate.interval_us()).unwrap_or(SECOND);
+        self.closed_at = self.closed_at.max(now) + interval * count;
+        self.closed_at - now
     }
 
     /// How many of so many payments the provider lets start.

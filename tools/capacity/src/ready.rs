@@ -371,6 +371,7 @@ fn page_of(limit: Limit) -> &'static str {
         | Limit::Others
         | Limit::Callbacks
         | Limit::Provider => "limits.md",
+        Limit::Calls => "payments.md#calls-are-limited",
     }
 }
 
@@ -478,6 +479,7 @@ mod tests {
         Deployment {
             sign_ins_per_second: 10_000.0,
             payments_per_second: 1_000,
+            provider_calls_per_second: 800,
             rare_rate: 1_000,
             other_rate: 1_000,
             warm_writes: 40_000,

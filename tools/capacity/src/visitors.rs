@@ -11,7 +11,7 @@ use crate::plan::{Plan, TICKETS};
 use crate::stock::Taken;
 
 /// Most clumps that a crowd comes in: more people than these come together with others.
-const CLUMPS: u64 = 200_000;
+const CLUMPS: u64 = 40_000;
 /// Most buyers with events of their own, over all that a sale can let in; more stand for several people each.
 const BUYERS: u64 = 400_000;
 

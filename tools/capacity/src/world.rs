@@ -26,8 +26,8 @@ const MAX_RETURNS: u8 = 8;
 const OTHER_SEATS: u8 = 3;
 /// A reservation that takes longer counts as bad for the room (`engine::flows::room::slot`).
 const TARGET: Micros = 2 * SECOND;
-/// A provider's answer to a start.
-const PROVIDER: Micros = 300_000;
+/// What an answer says that a request is to be repeated after for which a store or a provider has no turn.
+const TRY_AGAIN: Micros = SECOND;
 /// A capture whose callback failed is found by the next reading of the provider's list, a minute apart.
 const CAPTURES_READ: Micros = 75 * SECOND;
 /// Shortest and longest pause of a page between two documents (`engine::domain::room::document`).
@@ -100,6 +100,8 @@ struct Buyer {
     attempt: u8,
     choices: u8,
     callbacks: u8,
+    /// Whether a start was asked for: the order is not freed before that payment is closed.
+    has_attempt: bool,
     is_late: bool,
     /// When the step began that goes on.
     since: Micros,
@@ -173,6 +175,8 @@ pub struct Run {
     pub half: Option<f64>,
     /// See `half`.
     pub nine_tenths: Option<f64>,
+    /// From the opening until ninety-nine of a hundred were paid, in seconds.
+    pub nearly_all: Option<f64>,
     /// People who came.
     pub came: u64,
     /// People who gave up because a limit refused them again and again.
@@ -229,6 +233,8 @@ struct World<'a> {
     /// Buyers who have something to do, and orders that are not decided.
     busy: u64,
     late: u32,
+    /// Orders that nobody pays any more, whose buyers have gone.
+    given_up: u64,
     next_shop: u32,
     expiries_free_at: Micros,
     until: Micros,
@@ -293,6 +299,7 @@ impl<'a> World<'a> {
             on_the_way: 0,
             busy: 0,
             late: 0,
+            given_up: 0,
             next_shop: 0,
             expiries_free_at: 0,
             until: opens_at + micros(plan.hours * 3_600.0),
@@ -521,6 +528,7 @@ impl<'a> World<'a> {
             attempt: 0,
             choices: 0,
             callbacks: 0,
+            has_attempt: false,
             is_late: false,
             since: now,
             came: now,
@@ -688,6 +696,7 @@ impl<'a> World<'a> {
     }
 
     fn let_it_expire(&mut self, index: u32) {
+        self.given_up += 1;
         let window = u64::from(self.plan.sale.file().pay_window_seconds);
         let grace = u64::from(self.plan.grace.seconds());
         let ordered = self.buyers[index as usize].ordered;
@@ -702,24 +711,25 @@ impl<'a> World<'a> {
 
     /// A buyer starts the payment, and pays at the provider.
     fn pay(&mut self, index: u32) {
-        if !self.plan.crowd.starts {
+        if !self.plan.crowd.starts || self.buyers[index as usize].is_late {
             return self.next(index, 0, Next::Callback);
         }
         let people = u64::from(self.buyers[index as usize].people);
         let asked = self.ask(index, Limit::Starts, Function::StartPayment, Work::Start);
         let now = self.clock.now();
-        let started = asked.ok().filter(|_| self.meters.start(people, now) == people);
+        // A start waits for its turn, and then the provider may refuse it.
+        self.buyers[index as usize].has_attempt |= asked.is_ok();
+        let turn = asked.ok().and_then(|took| Some(took + self.meters.turn(people, now)?));
+        let started = turn.filter(|_| self.meters.start(people, now) == people);
         match started {
             Some(took) => {
                 let at_provider = self.dice.between(self.plan.crowd.at_provider);
-                self.next(index, took + PROVIDER + at_provider, Next::Callback);
+                let provider = micros(self.deployment.provider_ms / 1_000.0);
+                self.next(index, took + provider + at_provider, Next::Callback);
             }
             // A person goes on until the window is over.
             None if !self.is_too_late(index) => {
-                let buyer = &mut self.buyers[index as usize];
-                buyer.attempt = buyer.attempt.saturating_add(1);
-                let wait = backoff(buyer.attempt - 1);
-                self.clock.after(wait, Event::Buyer(index, Next::Pay));
+                self.clock.after(TRY_AGAIN, Event::Buyer(index, Next::Pay));
             }
             None => self.let_it_expire(index),
         }
@@ -763,6 +773,7 @@ impl<'a> World<'a> {
         let parts = [
             (&mut self.run.half, 0.5),
             (&mut self.run.nine_tenths, 0.9),
+            (&mut self.run.nearly_all, 0.99),
             (&mut self.run.sold_out, 1.0),
         ];
         for (at, part) in parts {
@@ -770,7 +781,11 @@ impl<'a> World<'a> {
                 *at = since;
             }
         }
-        if self.plan.crowd.starts { self.next(index, 0, Next::Look) } else { self.leave(index) }
+        if self.plan.crowd.starts && !self.buyers[index as usize].is_late {
+            self.next(index, 0, Next::Look);
+        } else {
+            self.leave(index);
+        }
     }
 
     fn cancel(&mut self, index: u32) {
@@ -800,13 +815,16 @@ impl<'a> World<'a> {
         self.run.work[Work::Expiry as usize] += f64::from(people);
         let units = cost.usage.write_units * f64::from(people);
         self.meters.units(Limit::Writes, units, now);
-        self.clock.at(begins + cost.function_micros, Event::Expired(index));
+        let has_attempt = self.buyers[index as usize].has_attempt;
+        let closing = if has_attempt { self.meters.close(people.into(), now) } else { 0 };
+        self.clock.at(begins + cost.function_micros + closing, Event::Expired(index));
     }
 
     fn expired(&mut self, index: u32) {
         let Buyer { sale, people, taken, .. } = self.buyers[index as usize];
         self.shops[sale as usize].stock.release(taken);
         self.run.expired += u64::from(people);
+        self.given_up -= 1;
         self.leave(index);
     }
 
@@ -828,7 +846,8 @@ impl<'a> World<'a> {
                 self.turn(sale);
             }
         }
-        if !has_room && self.on_the_way == 0 {
+        let is_deserted = self.on_the_way == 0 && self.busy == self.given_up + u64::from(self.late);
+        if !has_room && is_deserted {
             self.take_what_is_left();
         }
         self.sample();
@@ -913,11 +932,12 @@ impl<'a> World<'a> {
                 let journeys = (0..tiers).flat_map(|tier| (0..legs).map(move |leg| (tier, leg)));
                 let fullest = journeys.max_by_key(|(tier, leg)| stock.left(*tier, *leg, leg + 1));
                 let Some((tier, from)) = fullest else { break };
-                if stock.left(tier, from, from + 1) <= self.late {
+                let most = u32::from(self.plan.sale.file().limit_per_buyer);
+                if stock.left(tier, from, from + 1) <= self.late * most {
                     break;
                 }
-                let tickets = self.dice.choice(&self.plan.sale).tickets;
-                let taken = Taken { tier, from, to: from + 1, tickets };
+                // As many as an order may have, or as there are.
+                let taken = Taken { tier, from, to: from + 1, tickets: most };
                 let index = self.let_in(sale, 1, taken);
                 let buyer = &mut self.buyers[index as usize];
                 (buyer.is_late, buyer.wish) = (true, Wish::Pay);
@@ -965,6 +985,7 @@ impl Run {
             sold_out: None,
             half: None,
             nine_tenths: None,
+            nearly_all: None,
             came: 0,
             turned_away: 0,
             let_in: 0,

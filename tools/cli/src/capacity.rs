@@ -6,11 +6,13 @@ use std::process::ExitCode;
 use bench::cost::Prices;
 use capacity::{Check, Crowd, Deployment, Plan, check, curves, forecast, of_curves, of_forecast};
 use clap::Args;
+use clap::builder::PossibleValuesParser;
 use engine::domain::grace::Grace;
 use engine::domain::sale::{RoomSettings, Sale, SaleFile};
 use engine::domain::time::Timestamp;
 use loadtest::arrivals::Shape;
 use loadtest::page;
+use loadtest::published::{PUBLISHED, Published};
 use serde_json::json;
 
 use super::{DECLINED, Failure, out, sale};
@@ -41,6 +43,11 @@ pub struct CapacityCommand {
     /// The sale to simulate: a sale file.
     #[arg(long, value_name = "FILE")]
     sale_file: Option<PathBuf>,
+    /// The people, the tickets and the time of an on-sale of which figures were published (docs/rush.md); what was
+    /// published of it stands before the report.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["sale_file", "seats", "visitors", "within", "curves"],
+          value_parser = PossibleValuesParser::new(PUBLISHED.map(|published| published.name)))]
+    published: Option<String>,
     /// How many sales like it open at the same moment, and share the account and the people.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     sales: u32,
@@ -107,10 +114,17 @@ impl CapacityCommand {
             return out(&if json { reporting::json(&curves) } else { curves.tables() });
         }
         let forecast = forecast(&plan, &deployment, &prices)?;
+        if let Some(Published { sale, words, .. }) = self.published().filter(|_| !json) {
+            out(&format!("{sale}: {words}\n"))?;
+        }
         if let Some(file) = &self.html {
             page::write(file, &of_forecast(&forecast)?)?;
         }
         out(&if json { forecast.json() } else { forecast.tables() })
+    }
+
+    fn published(&self) -> Option<&'static Published> {
+        self.published.as_deref().and_then(Published::named)
     }
 
     fn plan(&self) -> Result<Plan, Failure> {
@@ -119,7 +133,11 @@ impl CapacityCommand {
             None => Crowd::default(),
         };
         let within_seconds = self.within.unwrap_or(crowd.within_seconds);
-        let crowd = Crowd { visitors: self.visitors, within_seconds, ..crowd };
+        let (visitors, within_seconds, shape) = match self.published() {
+            Some(one) => (one.people, one.arrival_seconds(1.0), one.shape),
+            None => (self.visitors, within_seconds, self.shape),
+        };
+        let crowd = Crowd { visitors, within_seconds, ..crowd };
         crowd.check()?;
         if !(0.1..=24.0 * 30.0).contains(&self.hours) {
             return Err("--hours must be 0.1 to 720".into());
@@ -128,7 +146,7 @@ impl CapacityCommand {
             sale: self.sale()?,
             sales: self.sales,
             crowd,
-            shape: self.shape,
+            shape,
             grace: Grace::DEFAULT,
             hours: self.hours,
             seed: self.seed,
@@ -139,6 +157,7 @@ impl CapacityCommand {
         if let Some(path) = &self.sale_file {
             return sale::files::read_good(path);
         }
+        let seats = self.published().map_or(self.seats, |published| published.tickets);
         let room =
             RoomSettings { max_per_second: self.places_per_second, ..RoomSettings::default() };
         // Places without numbers: which seat it is decides nothing here.
@@ -146,7 +165,7 @@ impl CapacityCommand {
             "sale": "hall", "title": "Hall", "currency": "USD",
             "opens_at": Timestamp::now(), "closes_at": Timestamp::now().plus_seconds(30 * 86_400),
             "limit_per_buyer": 4, "pay_window_seconds": PAY_WINDOW_SECONDS,
-            "tiers": [{ "tier": "all", "name": "All", "price_minor": 5_000, "general_admission": self.seats }],
+            "tiers": [{ "tier": "all", "name": "All", "price_minor": 5_000, "general_admission": seats }],
         }))?;
         let file = SaleFile { room: (!self.no_room).then_some(room), ..file };
         Sale::new(file).map_err(|defects| format!("{defects:?}").into())

@@ -95,7 +95,14 @@ fn pause(document: &Document, group: &GroupDocument, ahead: Option<u32>) -> Dura
         [document.poll.min_seconds, document.poll.max_seconds.max(document.poll.min_seconds)];
     let [min, max] = bounds.map(Duration::from_secs);
     // Where nobody is served now, whoever is next may be in a moment, and the others later.
-    let shortest = ahead.zip(group.advance).map(|(ahead, (_, most))| wait(ahead, most.max(1)));
+    let shortest = match document.state {
+        // Nobody is served before the opening, which the document says: as pages have it.
+        RoomState::Drawn => {
+            let ms = u64::try_from(document.opens_at.ms_since(document.as_of)).unwrap_or(0);
+            Some(Duration::from_millis(ms))
+        }
+        _ => ahead.zip(group.advance).map(|(ahead, (_, most))| wait(ahead, most.max(1))),
+    };
     shortest.map_or(min, |shortest| (shortest / POLL_PART).clamp(min, max))
 }
 
