@@ -131,85 +131,71 @@ fn advice(forecast: &Forecast) -> Markup {
 /// # Errors
 /// A plot cannot be drawn.
 pub fn of_curves(curves: &Curves) -> Result<String, charts::Error> {
-    type Of = fn(&Point) -> f64;
-    fn sold_after(run: &Run) -> f64 {
-        run.sold_out.unwrap_or(NEVER)
-    }
-    let plot = |title: &str, caption: &str, points: &[Point], lines: &[(&str, Of)], least: f64| {
-        let by_crowd = points
-            .windows(2)
-            .any(|pair| pair[0].visitors != pair[1].visitors && pair[0].sales == pair[1].sales);
-        let along =
-            |point: &Point| if by_crowd { point.visitors as f64 } else { f64::from(point.sales) };
-        let curves: Vec<Curve> = lines
-            .iter()
-            .enumerate()
-            .map(|(colour, (name, of))| {
-                Curve::new(
-                    *name,
-                    colour,
-                    points.iter().map(|point| (along(point), of(point))).collect(),
-                )
-            })
-            .collect();
-        figure(title, caption, &curves, |curves| charts::logarithmic_over_numbers(curves, least))
-    };
-    let times: [(&str, Of); 3] = [
-        ("on this deployment", |point| sold_after(&point.forecast.run)),
-        ("once raised", |point| sold_after(point.best())),
-        ("without limits", |point| sold_after(&point.forecast.unlimited)),
-    ];
-    let requests: [(&str, Of); 2] = [
-        ("at the edge", |point| point.best().edge_requests),
-        ("of the API", |point| point.best().api_requests),
-    ];
-    let peaks: [(&str, Of); 2] = [
-        ("at the edge", |point| {
-            point.forecast.unlimited.series.iter().map(|one| one.edge).fold(0.0, f64::max)
-        }),
-        ("of the API", |point| {
-            point.forecast.unlimited.series.iter().map(|one| one.api).fold(0.0, f64::max)
-        }),
-    ];
-    let people: [(&str, Of); 2] = [
-        ("on this deployment", |point| point.forecast.run.turned_away as f64),
-        ("once raised", |point| point.best().turned_away as f64),
-    ];
-    let bills: [(&str, Of); 2] = [
-        ("on this deployment", |point| point.forecast.bill.total),
-        ("once raised", |point| {
-            point.forecast.raised_bill.as_ref().unwrap_or(&point.forecast.bill).total
-        }),
-    ];
-    let mut plots = Vec::new();
-    for (points, over) in [(&curves.crowds, "by people"), (&curves.sales, "by sales at once")] {
-        plots.push(plot(
-            &format!("Time until everything is paid, {over}"),
-            "Seconds; a day where it is not within the time.",
-            points,
-            &times,
-            10.0,
-        )?);
-        plots.push(plot(&format!("Requests, {over}"), "Once raised.", points, &requests, 1_000.0)?);
-        plots.push(plot(
-            &format!("Peak, {over}"),
-            "Requests a second, without limits.",
-            points,
-            &peaks,
-            1.0,
-        )?);
-        plots.push(plot(
-            &format!("People who gave up, {over}"),
-            "Refused again and again.",
-            points,
-            &people,
-            1.0,
-        )?);
-        plots.push(plot(&format!("Bill, {over}"), "USD.", points, &bills, 1.0)?);
-    }
+    let mut plots = plots_over(&curves.crowds, "by people", |point| point.visitors as f64)?;
+    plots.extend(plots_over(&curves.sales, "by sales at once", |point| point.sales.into())?);
     let body = html! {
-        p.soft { "Each point is a simulation of its own, not a run: docs/capacity.md says how. Both axes are logarithmic." }
+        p.soft {
+            "Each point is a simulation of its own, not a run: docs/capacity.md says how. Both axes are logarithmic."
+        }
         div.plots { @for plot in plots { (plot) } }
     };
     Ok(document("Capacity by crowd and by number of sales", &body))
+}
+
+/// A figure of a point.
+type Of = fn(&Point) -> f64;
+
+/// The names of curves, and what they show of a point.
+const TIMES: [(&str, Of); 3] = [
+    ("on this deployment", |point| point.forecast.run.sold_out.unwrap_or(NEVER)),
+    ("once raised", |point| point.best().sold_out.unwrap_or(NEVER)),
+    ("without limits", |point| point.forecast.unlimited.sold_out.unwrap_or(NEVER)),
+];
+const REQUESTS: [(&str, Of); 2] = [
+    ("at the edge", |point| point.best().edge_requests),
+    ("of the API", |point| point.best().api_requests),
+];
+const PEAKS: [(&str, Of); 2] = [
+    ("at the edge", |point| {
+        point.forecast.unlimited.series.iter().map(|one| one.edge).fold(0.0, f64::max)
+    }),
+    ("of the API", |point| {
+        point.forecast.unlimited.series.iter().map(|one| one.api).fold(0.0, f64::max)
+    }),
+];
+const GAVE_UP: [(&str, Of); 2] = [
+    ("on this deployment", |point| point.forecast.run.turned_away as f64),
+    ("once raised", |point| point.best().turned_away as f64),
+];
+const BILLS: [(&str, Of); 2] = [
+    ("on this deployment", |point| point.forecast.bill.total),
+    ("once raised", |point| {
+        point.forecast.raised_bill.as_ref().unwrap_or(&point.forecast.bill).total
+    }),
+];
+
+/// The plots of points along an axis.
+fn plots_over(points: &[Point], over: &str, along: Of) -> Result<Vec<Markup>, charts::Error> {
+    let plot = |title: &str, caption: &str, lines: &[(&str, Of)], least: f64| {
+        let of_line = |(colour, (name, of)): (usize, &(&str, Of))| {
+            let points = points.iter().map(|point| (along(point), of(point)));
+            Curve::new(*name, colour, points.collect())
+        };
+        let curves: Vec<Curve> = lines.iter().enumerate().map(of_line).collect();
+        figure(&format!("{title}, {over}"), caption, &curves, |curves| {
+            charts::logarithmic_over_numbers(curves, least)
+        })
+    };
+    Ok(vec![
+        plot(
+            "Time until everything is paid",
+            "Seconds; a day where it is not within the time.",
+            &TIMES,
+            10.0,
+        )?,
+        plot("Requests", "Once raised.", &REQUESTS, 1_000.0)?,
+        plot("Peak", "Requests a second, without limits.", &PEAKS, 1.0)?,
+        plot("People who gave up", "Refused again and again.", &GAVE_UP, 1.0)?,
+        plot("Bill", "USD, beyond the fixed costs.", &BILLS, 1.0)?,
+    ])
 }

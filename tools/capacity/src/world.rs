@@ -205,7 +205,7 @@ pub struct Run {
     pub to_paid: Percentiles,
     /// What met each limit.
     pub limits: Vec<(Limit, Met)>,
-    /// Pieces of each kind of work, in the order of [`Work::ALL`].
+    /// Pieces of each kind of work, in the order of their kinds.
     pub work: Vec<f64>,
     /// The course of it.
     pub series: Vec<Sample>,

@@ -125,6 +125,14 @@ pub(super) fn tier_table(sale: &Sale, available: Option<&HashMap<String, u64>>) 
     table
 }
 
+/// Reads a sale file that has to be good.
+///
+/// # Errors
+/// It cannot be read, or breaks a rule: as `onsale sale check` says it.
+pub(crate) fn read_good(path: &Path) -> Result<Sale, crate::Failure> {
+    read_sale(path)?.map_err(|defects| refusal(path, &defects).into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,12 +164,4 @@ mod tests {
             }
         }
     }
-}
-
-/// Reads a sale file that has to be good.
-///
-/// # Errors
-/// It cannot be read, or breaks a rule: as `onsale sale check` says it.
-pub(crate) fn read_good(path: &Path) -> Result<Sale, crate::Failure> {
-    read_sale(path)?.map_err(|defects| refusal(path, &defects).into())
 }

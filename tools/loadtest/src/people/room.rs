@@ -101,7 +101,16 @@ fn pause(document: &Document, group: &GroupDocument, ahead: Option<u32>) -> Dura
             let ms = u64::try_from(document.opens_at.ms_since(document.as_of)).unwrap_or(0);
             Some(Duration::from_millis(ms))
         }
-        _ => ahead.zip(group.advance).map(|(ahead, (_, most))| wait(ahead, most.max(1))),
+        RoomState::Joining
+        | RoomState::Drawing
+        | RoomState::Serving
+        | RoomState::Paused
+        | RoomState::Recovering
+        | RoomState::Stalled
+        | RoomState::SoldOut
+        | RoomState::Closed => {
+            ahead.zip(group.advance).map(|(ahead, (_, most))| wait(ahead, most.max(1)))
+        }
     };
     shortest.map_or(min, |shortest| (shortest / POLL_PART).clamp(min, max))
 }
