@@ -136,14 +136,22 @@ impl Queues {
 /// # Errors
 /// The attributes of the queue cannot be read.
 pub async fn depth(sqs: &Client, queue: &QueuePair) -> Result<u64, Error> {
+    depth_at(sqs, &queue.name, &queue.url).await
+}
+
+/// The same of the queue at a URL, which has this name in errors.
+///
+/// # Errors
+/// As [`depth`].
+pub async fn depth_at(sqs: &Client, name: &str, url: &str) -> Result<u64, Error> {
     use QueueAttributeName as Name;
     let counts = [
         Name::ApproximateNumberOfMessages,
         Name::ApproximateNumberOfMessagesNotVisible,
         Name::ApproximateNumberOfMessagesDelayed,
     ];
-    let error = |why: String| Error { queue: queue.name.clone(), why };
-    let asked = sqs.get_queue_attributes().queue_url(&queue.url);
+    let error = |why: String| Error { queue: name.to_owned(), why };
+    let asked = sqs.get_queue_attributes().queue_url(url);
     let asked = asked.set_attribute_names(Some(counts.to_vec())).send().await;
     let attributes = asked.map_err(|failed| error(shown(failed)))?.attributes.unwrap_or_default();
     let count = |name| {

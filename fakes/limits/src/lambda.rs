@@ -136,12 +136,8 @@ impl Account {
     /// Begins as many of so many invocations as may begin now, as [`Account::begin`] would one after the other.
     pub fn begin_many(&mut self, function: &str, count: u32, now: Now) -> Begun {
         let (limit, busy) = (self.limit, self.busy);
-        if !self.functions.contains_key(function) {
-            self.functions.insert(function.to_owned(), Function::new(None, limit, now));
-        }
-        let Some(of) = self.functions.get_mut(function) else {
-            return Begun { count: 0, new: 0, refused: Some(Throttle::Concurrency) };
-        };
+        let new = || Function::new(None, limit, now);
+        let of = self.functions.entry(function.to_owned()).or_insert_with(new);
         let whole = |tokens: f64| tokens as u32;
         let (free, why) = match of.reserved {
             Some(own) => (own.saturating_sub(of.busy), Throttle::Reserved),

@@ -23,14 +23,14 @@ use crate::costs::Costs;
 use crate::deployment::Deployment;
 use crate::forecast::time;
 use crate::plan::{Crowd, Plan};
-use crate::world::{Run, simulate};
+use crate::simulation::{Run, simulate};
 
 /// The bound of the difference.
 const WITHIN: f64 = 0.2;
 /// The sale.
 const SALE: &str = "capacity-check";
 /// The longest that a run may take.
-const MOST: Duration = Duration::from_secs(600);
+const MAX_SECONDS: Duration = Duration::from_secs(600);
 /// The time to pay, in seconds.
 const PAY_WINDOW_SECONDS: u32 = 20;
 /// Time before the opening in which half of the people come, where there is a room, in seconds.
@@ -160,7 +160,7 @@ impl Scene {
             load,
             profile: self.profile,
             seed,
-            most: MOST,
+            most: MAX_SECONDS,
             ledger: None,
             progress: false,
             callback_repeats: CallbackRepeats::default(),
@@ -214,10 +214,10 @@ impl Scene {
 /// When a part of the places was paid in a real run, in seconds from the beginning.
 fn paid_by(report: &Report, places: u32, part: f64) -> f64 {
     let mut sum = 0;
-    let wanted = f64::from(places) * part;
+    let places = f64::from(places) * part;
     let sample = report.series.iter().find(|sample| {
         sum += sample.tickets;
-        f64::from(u32::try_from(sum).unwrap_or(u32::MAX)) >= wanted
+        f64::from(u32::try_from(sum).unwrap_or(u32::MAX)) >= places
     });
     sample.map_or(f64::NAN, |sample| sample.at_seconds)
 }

@@ -3,11 +3,10 @@
 use serde::Serialize;
 
 use crate::Failure;
-use crate::costs::Costs;
 use crate::deployment::Deployment;
 use crate::forecast::{Forecast, forecast};
 use crate::plan::{Crowd, Plan};
-use crate::world::Run;
+use crate::simulation::Run;
 use bench::cost::Prices;
 
 /// Crowds: from a hundred thousand to a hundred million.
@@ -55,8 +54,6 @@ pub fn curves(plan: &Plan, deployment: &Deployment, prices: &Prices) -> Result<C
         let plan = Plan { crowd, sales, ..plan.clone() };
         Ok(Point { visitors, sales, forecast: forecast(&plan, deployment, prices)? })
     };
-    // One that is not measured would be found here, before the long part.
-    Costs::kept(deployment)?;
     let crowds = CROWDS.into_iter().map(|visitors| point(visitors, 1)).collect::<Result<_, _>>()?;
     let many = |sales: u32| point(plan.crowd.visitors * u64::from(sales), sales);
     let sales = SALES.into_iter().map(many).collect::<Result<_, _>>()?;

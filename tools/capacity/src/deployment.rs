@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use bench::cost::read_json;
 use engine::domain::call_rate::CallRate;
 use fake_limits::table;
 use fake_limits::{Cache, Quotas};
@@ -132,10 +133,8 @@ impl Deployment {
     /// # Errors
     /// It cannot be read, or is not one; the error names it.
     pub fn read(file: &Path) -> Result<Self, Failure> {
-        let named = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
-        let text = std::fs::read_to_string(file).map_err(|error| named(&error))?;
-        let read: Self = serde_json::from_str(&text).map_err(|error| named(&error))?;
-        read.check().map_err(|error| named(&error))?;
+        let read: Self = read_json(file)?;
+        read.check().map_err(|error| format!("{}: {error}", file.display()))?;
         Ok(read)
     }
 

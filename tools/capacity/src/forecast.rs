@@ -11,14 +11,14 @@ use crate::costs::{Costs, Work};
 use crate::deployment::Deployment;
 use crate::meters::{Limit, Met};
 use crate::plan::{Crowd, Plan};
-use crate::world::{Percentiles, Run, simulate};
+use crate::simulation::{Percentiles, Run, simulate};
 
 /// What is kept free of a quota that is to be raised.
 const HEADROOM: f64 = 1.25;
 /// Starts of payments that the engine makes for each of its calls a second (`shared::providers::Operation`).
 const STARTS_OF_CALLS: f64 = 1.25;
 /// Nothing is raised beyond this: nobody grants it.
-const MOST_RAISED: f64 = 1e9;
+const MAX_RAISED: f64 = 1e9;
 
 /// A limit that refused somebody, or would once those before it are raised, and what it has to be.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -174,7 +174,7 @@ pub fn forecast(
         }
         let again = simulate(plan, &better, &costs, false);
         for (limit, met) in again.limits.iter().filter(|(_, met)| met.refused > 0.0) {
-            let Some(has) = better.has(*limit).filter(|has| *has < MOST_RAISED) else { continue };
+            let Some(has) = better.has(*limit).filter(|has| *has < MAX_RAISED) else { continue };
             let raise_to = Some(rounded_up(has * 2.0));
             match advice.iter_mut().find(|known| known.limit == *limit) {
                 Some(known) => known.raise_to = raise_to,

@@ -23,9 +23,9 @@ mod page;
 mod plan;
 pub mod ready;
 mod room;
+mod simulation;
 mod stock;
 mod visitors;
-mod world;
 
 pub use check::{Check, Compared, check};
 pub use costs::Costs;
@@ -34,7 +34,7 @@ pub use deployment::Deployment;
 pub use forecast::{Forecast, forecast};
 pub use page::{of_curves, of_forecast};
 pub use plan::{Crowd, Plan};
-pub use world::{Run, simulate};
+pub use simulation::{Run, simulate};
 
 /// Why it cannot be said, in words.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;

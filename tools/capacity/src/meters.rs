@@ -12,6 +12,7 @@ use fake_limits::{Cache, Now, Quotas};
 use serde::{Deserialize, Serialize};
 use shared::http::routes::RouteName;
 use shared::providers::Operation;
+use shared::runtime::functions::Function;
 
 use crate::clock::{Micros, SECOND, seconds};
 use crate::deployment::{Deployment, burst};
@@ -173,42 +174,6 @@ fn now_of(now: Micros) -> Now {
     Duration::from_micros(now)
 }
 
-/// A function whose invocations the meter counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Function {
-    /// `waiting-room`.
-    WaitingRoom,
-    /// `token-gate`.
-    TokenGate,
-    /// `sales`.
-    Sales,
-    /// `reserve`.
-    Reserve,
-    /// `orders`.
-    Orders,
-    /// `cancel`.
-    Cancel,
-    /// `start-payment`.
-    StartPayment,
-    /// `take-callback`.
-    TakeCallback,
-}
-
-impl Function {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::WaitingRoom => "waiting-room",
-            Self::TokenGate => "token-gate",
-            Self::Sales => "sales",
-            Self::Reserve => "reserve",
-            Self::Orders => "orders",
-            Self::Cancel => "cancel",
-            Self::StartPayment => "start-payment",
-            Self::TakeCallback => "take-callback",
-        }
-    }
-}
-
 /// A request that waits for its slot for longer than this is counted: there is a queue.
 const SLOW: Micros = SECOND / 10;
 
@@ -292,7 +257,7 @@ impl Meters {
             rates,
             lambda: Account::with(
                 deployment.concurrent_executions,
-                [(Function::TakeCallback.name(), taking)],
+                [(Function::TakeCallback.as_str(), taking)],
                 Now::ZERO,
             ),
             provider: stripe::Account::new(quotas, Now::ZERO),
@@ -376,7 +341,7 @@ impl Meters {
         let begun = if self.unlimited {
             Begun { count: asked, new: 0, refused: None }
         } else {
-            self.lambda.begin_many(function.name(), asked, now_of(now))
+            self.lambda.begin_many(function.as_str(), asked, now_of(now))
         };
         let refused = f64::from(asked - begun.count);
         match begun.refused {
@@ -398,7 +363,7 @@ impl Meters {
     /// Ends invocations that had begun.
     pub fn end(&mut self, function: Function, count: u64) {
         if !self.unlimited {
-            self.lambda.end_many(function.name(), u32::try_from(count).unwrap_or(u32::MAX));
+            self.lambda.end_many(function.as_str(), u32::try_from(count).unwrap_or(u32::MAX));
         }
         if function == Function::TakeCallback {
             self.taking -= count as f64;

@@ -7,7 +7,7 @@ use reporting::grouped;
 
 use crate::curves::{Curves, Point};
 use crate::forecast::{Forecast, time};
-use crate::world::{Run, Sample};
+use crate::simulation::{Run, Sample};
 
 /// Where nothing was sold out within the time, it is drawn here: a day, in seconds.
 const NEVER: f64 = 86_400.0;

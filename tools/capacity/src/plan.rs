@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use bench::cost::read_json;
 use engine::domain::grace::Grace;
 use engine::domain::sale::Sale;
 use loadtest::arrivals::Shape;
@@ -120,9 +121,7 @@ impl Crowd {
     /// # Errors
     /// It cannot be read, or is not one; the error names it.
     pub fn read(file: &Path) -> Result<Self, Failure> {
-        let named = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
-        let text = std::fs::read_to_string(file).map_err(|error| named(&error))?;
-        Ok(serde_json::from_str(&text).map_err(|error| named(&error))?)
+        read_json(file)
     }
 
     /// Checks that shares are shares, and times are times.

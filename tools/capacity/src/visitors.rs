@@ -35,12 +35,12 @@ pub struct Clump {
     pub people: u64,
 }
 
-/// The dice of a crowd.
+/// The seeded random numbers of a crowd.
 #[derive(Debug)]
-pub struct Dice(StdRng);
+pub struct SeededRng(StdRng);
 
-impl Dice {
-    /// The dice of a seed.
+impl SeededRng {
+    /// Those of a seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(StdRng::seed_from_u64(seed))
@@ -120,13 +120,15 @@ impl Dice {
 /// When the room or the sale opens, from the beginning: with a room, when those have come who come early.
 #[must_use]
 pub fn opens_at(plan: &Plan) -> Micros {
-    let lead_ms = |settings: engine::domain::room::serving::Settings| {
-        settings.opens_at_ms.saturating_sub(settings.closes_at_ms)
-    };
-    plan.sale.room().map_or(0, |settings| {
-        let lead = u64::try_from(lead_ms(settings)).unwrap_or(0);
-        micros(plan.crowd.early_seconds) + lead * 1_000
-    })
+    draw_lead(plan).map_or(0, |lead| micros(plan.crowd.early_seconds) + lead)
+}
+
+/// The time between the closing of the first draw and the opening; none without a room.
+#[must_use]
+pub fn draw_lead(plan: &Plan) -> Option<Micros> {
+    let settings = plan.sale.room()?;
+    let lead_ms = settings.opens_at_ms.saturating_sub(settings.closes_at_ms);
+    Some(u64::try_from(lead_ms).unwrap_or(0) * 1_000)
 }
 
 /// Everybody who comes, in the order of their coming.
@@ -179,9 +181,9 @@ mod tests {
 
     #[test]
     fn a_share_is_kept_of_few_and_of_many() {
-        let mut dice = Dice::new(7);
+        let mut rng = SeededRng::new(7);
         for people in [1, 50, 1_000_000] {
-            let sum: u64 = (0..1_000).map(|_| dice.of(people, 0.3)).sum();
+            let sum: u64 = (0..1_000).map(|_| rng.of(people, 0.3)).sum();
             let share = sum as f64 / (people * 1_000) as f64;
             assert!((share - 0.3).abs() < 0.05, "{people}: {share}");
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use bench::cost::Prices;
+use bench::cost::{Prices, read_json};
 use capacity::ready::{Alarms, Facts, Finding, InStores, Keys, Verdict, assess, worst};
 use capacity::{Crowd, Deployment, Plan, forecast};
 use clap::Args;
@@ -12,7 +12,7 @@ use engine::domain::ids::SaleId;
 use engine::domain::time::Timestamp;
 use engine::ports::{Catalogue as _, Freshness, Ports as _, Published, Seats as _};
 use loadtest::arrivals::Shape;
-use local::queues::{QueuePair, depth};
+use local::queues::depth_at;
 use ops::stuck;
 use shared::runtime::config::Config;
 use shared::runtime::functions::QueueName;
@@ -65,7 +65,7 @@ impl ReadyCommand {
         let crowd = self.crowd.as_deref().map(Crowd::read).transpose()?.unwrap_or_default();
         let crowd = Crowd { visitors: self.visitors, ..crowd };
         crowd.check()?;
-        let alarms = self.alarms.as_deref().map(read_alarms).transpose()?;
+        let alarms = self.alarms.as_deref().map(read_json::<Alarms>).transpose()?;
         let reached = self.engine.reach(data_dir).await?;
         let published = reached.app.ports.catalogue().sale(&self.sale, Freshness::Fresh).await?;
         let stores = match &published {
@@ -112,12 +112,6 @@ impl ReadyCommand {
     }
 }
 
-fn read_alarms(file: &Path) -> Result<Alarms, Failure> {
-    let named = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
-    let text = std::fs::read_to_string(file).map_err(|error| named(&error))?;
-    Ok(serde_json::from_str(&text).map_err(|error| named(&error))?)
-}
-
 /// Whether Redis has each inventory of a sale as it was loaded last.
 async fn in_stores(reached: &Reached, published: &Published) -> Result<InStores, Failure> {
     let inventories = published.sale.inventories();
@@ -136,14 +130,8 @@ async fn queues(reached: &Reached) -> Result<BTreeMap<&'static str, (u64, u64)>,
     let mut queues = BTreeMap::new();
     for which in QueueName::ALL {
         let url = reached.config.sqs.urls.get(which).to_owned();
-        let pair = QueuePair {
-            name: which.as_str().to_owned(),
-            url,
-            arn: String::new(),
-            dead_url: String::new(),
-        };
         let dead = dead.iter().find(|list| list.queue == which).map_or(0, |list| list.count);
-        queues.insert(which.as_str(), (depth(sqs, &pair).await?, dead));
+        queues.insert(which.as_str(), (depth_at(sqs, which.as_str(), &url).await?, dead));
     }
     Ok(queues)
 }

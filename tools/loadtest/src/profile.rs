@@ -57,7 +57,7 @@ pub enum Behaviour {
 }
 
 /// Most times that a buyer comes back.
-const MAX_RETURNS: u8 = 8;
+pub const MAX_RETURNS: u8 = 8;
 /// Most times that a bot comes back.
 const MAX_BOT_RETURNS: u8 = 60;
 /// Most tickets that anybody wants.

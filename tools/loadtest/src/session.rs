@@ -47,9 +47,9 @@ use shared::http::problem::Kind;
 
 /// Most repetitions of one request after a lost answer or a 503 before the buyer gives up. With
 /// [`backoff`] that is over a minute: longer than the engine needs to be started again.
-const REPEATS: u32 = 30;
+pub const REPEATS: u32 = 30;
 /// Number of times that a buyer whose seats are gone asks for others with the same admission.
-const OTHER_SEATS: u32 = 3;
+pub const OTHER_SEATS: u32 = 3;
 /// Time after which a waiting room says again what is left of its tiers.
 const PUBLISHED_EVERY: Duration = Duration::from_secs(1);
 /// Time that a person looks at the seats before ordering, in milliseconds.
@@ -211,7 +211,8 @@ pub(super) enum Next {
 }
 
 /// Time that a buyer waits before asking again, longer each time.
-fn backoff(attempt: u32, retry_after: Option<Duration>) -> Duration {
+#[must_use]
+pub fn backoff(attempt: u32, retry_after: Option<Duration>) -> Duration {
     retry_after.unwrap_or(Duration::from_millis(200 << attempt.min(4)))
 }
 

@@ -18,7 +18,7 @@ use crate::domain::time::Timestamp;
 /// Bytes that a document of a large sale stays below.
 pub const MAX_BYTES: usize = 1_500;
 /// The shortest poll of a page, in seconds.
-const MIN_POLL_SECONDS: u64 = 2;
+pub const MIN_POLL_SECONDS: u64 = 2;
 /// What a client adds or leaves out of a poll at random, in hundredths.
 const POLL_JITTER_PERCENT: u64 = 30;
 /// How many requests the sale's slot is asked for each that it carries out well, before clients are to leave any

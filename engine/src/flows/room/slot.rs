@@ -13,7 +13,7 @@ use crate::flows::room::enter::view;
 use crate::ports::{Asked, Board, BoardPorts, Stored};
 
 /// Time within which a reservation is answered well, in milliseconds: a buyer waits for it.
-const TARGET_MS: u64 = 2_000;
+pub const TARGET_MS: u64 = 2_000;
 
 /// Whether a request may go to the sale's slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -21,7 +21,7 @@ pub(crate) use actions::{Who, request};
 pub use bill::{Bill, Fixed};
 pub(crate) use environment::{Environment, Look};
 pub use forecast::{Forecast, Plan, forecast};
-pub use prices::Prices;
+pub use prices::{Prices, read_json};
 pub use report::Report;
 pub use scenario::{Assumptions, Scenario};
 pub use usage::{Line, Usage};

@@ -1,7 +1,9 @@
 //! What AWS asks for, with the day on which it did.
 
+use std::fmt::Display;
 use std::path::Path;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::Failure;
@@ -77,10 +79,18 @@ impl Prices {
     /// # Errors
     /// The file cannot be read or lacks a price.
     pub fn read(path: &Path) -> Result<Self, Failure> {
-        let text = std::fs::read_to_string(path);
-        let text = text.map_err(|error| format!("{}: {error}", path.display()))?;
-        serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()).into())
+        read_json(path)
     }
+}
+
+/// Reads a file of JSON; the error names it.
+///
+/// # Errors
+/// The file cannot be read, or is not of the expected form.
+pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, Failure> {
+    let named = |error: &dyn Display| format!("{}: {error}", path.display());
+    let text = std::fs::read_to_string(path).map_err(|error| named(&error))?;
+    Ok(serde_json::from_str(&text).map_err(|error| named(&error))?)
 }
 
 #[cfg(test)]

@@ -1,37 +1,37 @@
 //! The simulation itself: a visitor's way through the deployed engine, event by event.
 
 use engine::domain::room::counts::Entry;
+use engine::domain::room::document::MIN_POLL_SECONDS;
+use engine::domain::room::serving::MAX_POLL_MS;
 use engine::domain::time::Timestamp;
+use engine::flows::room::slot::TARGET_MS;
 use fake_limits::stripe::callback_gap;
 use hdrhistogram::Histogram;
+use loadtest::profile::MAX_RETURNS;
+use loadtest::session::{self, OTHER_SEATS, REPEATS};
 use serde::{Deserialize, Serialize};
+use shared::runtime::functions::Function;
 
 use crate::clock::{Clock, Micros, SECOND, micros, seconds};
 use crate::costs::{Costs, Work};
 use crate::deployment::Deployment;
 use crate::gate::{Answer, Gate};
-use crate::meters::{Function, Limit, Met, Meters, SlotWork};
+use crate::meters::{Limit, Met, Meters, SlotWork};
 use crate::plan::Plan;
 use crate::room::Waiting;
 use crate::stock::{Stock, Taken};
-use crate::visitors::{Dice, Wish, arrivals, opens_at, weight};
+use crate::visitors::{Clump, SeededRng, Wish, arrivals, draw_lead, opens_at, weight};
 
-/// Most repetitions of a request that was refused for want of capacity; then its sender gives up. As the load test.
-const REPEATS: u8 = 30;
-/// Chance that somebody comes back whom the gate told to. As the load test.
+/// Chance that somebody comes back whom the gate told to: that of the load test.
 const COMES_BACK: f64 = 0.25;
-/// Most times that somebody does. As the load test.
-const MAX_RETURNS: u8 = 8;
-/// Most other choices of a buyer whose seats were gone. As the load test.
-const OTHER_SEATS: u8 = 3;
-/// A reservation that takes longer counts as bad for the room (`engine::flows::room::slot`).
-const TARGET: Micros = 2 * SECOND;
+/// A reservation that takes longer counts as bad for the room.
+const TARGET: Micros = TARGET_MS * 1_000;
 /// What an answer says that a request is to be repeated after for which a store or a provider has no turn.
 const TRY_AGAIN: Micros = SECOND;
 /// A capture whose callback failed is found by the next reading of the provider's list, a minute apart.
 const CAPTURES_READ: Micros = 75 * SECOND;
-/// Shortest and longest pause of a page between two documents (`engine::domain::room::document`).
-const POLL: (f64, f64) = (2.0, 60.0);
+/// Shortest and longest pause of a page between two documents, in seconds.
+const POLL: (f64, f64) = (MIN_POLL_SECONDS as f64, MAX_POLL_MS as f64 / 1_000.0);
 /// What a page takes its wait for while it knows none, in seconds.
 const UNKNOWN_WAIT: f64 = 60.0;
 /// An expiry message is handed out a little after the end of the grace.
@@ -58,7 +58,7 @@ struct Group {
     step: Step,
     people: u64,
     /// Repetitions of this step.
-    attempt: u8,
+    attempt: u32,
     /// Times that they came back to the gate.
     returns: u8,
 }
@@ -97,8 +97,8 @@ struct Buyer {
     people: u32,
     taken: Taken,
     wish: Wish,
-    attempt: u8,
-    choices: u8,
+    attempt: u32,
+    choices: u32,
     callbacks: u8,
     /// Whether a start was asked for: the order is not freed before that payment is closed.
     has_attempt: bool,
@@ -135,7 +135,7 @@ pub struct Percentiles {
 }
 
 impl Percentiles {
-    fn of(times: &Histogram<u64>) -> Self {
+    fn from_histogram(times: &Histogram<u64>) -> Self {
         let at = |share: f64| times.value_at_quantile(share) as f64 / 1_000.0;
         Self {
             count: times.len(),
@@ -215,18 +215,19 @@ pub struct Run {
     pub weight: u32,
 }
 
-struct World<'a> {
+struct Simulation<'a> {
     plan: &'a Plan,
     costs: &'a Costs,
     deployment: &'a Deployment,
     meters: Meters,
     clock: Clock<Event>,
-    dice: Dice,
+    rng: SeededRng,
     shops: Vec<Shop>,
     buyers: Vec<Buyer>,
     free_buyers: Vec<u32>,
-    clumps: Vec<crate::visitors::Clump>,
+    clumps: Vec<Clump>,
     weight: u32,
+    has_room: bool,
     opens_at: Micros,
     /// People who are on their way to be let in.
     on_the_way: u64,
@@ -266,16 +267,16 @@ struct Refused;
 /// Simulates a plan on a deployment; without limits every request is let through, and counted.
 #[must_use]
 pub fn simulate(plan: &Plan, deployment: &Deployment, costs: &Costs, unlimited: bool) -> Run {
-    let mut world = World::new(plan, deployment, costs, unlimited);
-    while let Some(event) = world.clock.next() {
-        if world.clock.now() > world.until || !world.happen(event) {
+    let mut simulation = Simulation::new(plan, deployment, costs, unlimited);
+    while let Some(event) = simulation.clock.next() {
+        if simulation.clock.now() > simulation.until || !simulation.happen(event) {
             break;
         }
     }
-    world.over()
+    simulation.over()
 }
 
-impl<'a> World<'a> {
+impl<'a> Simulation<'a> {
     fn new(plan: &'a Plan, deployment: &'a Deployment, costs: &'a Costs, unlimited: bool) -> Self {
         let shop = || Shop {
             stock: Stock::new(&plan.sale),
@@ -283,18 +284,19 @@ impl<'a> World<'a> {
             room: Waiting::new(&plan.sale),
         };
         let opens_at = opens_at(plan);
-        let mut world = Self {
+        let mut simulation = Self {
             plan,
             costs,
             deployment,
             meters: Meters::new(deployment, plan.sales, unlimited),
             clock: Clock::new(),
-            dice: Dice::new(plan.seed),
+            rng: SeededRng::new(plan.seed),
             shops: (0..plan.sales.max(1)).map(|_| shop()).collect(),
             buyers: Vec::new(),
             free_buyers: Vec::new(),
             clumps: arrivals(plan),
             weight: weight(plan),
+            has_room: plan.sale.room().is_some(),
             opens_at,
             on_the_way: 0,
             busy: 0,
@@ -308,16 +310,14 @@ impl<'a> World<'a> {
             times: Times::new(),
             run: Run::empty(plan.places(), weight(plan)),
         };
-        if let Some(first) = world.clumps.first() {
-            world.clock.at(first.at, Event::Arrive(0));
+        if let Some(first) = simulation.clumps.first() {
+            simulation.clock.at(first.at, Event::Arrive(0));
         }
-        if let Some(settings) = plan.sale.room() {
-            let lead_ms = settings.opens_at_ms.saturating_sub(settings.closes_at_ms);
-            let lead = u64::try_from(lead_ms).unwrap_or(0) * 1_000;
-            world.clock.at(opens_at - lead, Event::Draw);
+        if let Some(lead) = draw_lead(plan) {
+            simulation.clock.at(opens_at - lead, Event::Draw);
         }
-        world.clock.at(SECOND, Event::Second);
-        world
+        simulation.clock.at(SECOND, Event::Second);
+        simulation
     }
 
     /// One event; false when it is over.
@@ -377,11 +377,10 @@ impl<'a> World<'a> {
             return;
         }
         let on = |step| Group { step, people: passed, attempt: 0, ..group };
-        let has_room = self.shops[0].room.is_some();
-        let inwards = if has_room { Step::Join } else { Step::Admission };
+        let inwards = if self.has_room { Step::Join } else { Step::Admission };
         match group.step {
             Step::Page => {
-                let signing_in = self.dice.of(passed, self.plan.crowd.signing_in);
+                let signing_in = self.rng.of(passed, self.plan.crowd.signing_in);
                 self.group(Group { people: passed - signing_in, ..on(inwards) });
                 self.group(Group { people: signing_in, ..on(Step::SignIn) });
             }
@@ -406,7 +405,7 @@ impl<'a> World<'a> {
 
     /// Requests at the edge; how many were let through.
     fn edge(&mut self, requests: f64) -> u64 {
-        let whole = requests as u64 + u64::from(self.dice.chance(requests.fract()));
+        let whole = requests as u64 + u64::from(self.rng.chance(requests.fract()));
         let passed = self.meters.pass(Limit::Edge, whole, self.clock.now());
         self.run.edge_requests += whole as f64;
         self.edge_second += whole as f64;
@@ -414,7 +413,7 @@ impl<'a> World<'a> {
     }
 
     fn load_pages(&mut self, people: u64) -> u64 {
-        let looks = if self.shops[0].room.is_some() { 0.0 } else { self.plan.crowd.looks };
+        let looks = if self.has_room { 0.0 } else { self.plan.crowd.looks };
         let each = self.plan.crowd.edge_requests + looks;
         if each <= 0.0 {
             return people;
@@ -471,7 +470,7 @@ impl<'a> World<'a> {
             left -= u64::from(people);
             let sale = self.next_shop;
             self.next_shop = (self.next_shop + 1) % self.shops.len() as u32;
-            let choice = self.dice.choice(&self.plan.sale);
+            let choice = self.rng.choice(&self.plan.sale);
             let now = Timestamp::from_ms(self.engine_ms());
             let shop = &mut self.shops[sale as usize];
             let (free, (held, _)) = (shop.stock.free(), shop.stock.held_and_sold());
@@ -501,10 +500,10 @@ impl<'a> World<'a> {
 
     fn come_back(&mut self, group: Group, people: u64, wait: Micros) {
         self.not_admitted(people);
-        let back = if group.returns < MAX_RETURNS { self.dice.of(people, COMES_BACK) } else { 0 };
+        let back = if group.returns < MAX_RETURNS { self.rng.of(people, COMES_BACK) } else { 0 };
         self.on_the_way -= people - back;
         if back > 0 {
-            let jitter = self.dice.between((0.0, 0.5));
+            let jitter = self.rng.between((0.0, 0.5));
             let again = Group { people: back, attempt: 0, returns: group.returns + 1, ..group };
             self.clock.after(wait + jitter, Event::Group(again));
         }
@@ -517,7 +516,7 @@ impl<'a> World<'a> {
     }
 
     fn add_buyer(&mut self, sale: u32, people: u32, choice: Taken) -> u32 {
-        let wish = self.dice.wish(self.plan);
+        let wish = self.rng.wish(self.plan);
         let now = self.clock.now();
         let tickets = choice.tickets * people;
         let buyer = Buyer {
@@ -563,8 +562,8 @@ impl<'a> World<'a> {
     }
 
     fn choose(&mut self, index: u32, wait: Micros) {
-        let thinks = self.dice.between(self.plan.crowd.choosing);
-        if self.shops[0].room.is_some() {
+        let thinks = self.rng.between(self.plan.crowd.choosing);
+        if self.has_room {
             let people = f64::from(self.buyers[index as usize].people);
             self.edge(people);
         }
@@ -675,7 +674,7 @@ impl<'a> World<'a> {
         record(&mut self.times.to_order, now + took - came, people);
         let buyer = &mut self.buyers[index as usize];
         (buyer.taken, buyer.ordered) = (taken, now + took);
-        let thinks = self.dice.between(self.plan.crowd.paying);
+        let thinks = self.rng.between(self.plan.crowd.paying);
         match self.buyers[index as usize].wish {
             Wish::Pay => self.next(index, took + thinks, Next::Pay),
             Wish::Cancel => self.next(index, took + thinks, Next::Cancel),
@@ -686,7 +685,7 @@ impl<'a> World<'a> {
     /// The seats were gone: others, with the same admission, or none.
     fn other_seats(&mut self, index: u32, took: Micros) {
         let sale = self.buyers[index as usize].sale;
-        let tier = self.dice.tier(&self.plan.sale);
+        let tier = self.rng.tier(&self.plan.sale);
         let stock = &self.shops[sale as usize].stock;
         let buyer = &mut self.buyers[index as usize];
         buyer.choices += 1;
@@ -723,7 +722,7 @@ impl<'a> World<'a> {
         let started = turn.filter(|_| self.meters.start(people, now) == people);
         match started {
             Some(took) => {
-                let at_provider = self.dice.between(self.plan.crowd.at_provider);
+                let at_provider = self.rng.between(self.plan.crowd.at_provider);
                 let provider = micros(self.deployment.provider_ms / 1_000.0);
                 self.next(index, took + provider + at_provider, Next::Callback);
             }
@@ -741,7 +740,7 @@ impl<'a> World<'a> {
         match self.ask(index, Limit::Callbacks, Function::TakeCallback, Work::Payment) {
             Ok(took) => {
                 self.clock.after(took, Event::Paid(index));
-                let odd = self.dice.of(people.into(), self.plan.crowd.odd_callbacks);
+                let odd = self.rng.of(people.into(), self.plan.crowd.odd_callbacks);
                 self.run.work[Work::Payment as usize] += odd as f64;
             }
             Err(Refused) => {
@@ -831,7 +830,7 @@ impl<'a> World<'a> {
     /// Once a second: documents, turns, and whoever takes what is left; false when it is over.
     fn second(&mut self) -> bool {
         let now = self.clock.now();
-        let has_room = self.shops[0].room.is_some();
+        let has_room = self.has_room;
         let caches = u64::from(self.deployment.edge_caches) * self.shops.len() as u64;
         if has_room {
             self.api(Limit::Reads, Function::WaitingRoom, Work::Document, caches);
@@ -910,14 +909,14 @@ impl<'a> World<'a> {
         let due_mark = room.mark();
         self.run.work[Work::Turn as usize] += 1.0;
         record(&mut self.times.wait, now - opens_at, u32::try_from(served).unwrap_or(u32::MAX));
-        let mut left = self.dice.of(served, 1.0 - self.plan.crowd.no_show);
+        let mut left = self.rng.of(served, 1.0 - self.plan.crowd.no_show);
         while left > 0 {
             let people = u32::try_from(left.min(self.weight.into())).unwrap_or(1);
             left -= u64::from(people);
-            let choice = self.dice.choice(&self.plan.sale);
+            let choice = self.rng.choice(&self.plan.sale);
             let index = self.add_buyer(sale, people, choice);
             self.buyers[index as usize].due_mark = due_mark;
-            let sees = self.dice.between((0.0, POLL.0 * 1.3));
+            let sees = self.rng.between((0.0, POLL.0 * 1.3));
             self.next(index, sees, Next::Enter);
         }
     }
@@ -949,14 +948,14 @@ impl<'a> World<'a> {
 
     fn sample(&mut self) {
         /// Most samples of a run: then every second one is dropped.
-        const MOST: usize = 4_000;
+        const MAX_SAMPLES: usize = 4_000;
         let second = seconds(self.clock.now()) - seconds(self.opens_at);
         let waiting =
             self.shops.iter().filter_map(|shop| shop.room.as_ref()).map(Waiting::waiting).sum();
         let (edge, api) = (self.edge_second, self.api_second);
         (self.edge_second, self.api_second) = (0.0, 0.0);
         self.run.series.push(Sample { second, edge, api, waiting, sold: self.run.sold });
-        if self.run.series.len() > MOST {
+        if self.run.series.len() > MAX_SAMPLES {
             let mut index = 0;
             self.run.series.retain(|_| {
                 index += 1;
@@ -966,10 +965,10 @@ impl<'a> World<'a> {
     }
 
     fn over(mut self) -> Run {
-        self.run.wait = Percentiles::of(&self.times.wait);
-        self.run.to_order = Percentiles::of(&self.times.to_order);
-        self.run.reservation = Percentiles::of(&self.times.reservation);
-        self.run.to_paid = Percentiles::of(&self.times.to_paid);
+        self.run.wait = Percentiles::from_histogram(&self.times.wait);
+        self.run.to_order = Percentiles::from_histogram(&self.times.to_order);
+        self.run.reservation = Percentiles::from_histogram(&self.times.reservation);
+        self.run.to_paid = Percentiles::from_histogram(&self.times.to_paid);
         self.run.limits = self.meters.met().map(|(limit, met)| (limit, *met)).collect();
         self.run.events = self.clock.events();
         self.run
@@ -1009,8 +1008,8 @@ impl Run {
 }
 
 /// The wait before a request is sent again, longer each time: as the load test has it.
-fn backoff(attempt: u8) -> Micros {
-    200_000 << u32::from(attempt).min(4)
+fn backoff(attempt: u32) -> Micros {
+    u64::try_from(session::backoff(attempt, None).as_micros()).unwrap_or(SECOND)
 }
 
 fn record(times: &mut Histogram<u64>, micros: Micros, people: u32) {
