@@ -15,8 +15,6 @@ use crate::simulation::{Percentiles, Run, simulate};
 
 /// What is kept free of a quota that is to be raised.
 const HEADROOM: f64 = 1.25;
-/// Starts of payments that the engine makes for each of its calls a second (`shared::providers::Operation`).
-const STARTS_OF_CALLS: f64 = 1.25;
 /// Nothing is raised beyond this: nobody grants it.
 const MAX_RAISED: f64 = 1e9;
 
@@ -84,7 +82,7 @@ impl Deployment {
             Limit::Writes => self.warm_writes.into(),
             Limit::Reading => self.warm_reads.into(),
             Limit::Provider => self.payments_per_second.into(),
-            Limit::Calls => f64::from(self.provider_calls_per_second) * STARTS_OF_CALLS,
+            Limit::Calls => self.provider_calls_per_second.into(),
             Limit::Expiries => self.expire_orders_concurrency.into(),
             Limit::Environments | Limit::Slot => return None,
         })
@@ -112,7 +110,7 @@ impl Deployment {
             Limit::Writes => self.warm_writes = whole,
             Limit::Reading => self.warm_reads = whole,
             Limit::Provider => self.payments_per_second = whole,
-            Limit::Calls => self.provider_calls_per_second = (to / STARTS_OF_CALLS).ceil() as u32,
+            Limit::Calls => self.provider_calls_per_second = whole,
             Limit::Expiries => self.expire_orders_concurrency = whole,
             // Environments are the service's own, and a slot is as fast as its node.
             Limit::Environments | Limit::Slot => (),

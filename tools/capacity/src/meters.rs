@@ -124,7 +124,7 @@ impl Limit {
             }
             Self::Calls => (
                 "the engine's own starts (ProviderCallsPerSecond)",
-                "payments/s",
+                "calls/s",
                 Some("provider_calls_per_second"),
             ),
             Self::Expiries => (
@@ -194,6 +194,8 @@ pub struct Meters {
     lambda: Account,
     provider: stripe::Account,
     calls: CallRate,
+    /// Starts that the engine makes for each call of the setting.
+    starts_of_a_call: f64,
     next_call: Option<i64>,
     close_rate: CallRate,
     closed_at: Micros,
@@ -243,7 +245,9 @@ impl Meters {
             second(Limit::Writes, f64::from(deployment.warm_writes)),
             second(Limit::Reading, f64::from(deployment.warm_reads)),
         ];
-        let calls = CallRate::from_per_second(deployment.provider_calls_per_second);
+        let setting =
+            CallRate::from_per_second(deployment.provider_calls_per_second).unwrap_or_default();
+        let calls = Operation::StartPayment.rate(setting);
         let nodes = deployment.cache_shards.min(sales.max(1)) as usize;
         let slots = match deployment.cache {
             Cache::Nodes => Cached::Nodes(vec![0; nodes]),
@@ -261,9 +265,10 @@ impl Meters {
                 Now::ZERO,
             ),
             provider: stripe::Account::new(quotas, Now::ZERO),
-            calls: Operation::StartPayment.rate(calls.unwrap_or_default()),
+            calls,
+            starts_of_a_call: f64::from(calls.per_second()) / f64::from(setting.per_second()),
             next_call: None,
-            close_rate: Operation::ClosePayment.rate(calls.unwrap_or_default()),
+            close_rate: Operation::ClosePayment.rate(setting),
             closed_at: 0,
             slots,
             met: vec![Met::default(); Limit::ALL.len()],
@@ -426,7 +431,9 @@ impl Meters {
     /// The time until it is the turn of so many starts of payments, by the engine's own limit on its calls; none if
     /// there is no turn soon.
     pub fn turn(&mut self, count: u64, now: Micros) -> Option<Micros> {
-        self.of(Limit::Calls).ask(count as f64, now);
+        // In calls, as the setting counts them.
+        let calls = count as f64 / self.starts_of_a_call;
+        self.of(Limit::Calls).ask(calls, now);
         if self.unlimited {
             return Some(0);
         }

@@ -554,6 +554,12 @@ impl<'a> Simulation<'a> {
         self.free_buyers.push(index);
     }
 
+    /// A buyer leaves without an order, because a limit refused it again and again.
+    fn turn_away(&mut self, index: u32) {
+        self.run.turned_away += u64::from(self.buyers[index as usize].people);
+        self.leave(index);
+    }
+
     fn next(&mut self, index: u32, wait: Micros, next: Next) {
         let since = self.clock.now() + wait;
         let buyer = &mut self.buyers[index as usize];
@@ -594,7 +600,6 @@ impl<'a> Simulation<'a> {
     fn retry(&mut self, index: u32, next: Next) -> bool {
         let buyer = &mut self.buyers[index as usize];
         if buyer.attempt >= REPEATS {
-            self.run.turned_away += u64::from(buyer.people);
             return false;
         }
         buyer.attempt += 1;
@@ -634,7 +639,7 @@ impl<'a> Simulation<'a> {
             }
             Err(Refused) => {
                 if !self.retry(index, Next::Enter) {
-                    self.leave(index);
+                    self.turn_away(index);
                 }
             }
         }
@@ -662,7 +667,7 @@ impl<'a> Simulation<'a> {
         }
         let Ok(took) = asked else {
             if !self.retry(index, Next::Reserve) {
-                self.leave(index);
+                self.turn_away(index);
             }
             return;
         };
