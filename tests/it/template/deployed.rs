@@ -35,6 +35,7 @@ use engine::domain::time::Timestamp;
 use engine::flows;
 use engine::flows::expire::Expiry;
 use engine::flows::reserve::Reservation;
+use engine::flows::room::awaited::AwaitedTurns;
 use engine::ports::messages::ClosePayments;
 use engine::ports::{
     Catalogue as _, Freshness, Orders as _, Ports as _, RoomPorts, Rooms as _, StoreError,
@@ -500,6 +501,10 @@ impl Deployed {
         self.code(&unrecorded.rooms).await;
         let line = "POST /sales/open/room/commands";
         assert_eq!(send(Sender::Operator, line, json!({ "command": "pause" })).await, 200);
+        // Reconcile makes the turn that nobody asks for, at a time by which one is due.
+        let later = later.plus_seconds(10);
+        let turns = flows::room::awaited::make_turns(&self.app("reconcile").ports, later).await;
+        assert_eq!(turns.unwrap(), AwaitedTurns { open: 1, failed: 0 });
     }
 
     /// A group is joined with a code.
