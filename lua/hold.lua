@@ -1,9 +1,8 @@
 --- hold.lua: hold every line of an order, or none; the same number is answered with the same seats.
---- @key   sale             hash    epoch, state, opens_ms, closes_ms, limit, order -> its hold, @user -> tickets
+--- @key   sale             hash    loaded (its epoch), state, opens_ms, closes_ms, limit, order -> its hold, @user -> tickets
 --- @key   due              zset    orders by deadline
---- @key   scratch          bitmap  what is taken on any leg of a journey, for the length of the script
 --- @key   tier[line]       hash    rows, row_bytes, legs, freed, search:journey -> first row that may hold it, or -
---- @key   taken[line,leg]  bitmap  1 where a seat is held, sold or not for sale
+--- @key   taken[line]      bitmap  1 where a seat is held, sold or not for sale on a leg
 --- @arg   epoch            string
 --- @arg   order            string
 --- @arg   user             string
@@ -28,14 +27,36 @@
 --- @reply sold_out         tier
 --- @reply no_adjacent      tier
 
-local FIRST_LINE_KEY, FIRST_LINE_ARG, LINE_ARGS = 4, 8, 7
+local FIRST_LINE_KEY, LINE_KEYS, FIRST_LINE_ARG, LINE_ARGS = 3, 2, 8, 7
+
+-- The arguments of BITFIELD that take free seats on some of several legs. The bytes of neighbouring legs are one
+-- number, to which is added what takes the seats in each: as they are free, nothing is carried over.
+local function taking(seats, legs, from, to)
+  -- Lua's numbers are exact up to 53 bits.
+  local TYPES = { 'u8', 'u16', 'u24', 'u32', 'u40', 'u48' }
+  local fields, n, i = {}, 0, 1
+  while i <= #seats do
+    local at, mask = floor(seats[i] / 8), 0
+    repeat
+      mask = bit.bor(mask, bit.rshift(128, seats[i] % 8))
+      i = i + 1
+    until not seats[i] or floor(seats[i] / 8) ~= at
+    for leg = from, to - 1, #TYPES do
+      local count = math.min(to - leg, #TYPES)
+      fields[n + 1], fields[n + 2] = 'INCRBY', TYPES[count]
+      fields[n + 3], fields[n + 4] = (at * legs + leg) * 8, mask * ((256 ^ count - 1) / 255)
+      n = n + 4
+    end
+  end
+  return fields
+end
 
 local sale_key, order, user, content = KEYS[1], ARGV[2], ARGV[3], ARGV[4]
 local now, deadline_ms = tonumber(ARGV[5]), ARGV[6]
 local buyer = '@' .. user
 
 local found =
-  call('HMGET', sale_key, 'epoch', 'state', 'opens_ms', 'closes_ms', 'limit', order, buyer)
+  call('HMGET', sale_key, 'loaded', 'state', 'opens_ms', 'closes_ms', 'limit', order, buyer)
 if found[1] ~= ARGV[1] then
   return { 'not_loaded' }
 end
@@ -64,36 +85,30 @@ if tickets > left then
   return { 'limit_reached', left }
 end
 
--- For each line its first and last leg, by their keys, and what to set there.
-local chosen, n = { 0, 0, 0 }, 0
+-- For each line the key of what is taken, and what to set there.
+local chosen, n = { 0, 0 }, 0
 local packed
 local key = FIRST_LINE_KEY
 for arg = FIRST_LINE_ARG, #ARGV, LINE_ARGS do
   local tier, from, to, choice, count, search, detail = unpack(ARGV, arg, arg + LINE_ARGS - 1)
-  local tier_key, first_leg, last_leg = KEYS[key], key + 1, key + to - from
+  local tier_key, source = KEYS[key], KEYS[key + 1]
   local shape = call('HMGET', tier_key, 'rows', 'row_bytes', 'legs', search)
-  local row_bytes = tonumber(shape[2])
+  local row_bytes, legs, first_leg, last_leg = tonumber(shape[2]), tonumber(shape[3]), from + 0, to + 0
   if not row_bytes then
     return { 'sold_out', tier }
-  elseif tonumber(to) > tonumber(shape[3]) or not KEYS[last_leg] then
+  elseif last_leg > legs or not source then
     return redis.error_reply('CONTRACT a line takes a leg that its tier has not')
   end
   local bytes = shape[1] * row_bytes
-  local source = KEYS[first_leg]
-  if last_leg > first_leg then
-    source = KEYS[3]
-    call('BITOP', 'OR', source, unpack(KEYS, first_leg, last_leg))
-  end
   local seats, refusal, taken
   if choice == 'best' then
-    seats, refusal = best(source, row_bytes, bytes, tier_key, search, shape[4], count, detail)
+    seats, refusal = best(
+      source, row_bytes, bytes, legs, first_leg, last_leg, tier_key, search, shape[4], count, detail)
   elseif choice == 'seats' then
-    seats, refusal, taken = these(source, bytes, count, detail)
+    seats, refusal, taken = these(source, bytes, legs, first_leg, last_leg, count, detail)
   else
-    seats, refusal = fitting(source, row_bytes, bytes, tier_key, search, shape[4], detail)
-  end
-  if last_leg > first_leg then
-    call('DEL', source)
+    seats, refusal = fitting(
+      source, row_bytes, bytes, legs, first_leg, last_leg, tier_key, search, shape[4], detail)
   end
   if refusal then
     return { refusal, tier, taken }
@@ -105,21 +120,20 @@ for arg = FIRST_LINE_ARG, #ARGV, LINE_ARGS do
   packed = packed and packed .. ';' .. line or line
   -- Ascending seats are one run if none between the first and the last is left out.
   local span, fields = seats[#seats] - seats[1] + 1, nil
-  if choice ~= 'pattern' and span == #seats and span <= LONGEST_RUN then
+  if legs > 1 then
+    fields = taking(seats, legs, first_leg, last_leg)
+  elseif choice ~= 'pattern' and span == #seats and span <= LONGEST_RUN then
     fields = { 'SET', 'u' .. count, seats[1], 2 ^ span - 1 }
   else
-    fields = setting(runs_of(seats, bytes * 8))
+    fields = setting(runs_of(seats, bytes * 8, 1, 0, 1))
   end
-  chosen[n + 1], chosen[n + 2], chosen[n + 3] = first_leg, last_leg, fields
-  n = n + 3
-  key = last_leg + 1
+  chosen[n + 1], chosen[n + 2] = source, fields
+  n = n + 2
+  key = key + LINE_KEYS
 end
 
-for i = 1, n, 3 do
-  local fields = chosen[i + 2]
-  for leg = chosen[i], chosen[i + 1] do
-    call('BITFIELD', KEYS[leg], unpack(fields))
-  end
+for i = 1, n, 2 do
+  call('BITFIELD', chosen[i], unpack(chosen[i + 1]))
 end
 record = deadline_ms .. '|' .. content .. '|' .. tickets .. '|' .. packed .. '|' .. user
 call('HSET', sale_key, order, record, buyer, bought + tickets)

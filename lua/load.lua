@@ -5,15 +5,14 @@
 --- places, its holds and buyers aside, under keys that no other script knows. The last part publishes
 --- it with two renames. A part that comes twice, or without those before it, writes nothing. Whoever
 --- finds the epoch finds all of the sale.
---- @key   sale             hash    epoch, state, opens_ms, closes_ms, limit, order -> its hold, @user -> tickets
+--- @key   sale             hash    loaded (its epoch), state, opens_ms, closes_ms, limit, order -> its hold, @user -> tickets
 --- @key   due              zset    orders by deadline
---- @key   scratch          bitmap
 --- @key   loading          hash    load (its epoch), next (place of the part that comes next), tiers; orders and buyers as in sale
 --- @key   loading_due      zset    as due
 --- @key   tier[tier]       hash    rows, row_bytes, legs, freed, search:journey -> first row that may hold it, or -
 --- @key   freed[tier]      counters  how often seats of each block of 32 were given back
---- @key   taken[tier,leg]  bitmap  1 where a seat is held, sold or not for sale
---- @key   sold[tier,leg]   bitmap  1 where a seat is sold
+--- @key   taken[tier]      bitmap  1 where a seat is held, sold or not for sale on a leg
+--- @key   sold[tier]       bitmap  1 where a seat is sold on a leg
 --- @key   old[old]         any     what the load before has written for its tiers
 --- @arg   expected         string  the epoch that Redis should have before the first part; empty if none
 --- @arg   epoch            string  the epoch from now on
@@ -25,16 +24,15 @@
 --- @arg   limit            integer
 --- @arg   legs             integer
 --- @arg   old_tiers        string  the field tiers that the old keys were derived from; empty if none
---- @arg   left_tiers       string  those of old_tiers whose keys did not fit; empty if all did
---- @arg   tiers            string  tier:legs joined by ;
+--- @arg   tiers            string  tier joined by ;
 --- @arg   tier_count       integer
 --- @arg   hold_count       integer
 --- @arg   bought_count     integer
 --- @arg   rows[tier]       integer
 --- @arg   row_bytes[tier]  integer
 --- @arg   leg_count[tier]  integer
---- @arg   taken[tier,leg]  bitmap
---- @arg   sold[tier,leg]   bitmap
+--- @arg   taken[tier]      bitmap
+--- @arg   sold[tier]       bitmap
 --- @arg   order[hold]      string
 --- @arg   record[hold]     string
 --- @arg   buyer[buyer]     string  @user
@@ -46,29 +44,31 @@
 --- @reply absent
 --- @reply other_tiers
 
-local FIRST_TIER_KEY, FIRST_TIER_ARG = 6, 16
--- The keys of a tier before its bitmaps, and its arguments.
-local TIER_KEYS, TIER_ARGS = 2, 3
+local FIRST_TIER_KEY, FIRST_TIER_ARG = 5, 15
+-- The keys and the arguments of a tier.
+local TIER_KEYS, TIER_ARGS = 4, 5
 
-local sale_key, due_key, scratch_key, loading_key, loading_due_key = unpack(KEYS, 1, 5)
+local sale_key, due_key, loading_key, loading_due_key = unpack(KEYS, 1, 4)
 local expected, epoch, place, is_last = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4] == '1'
 local state, opens_ms, closes_ms, limit, legs = unpack(ARGV, 5, 9)
-local old_tiers, left_tiers, tiers = unpack(ARGV, 10, 12)
+local old_tiers, tiers = ARGV[10], ARGV[11]
 local tier_count, hold_count, bought_count =
-  tonumber(ARGV[13]), tonumber(ARGV[14]), tonumber(ARGV[15])
+  tonumber(ARGV[12]), tonumber(ARGV[13]), tonumber(ARGV[14])
+
+-- Redis keeps a hash of short values as a list, which every order would go through, until it has hundreds
+-- of fields. With one value of more than hash-max-listpack-value bytes it is a table from the start.
+local WIDE = string.rep('-', 65)
 
 local function write_terms(key, tiers)
   call('HSET', key, 'state', state, 'opens_ms', opens_ms, 'closes_ms', closes_ms,
-    'limit', limit, 'legs', legs, 'tiers', tiers, 'epoch', epoch)
+    'limit', limit, 'legs', legs, 'tiers', tiers, 'wide', WIDE, 'loaded', epoch)
 end
 
-local sale = call('HMGET', sale_key, 'epoch', 'tiers')
+local sale = call('HMGET', sale_key, 'loaded', 'tiers')
 local loading = call('HMGET', loading_key, 'load', 'next', 'tiers')
 local current = sale[1]
 -- The place of the part that comes next, if parts of this very load are there.
 local comes_next = not current and loading[1] == epoch and tonumber(loading[2])
--- Begun, but more keys were in the way than fit one call.
-local is_begun = comes_next == 0 and expected ~= epoch
 if current == epoch then
   if is_last then
     write_terms(sale_key, sale[2])
@@ -78,57 +78,42 @@ elseif comes_next and place < comes_next then
   return { 'staged' }
 elseif place > 0 and comes_next ~= place then
   return current and { 'stale', current } or { 'absent' }
-elseif place == 0 and not is_begun and (current or '') ~= expected then
+elseif place == 0 and (current or '') ~= expected then
   return current and { 'stale', current } or { 'absent' }
 elseif place == 0 and (sale[2] or loading[3] or '') ~= old_tiers then
   return { 'other_tiers' }
 end
 
 -- Check the shape of what was given before anything is written.
-local arg = FIRST_TIER_ARG
-local grids = {}
-for index = 1, tier_count do
-  local rows, row_bytes, leg_count = unpack(ARGV, arg, arg + TIER_ARGS - 1)
-  local bytes = tonumber(rows) * tonumber(row_bytes)
-  grids[index] = {
-    rows = rows, row_bytes = row_bytes, legs = tonumber(leg_count), arg = arg + TIER_ARGS,
-  }
-  arg = arg + TIER_ARGS + 2 * leg_count
-  for bitmap = grids[index].arg, arg - 1 do
-    if #(ARGV[bitmap] or '') ~= bytes then
-      return redis.error_reply('CONTRACT a bitmap is not as long as its tier')
-    end
+local first_hold = FIRST_TIER_ARG + TIER_ARGS * tier_count
+local first_buyer = first_hold + 2 * hold_count
+for arg = FIRST_TIER_ARG, first_hold - 1, TIER_ARGS do
+  local rows, row_bytes, leg_count, taken, sold = unpack(ARGV, arg, arg + TIER_ARGS - 1)
+  local bytes = rows * row_bytes * leg_count
+  if #(taken or '') ~= bytes or #(sold or '') ~= bytes then
+    return redis.error_reply('CONTRACT a bitmap is not as long as its tier')
   end
 end
-local first_hold, first_buyer = arg, arg + 2 * hold_count
 if #ARGV ~= first_buyer + 2 * bought_count - 1 then
   return redis.error_reply('CONTRACT the counts differ from what was given')
 end
-local first_old = FIRST_TIER_KEY
-for _, grid in ipairs(grids) do
-  first_old = first_old + TIER_KEYS + 2 * grid.legs
-end
+local first_old = FIRST_TIER_KEY + TIER_KEYS * tier_count
 
 if place == 0 then
   -- From here on nobody knows the sale.
-  call('UNLINK', sale_key, due_key, scratch_key, loading_key, loading_due_key)
+  call('UNLINK', sale_key, due_key, loading_key, loading_due_key)
   if first_old <= #KEYS then
     call('UNLINK', unpack(KEYS, first_old, #KEYS))
   end
-  if left_tiers ~= '' then
-    call('HSET', loading_key, 'load', epoch, 'next', 0, 'tiers', left_tiers)
-    return { 'other_tiers' }
-  end
 end
-local key = FIRST_TIER_KEY
-for _, grid in ipairs(grids) do
-  call('UNLINK', KEYS[key], KEYS[key + 1])
-  call('HSET', KEYS[key], 'rows', grid.rows, 'row_bytes', grid.row_bytes, 'legs', grid.legs,
-    'freed', 0)
-  for bitmap = 0, 2 * grid.legs - 1 do
-    call('SET', KEYS[key + TIER_KEYS + bitmap], ARGV[grid.arg + bitmap])
-  end
-  key = key + TIER_KEYS + 2 * grid.legs
+for index = 0, tier_count - 1 do
+  local key, arg = FIRST_TIER_KEY + TIER_KEYS * index, FIRST_TIER_ARG + TIER_ARGS * index
+  local tier_key, freed_key, taken_key, sold_key = unpack(KEYS, key, key + TIER_KEYS - 1)
+  local rows, row_bytes, leg_count, taken, sold = unpack(ARGV, arg, arg + TIER_ARGS - 1)
+  call('UNLINK', tier_key, freed_key)
+  call('HSET', tier_key, 'rows', rows, 'row_bytes', row_bytes, 'legs', leg_count, 'freed', 0)
+  call('SET', taken_key, taken)
+  call('SET', sold_key, sold)
 end
 if hold_count > 0 then
   local deadlines = {}

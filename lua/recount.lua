@@ -1,5 +1,5 @@
 --- recount.lua: correct how many tickets a buyer has, unless that has changed since the caller looked.
---- @key   sale             hash    epoch, state, opens_ms, closes_ms, limit, order -> its hold, @user -> tickets
+--- @key   sale             hash    loaded (its epoch), state, opens_ms, closes_ms, limit, order -> its hold, @user -> tickets
 --- @key   tier[line]       hash    rows, row_bytes, legs, freed, search:journey -> first row that may hold it, or -
 --- @key   freed[line]      counters  how often seats of each block of 32 were given back
 --- @arg   epoch            string
@@ -17,7 +17,7 @@ local FIRST_TIER_KEY, FIRST_LINE_ARG = 2, 5
 local sale_key = KEYS[1]
 local epoch, user, seen, tickets = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local buyer = '@' .. user
-local found = call('HMGET', sale_key, 'epoch', buyer)
+local found = call('HMGET', sale_key, 'loaded', buyer)
 local has = tonumber(found[2] or 0)
 if found[1] ~= epoch then
   return { 'not_loaded' }

@@ -1,11 +1,11 @@
 --- restore.lua: write the hold of a pending order that Redis has forgotten; if it has this very hold, take
 --- the seats of it that are free.
---- @key   sale             hash    epoch, state, opens_ms, closes_ms, limit, order -> its hold, @user -> tickets
+--- @key   sale             hash    loaded (its epoch), state, opens_ms, closes_ms, limit, order -> its hold, @user -> tickets
 --- @key   due              zset    orders by deadline
 --- @key   tier[line]       hash    rows, row_bytes, legs, freed, search:journey -> first row that may hold it, or -
 --- @key   freed[line]      counters  how often seats of each block of 32 were given back
---- @key   taken[line,leg]  bitmap  1 where a seat is held, sold or not for sale
---- @key   sold[line,leg]   bitmap  1 where a seat is sold
+--- @key   taken[line]      bitmap  1 where a seat is held, sold or not for sale on a leg
+--- @key   sold[line]       bitmap  1 where a seat is sold on a leg
 --- @arg   epoch            string
 --- @arg   order            string
 --- @arg   record           string  deadline|content|tickets|lines|user
@@ -15,7 +15,7 @@
 --- @reply changed
 --- @reply not_loaded
 
-local FIRST_LINE_KEY, TIER_KEYS, FIRST_FREED_ARG = 3, 2, 5
+local FIRST_LINE_KEY, FIRST_FREED_ARG = 3, 5
 
 local sale_key, due_key = KEYS[1], KEYS[2]
 local epoch, order, record, sold_seen = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
@@ -25,7 +25,7 @@ if not lines then
   return redis.error_reply('CONTRACT the hold record is malformed')
 end
 local buyer = '@' .. user
-local found = call('HMGET', sale_key, 'epoch', order, buyer)
+local found = call('HMGET', sale_key, 'loaded', order, buyer)
 local held, had = found[2], found[3]
 if found[1] ~= epoch then
   return { 'not_loaded' }
@@ -34,8 +34,8 @@ elseif held and held ~= record then
 end
 
 local any_sold, all_sold, writes = false, true, {}
-local grids = each_bitmap(lines, FIRST_LINE_KEY, TIER_KEYS, function(taken_key, sold_key, line, _, grid)
-  local runs = runs_of(line.seats, grid.places)
+local grids = each_tier(lines, FIRST_LINE_KEY, function(taken_key, sold_key, line, grid)
+  local runs = runs_of_line(line, grid)
   local fields = setting(runs)
   for i, sold in ipairs(reading(sold_key, runs)) do
     any_sold = any_sold or sold ~= 0

@@ -1,11 +1,11 @@
 --- unsell.lua: free sold seats that nobody claims any more, all or none, unless a seat of their blocks was
 --- freed since the caller looked.
---- @key   sale             hash    epoch, state, opens_ms, closes_ms, limit, order -> its hold, @user -> tickets
+--- @key   sale             hash    loaded (its epoch), state, opens_ms, closes_ms, limit, order -> its hold, @user -> tickets
 --- @key   due              zset    orders by deadline
 --- @key   tier[line]       hash    rows, row_bytes, legs, freed, search:journey -> first row that may hold it, or -
 --- @key   freed[line]      counters  how often seats of each block of 32 were given back
---- @key   taken[line,leg]  bitmap  1 where a seat is held, sold or not for sale
---- @key   sold[line,leg]   bitmap  1 where a seat is sold
+--- @key   taken[line]      bitmap  1 where a seat is held, sold or not for sale on a leg
+--- @key   sold[line]       bitmap  1 where a seat is sold on a leg
 --- @arg   epoch            string
 --- @arg   user             string
 --- @arg   lines            string  tier,from,to,seat.seat joined by ;
@@ -15,7 +15,7 @@
 --- @reply changed
 --- @reply not_loaded
 
-local FIRST_LINE_KEY, TIER_KEYS, FIRST_FREED_ARG = 3, 2, 4
+local FIRST_LINE_KEY, FIRST_FREED_ARG = 3, 4
 
 local sale_key = KEYS[1]
 local epoch, user, packed = ARGV[1], ARGV[2], ARGV[3]
@@ -24,15 +24,15 @@ if not lines then
   return redis.error_reply('CONTRACT the lines are malformed')
 end
 local buyer = '@' .. user
-local found = call('HMGET', sale_key, 'epoch', buyer)
+local found = call('HMGET', sale_key, 'loaded', buyer)
 local had = found[2]
 if found[1] ~= epoch then
   return { 'not_loaded' }
 end
 
 local all_sold, writes = true, {}
-local grids = each_bitmap(lines, FIRST_LINE_KEY, TIER_KEYS, function(taken_key, sold_key, line, _, grid)
-  local runs = runs_of(line.seats, grid.places)
+local grids = each_tier(lines, FIRST_LINE_KEY, function(taken_key, sold_key, line, grid)
+  local runs = runs_of_line(line, grid)
   local full = setting(runs)
   local taken, sold = reading(taken_key, runs), reading(sold_key, runs)
   for i = 1, #sold do

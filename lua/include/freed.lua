@@ -27,7 +27,7 @@ local function count_freed(tier_key, freed_key, grid, seats)
 
   local searches = call('HLEN', tier_key) - SHAPE_FIELDS
   if searches > MAX_SEARCHES then
-    call('DEL', tier_key)
+    call('UNLINK', tier_key)
     call('HSET', tier_key, 'rows', grid.rows, 'row_bytes', grid.row_bytes, 'legs', grid.legs,
       'freed', 0)
     return

@@ -1,6 +1,6 @@
 -- give_back.lua: give a hold back if it still is what the caller saw.
 
-local FIRST_LINE_KEY, TIER_KEYS = 3, 2
+local FIRST_LINE_KEY = 3
 
 -- Frees every seat of the hold that is not sold, and that `is_lost`, a set of 'tier,leg,seat', does
 -- not name. Answers `done`, or why nothing was done.
@@ -22,17 +22,24 @@ local function give_back(done, is_lost)
   end
 
   local writes = {}
-  local grids = each_bitmap(lines, FIRST_LINE_KEY, TIER_KEYS, function(taken_key, sold_key, line, leg, grid)
-    local mine = line.seats
+  local grids = each_tier(lines, FIRST_LINE_KEY, function(taken_key, sold_key, line, grid)
+    local runs
     if next(is_lost) then
-      mine = {}
-      for _, seat in ipairs(line.seats) do
-        if not is_lost[line.tier .. ',' .. leg .. ',' .. seat] then
-          mine[#mine + 1] = seat
+      runs = {}
+      for leg = line.from, line.to - 1 do
+        local mine = {}
+        for _, seat in ipairs(line.seats) do
+          if not is_lost[line.tier .. ',' .. leg .. ',' .. seat] then
+            mine[#mine + 1] = seat
+          end
+        end
+        for _, first_or_count in ipairs(runs_of(mine, grid.places, grid.legs, leg, leg + 1)) do
+          runs[#runs + 1] = first_or_count
         end
       end
+    else
+      runs = runs_of_line(line, grid)
     end
-    local runs = runs_of(mine, grid.places)
     if #runs > 0 then
       writes[#writes + 1] = { taken_key, freeing(taken_key, sold_key, runs) }
     end

@@ -1,6 +1,6 @@
 -- grid.lua: the shape of a tier.
 
--- Rows, bytes of a row, bits of a bitmap, and how many legs have one; nil if the tier is not loaded.
+-- Rows, bytes of a row, places, and legs; nil if the tier is not loaded.
 local function grid_of(tier_key)
   local shape = call('HMGET', tier_key, 'rows', 'row_bytes', 'legs')
   if not shape[2] then

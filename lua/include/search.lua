@@ -1,4 +1,7 @@
--- search.lua: the three ways to choose seats, over the bitmap of what is taken on a whole journey.
+-- search.lua: the three ways to choose seats, by what is taken on a whole journey.
+--
+-- A tier's bitmap has its legs byte beside byte (runs.lua), so that what is taken on any leg of a journey is
+-- read in one piece.
 --
 -- Searches begin at a remembered row, leave full stretches to BITPOS, which passes over them at the
 -- speed of memory, and read the rest in pieces that grow from few bytes to many. What a search has
@@ -8,10 +11,26 @@
 -- Every function costs every call, whoever uses it: there is one for each way, and what only some
 -- calls need is inside of it.
 
+local FIRST_PIECE_BYTES, LARGEST_PIECE_BYTES = 32, 512
+
+-- What is taken of the eight places of the `i`th byte of a piece on any leg of a journey.
+local function taken_in(piece, i, legs, from, to)
+  local before = (i - 1) * legs
+  return bit.bor(string.byte(piece, before + from + 1, before + to))
+end
+
+-- The first byte of places from `at` on that has a free one on any leg, and of a tier of one leg that place
+-- itself; nil if there is none.
+local function first_free(source, at, legs)
+  local place = call('BITPOS', source, 0, at * legs, -1)
+  if place >= 0 then
+    return floor(place / (8 * legs)), place
+  end
+end
+
 -- The first of `count` free seats side by side, leftmost in the first row that has them, from
 -- `row` on; nil if no row has.
-local function first_run(source, row_bytes, bytes, row, count)
-  local FIRST_PIECE_BYTES, LARGEST_PIECE_BYTES = 32, 512
+local function first_run(source, row_bytes, bytes, legs, from, to, row, count)
   -- Three tables, one digit for each value of a byte. What they count are free seats, zero bits: at
   -- the left end of the byte, at its right end, and in the longest run within. As strings they are
   -- constants of the script and cost nothing until they are looked at; each must be one literal.
@@ -23,21 +42,33 @@ local function first_run(source, row_bytes, bytes, row, count)
     '8766555544444444433333333333333354332222322222224322222232222222654433333222222243222111321121115433222232112111432221113211211176554444333333334322222232222222543322223211211143222111321121116544333332222222432221113211211154332222321121114322211132112110'
   local ZERO = 48
   local byte = string.byte
+  local is_one_leg = legs == 1
   local at = row * row_bytes
   local run, first = 0, 0
   local piece_bytes = FIRST_PIECE_BYTES
   while at < bytes do
-    local piece = call('GETRANGE', source, at, at + piece_bytes - 1)
-    local length = #piece
+    local piece = call('GETRANGE', source, at * legs, (at + piece_bytes) * legs - 1)
+    local length = #piece / legs
     if length == 0 then
       error('CONTRACT a bitmap is not as long as its tier')
     end
     local i = 1
     while i <= length do
-      local value = byte(piece, i)
+      local value = is_one_leg and byte(piece, i) or taken_in(piece, i, legs, from, to)
       if value == 255 then
         run = 0
-        i = string.find(piece, '[^\255]', i + 1) or length + 1
+        if is_one_leg then
+          i = string.find(piece, '[^\255]', i + 1) or length + 1
+        else
+          -- Over what is full on one leg of the journey it goes by that leg alone.
+          local leg = from + 1
+          while leg <= to and byte(piece, (i - 1) * legs + leg) < 255 do
+            leg = leg + 1
+          end
+          repeat
+            i = i + 1
+          until i > length or leg > to or byte(piece, (i - 1) * legs + leg) < 255
+        end
       else
         local place = at + i - 1
         if run == 0 or place % row_bytes == 0 then
@@ -67,11 +98,10 @@ local function first_run(source, row_bytes, bytes, row, count)
     at = at + length
     piece_bytes = math.min(2 * piece_bytes, LARGEST_PIECE_BYTES)
     if run == 0 and at < bytes then
-      local place = call('BITPOS', source, 0, at, -1)
-      if place < 0 then
+      at = first_free(source, at, legs)
+      if not at then
         return nil
       end
-      at = floor(place / 8)
     end
   end
   return nil
@@ -80,19 +110,20 @@ end
 -- Chooses the best seats: `count` side by side, or, if they may be parted, the first that are free.
 -- `remembered` is where the search, a field of the tier, left off. Answers the seats, ascending; or
 -- nil and why not.
-local function best(source, row_bytes, bytes, tier_key, search, remembered, count, together)
+local function best(
+  source, row_bytes, bytes, legs, from, to, tier_key, search, remembered, count, together)
   local wanted = tonumber(count)
-  if wanted > 1 then
+  if wanted > 1 or legs > 1 then
     if remembered ~= '-' then
       local start = tonumber(remembered or 0)
-      local first = first_run(source, row_bytes, bytes, start, wanted)
+      local first = first_run(source, row_bytes, bytes, legs, from, to, start, wanted)
       local row = first and floor(first / (row_bytes * 8)) or '-'
       if row ~= start then
         call('HSET', tier_key, search, row)
       end
       if first then
-        local seats = { first, first + 1 }
-        for i = 3, wanted do
+        local seats = { first }
+        for i = 2, wanted do
           seats[i] = first + i - 1
         end
         return seats
@@ -105,26 +136,25 @@ local function best(source, row_bytes, bytes, tier_key, search, remembered, coun
   if remembered == '-' then
     return nil, 'sold_out'
   end
-  local PIECE_BYTES = 32
   local start = tonumber(remembered or 0)
   local at = start * row_bytes
   local seats, n = {}, 0
+  local piece_bytes = FIRST_PIECE_BYTES
   while n < wanted and at < bytes do
-    local place = call('BITPOS', source, 0, at, -1)
-    if place < 0 then
+    local place
+    at, place = first_free(source, at, legs)
+    if not at then
       break
-    end
-    at = floor(place / 8)
-    if wanted == 1 then
+    elseif wanted == 1 then
       seats[1], n = place, 1
       break
     end
-    local piece = call('GETRANGE', source, at, at + PIECE_BYTES - 1)
+    local piece = call('GETRANGE', source, at * legs, (at + piece_bytes) * legs - 1)
     if #piece == 0 then
       error('CONTRACT a bitmap is not as long as its tier')
     end
-    for i = 1, #piece do
-      local value = string.byte(piece, i)
+    for i = 1, #piece / legs do
+      local value = taken_in(piece, i, legs, from, to)
       for column = 0, value < 255 and 7 or -1 do
         if n < wanted and bit.band(value, bit.rshift(128, column)) == 0 then
           n = n + 1
@@ -132,7 +162,8 @@ local function best(source, row_bytes, bytes, tier_key, search, remembered, coun
         end
       end
     end
-    at = at + #piece
+    at = at + #piece / legs
+    piece_bytes = math.min(2 * piece_bytes, LARGEST_PIECE_BYTES)
   end
   local row = seats[1] and floor(seats[1] / (row_bytes * 8)) or '-'
   if row ~= start then
@@ -148,11 +179,11 @@ end
 
 -- Chooses the first fit of a pattern 'column,row:columns,row:columns'. Answers the seats in the
 -- order of the pattern; or nil and why not.
-local function fitting(source, row_bytes, bytes, tier_key, search, remembered, pattern)
+local function fitting(
+  source, row_bytes, bytes, legs, from, to, tier_key, search, remembered, pattern)
   if remembered == '-' then
     return nil, 'sold_out'
   end
-  local FIRST_PIECE_BYTES, LARGEST_PIECE_BYTES = 32, 512
   local row_bits = row_bytes * 8
   local seats, offsets, masks = {}, {}, {}
   local n, reach = 0, 0
@@ -175,18 +206,20 @@ local function fitting(source, row_bytes, bytes, tier_key, search, remembered, p
     local piece_bytes = FIRST_PIECE_BYTES
     while row <= last do
       -- In a full row not even the first seat is free.
-      local place = call('BITPOS', source, 0, row * row_bytes, -1)
-      if place < 0 then
+      local at = first_free(source, row * row_bytes, legs)
+      if not at then
         break
       end
-      row = floor(place / row_bits)
+      row = floor(at / row_bytes)
       local rows = math.min(math.max(floor(piece_bytes / row_bytes), 1), last - row + 1)
       local start = row * row_bytes
-      local piece = call('GETRANGE', source, start, start + (rows + reach) * row_bytes - 1)
+      local piece =
+        call('GETRANGE', source, start * legs, (start + (rows + reach) * row_bytes) * legs - 1)
       for ahead = 0, rows - 1 do
         local fits = true
         for i = 1, n do
-          if bit.band(string.byte(piece, ahead * row_bytes + offsets[i]), masks[i]) ~= 0 then
+          local value = taken_in(piece, ahead * row_bytes + offsets[i], legs, from, to)
+          if bit.band(value, masks[i]) ~= 0 then
             fits = false
             break
           end
@@ -217,7 +250,7 @@ end
 
 -- Chooses these very seats, 'seat.seat' ascending. Answers them; or nil, why not, and which are not
 -- free.
-local function these(source, bytes, count, text)
+local function these(source, bytes, legs, from, to, count, text)
   local seats, n = { 0, 0 }, 0
   for word in string.gmatch(text, '%d+') do
     n = n + 1
@@ -226,17 +259,27 @@ local function these(source, bytes, count, text)
   seats[n + 1] = nil
   -- Neighbours, which is what most choose, are looked at in one piece.
   local is_run = seats[n] - seats[1] == n - 1 and n <= LONGEST_RUN and seats[n] < bytes * 8
-  if is_run and call('BITFIELD', source, 'GET', 'u' .. count, seats[1])[1] == 0 then
+  if legs == 1 and is_run and call('BITFIELD', source, 'GET', 'u' .. count, seats[1])[1] == 0 then
     return seats
   end
   local fields, asked = {}, 0
+  local values, at, value = {}, nil, nil
   for i = 1, n do
-    if seats[i] < bytes * 8 then
-      fields[asked + 1], fields[asked + 2], fields[asked + 3] = 'GET', 'u1', seats[i]
+    local seat = seats[i]
+    if seat < bytes * 8 and legs == 1 then
+      fields[asked + 1], fields[asked + 2], fields[asked + 3] = 'GET', 'u1', seat
       asked = asked + 3
+    elseif seat < bytes * 8 then
+      if floor(seat / 8) ~= at then
+        at = floor(seat / 8)
+        value = taken_in(call('GETRANGE', source, at * legs, (at + 1) * legs - 1), 1, legs, from, to)
+      end
+      values[i] = bit.band(value, bit.rshift(128, seat % 8))
     end
   end
-  local values = asked > 0 and call('BITFIELD', source, unpack(fields)) or {}
+  if asked > 0 then
+    values = call('BITFIELD', source, unpack(fields))
+  end
   local taken
   for i = 1, n do
     -- There is no value for a seat beyond the grid, and no such seat is free.

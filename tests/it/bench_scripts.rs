@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use bench::scripts::baselines::{self, Baseline};
 use bench::scripts::halls::Tier;
-use bench::scripts::{self, Options};
+use bench::scripts::{self, Options, Subject};
 use local::servers::{Flavour, RedisOptions, RedisServer};
 use shared::redis::Scripts;
 
@@ -18,7 +18,7 @@ fn options() -> Options {
         calls: 6,
         seed: 7,
         throughput: vec![scripts::Load { connections: 3, depth: 2 }],
-        grow: false,
+        subject: Subject::Scripts,
     }
 }
 
@@ -63,8 +63,24 @@ async fn every_script_is_measured_in_every_state() {
 }
 
 #[tokio::test]
+async fn a_hold_is_cut_off_after_each_of_its_parts() {
+    let report = scripts::run(&Options { subject: Subject::Parts, ..options() }).await.unwrap();
+    for (legs, hall) in [(1, "theatre of 50000"), (15, "train of 1200, 15 legs")] {
+        let parts: Vec<_> = report.parts.iter().filter(|part| part.hall == hall).collect();
+        let commands: Vec<f64> = parts.iter().map(|part| part.figure.commands).collect();
+        assert_eq!(commands[..7], [0.0, 0.0, 1.0, 1.0, 2.0, 3.0, 3.0], "{legs} legs");
+        // Where seats are taken, a search goes on to the next row, and remembers it.
+        let written: Vec<f64> = commands[7..].iter().map(|commands| commands.floor()).collect();
+        assert_eq!(written, [4.0, 5.0, 6.0], "{legs} legs");
+        assert!(parts.iter().all(|part| part.of_noop.is_some() == (legs == 1)), "{parts:?}");
+    }
+    assert!(report.tables().contains("BITFIELD: what is taken"), "{}", report.tables());
+}
+
+#[tokio::test]
 async fn what_a_hold_does_does_not_grow_with_the_seats() {
-    let options = Options { grow: true, seats: vec![50_000], fills: vec![0, 90], ..options() };
+    let options =
+        Options { subject: Subject::Growth, seats: vec![50_000], fills: vec![0, 90], ..options() };
     let report = scripts::run(&options).await.unwrap();
     let concerts = report.rows.iter().filter(|row| row.legs == 1);
     let commands: Vec<f64> = concerts.map(|row| row.figure.commands).collect();

@@ -109,7 +109,7 @@ async fn top_up(ports: &impl Ports, sale: &Sale, generation: u64) -> Stored<TopU
     let mut taken = 0;
     for inventory in sale.inventories() {
         let tiers: Vec<TierId> = sale.tiers_in(&inventory).map(|tier| tier.tier.clone()).collect();
-        taken += ports.seats().count_taken(&inventory, &tiers, sale.leg_count()).await?;
+        taken += ports.seats().count_taken(&inventory, &tiers).await?;
     }
     let free = (places * u64::from(sale.leg_count())).saturating_sub(taken);
     let holds = free == 0 && count_holds(ports, sale).await? > 0;

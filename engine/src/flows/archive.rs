@@ -195,7 +195,7 @@ async fn undecided<P: Ports>(
 pub async fn finish(ports: &impl Ports, sale: &Sale) -> Stored<()> {
     for inventory in sale.inventories() {
         let tiers: Vec<TierId> = sale.tiers_in(&inventory).map(|tier| tier.tier.clone()).collect();
-        ports.seats().unload(&inventory, &tiers, sale.leg_count()).await?;
+        ports.seats().unload(&inventory, &tiers).await?;
     }
     ports.gate().close(sale.id(), sale.file().gate.shards).await?;
     // A conflict: it is off the list already.

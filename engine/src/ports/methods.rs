@@ -67,16 +67,16 @@ macro_rules! port_methods {
                 Restore: restore(ref command: Restore) -> RestoreReply;
                 Repair: repair(ref command: Repair) -> RepairReply;
                 Recount: recount(ref command: Recount) -> RecountReply;
-                Unload: unload(ref inventory: InventoryId, slice tiers: TierId, copy leg_count: u16) -> ();
+                Unload: unload(ref inventory: InventoryId, slice tiers: TierId) -> ();
                 Epoch: epoch(ref inventory: InventoryId) -> Option<Epoch>;
                 Head: head(ref inventory: InventoryId) -> Option<(Epoch, Terms)>;
                 Record: record(ref inventory: InventoryId, copy order: OrderNumber) -> Option<HoldRecord>;
                 HoldsDue: due(ref inventory: InventoryId, copy now: Timestamp, copy most: usize)
                     -> Vec<OrderNumber>;
-                CountTaken: count_taken(ref inventory: InventoryId, slice tiers: TierId, copy leg_count: u16)
+                CountTaken: count_taken(ref inventory: InventoryId, slice tiers: TierId)
                     -> u64;
                 CountHolds: count_holds(ref inventory: InventoryId) -> u64;
-                CountLeft: count_left(ref inventory: InventoryId, slice tiers: TierId, copy leg_count: u16)
+                CountLeft: count_left(ref inventory: InventoryId, slice tiers: TierId)
                     -> Option<InventoryCounts>;
                 Grid: grid(ref inventory: InventoryId, ref tier: TierId, copy leg_count: u16) -> TierGrid;
                 Holds: holds(ref inventory: InventoryId) -> Vec<(OrderNumber, HoldRecord)>;

@@ -11,7 +11,7 @@ use crate::domain::inventory::{
 };
 use crate::domain::number::OrderNumber;
 use crate::domain::requested::MAX_LINES_PER_ORDER;
-use crate::domain::sale::MAX_LEGS;
+use crate::domain::sale::{MAX_LEGS, MAX_TIERS};
 use crate::domain::tickets::Tickets;
 use crate::domain::time::Timestamp;
 
@@ -22,32 +22,24 @@ pub const MAX_REQUEST_ARGUMENTS: usize = 3_999;
 /// What every script is sent besides its groups: the command, the script, the number of keys, up to
 /// three keys of the sale and up to six plain arguments.
 const PLAIN_ARGUMENTS: usize = 12;
-/// The most arguments of `hold`: for each line the tier, a bitmap a leg, and seven arguments.
-const MAX_HOLD_ARGUMENTS: usize = PLAIN_ARGUMENTS + MAX_LINES_PER_ORDER * (1 + MAX_LEGS + 7);
+/// The most arguments of `hold`: for each line the tier, its bitmap, and seven arguments.
+const MAX_HOLD_ARGUMENTS: usize = PLAIN_ARGUMENTS + MAX_LINES_PER_ORDER * (2 + 7);
 const _: () = assert!(MAX_HOLD_ARGUMENTS <= MAX_REQUEST_ARGUMENTS);
 /// The most arguments of `sell`, `unsell`, `release`, `mark` and `restore`: for each line the tier, its counters,
-/// two bitmaps a leg, and what was seen of the counters.
-const MAX_SETTLING_ARGUMENTS: usize =
-    PLAIN_ARGUMENTS + MAX_LINES_PER_ORDER * (2 + 2 * MAX_LEGS + 1);
+/// two bitmaps, and what was seen of the counters.
+const MAX_SETTLING_ARGUMENTS: usize = PLAIN_ARGUMENTS + MAX_LINES_PER_ORDER * (4 + 1);
 const _: () = assert!(MAX_SETTLING_ARGUMENTS <= MAX_REQUEST_ARGUMENTS);
-/// The most arguments of `repair`: for each leg two bitmaps, the leg and its seats.
-const MAX_REPAIR_ARGUMENTS: usize = PLAIN_ARGUMENTS + 4 * MAX_LEGS;
+/// The most arguments of `repair`: two bitmaps, and for each leg that leg and its seats.
+const MAX_REPAIR_ARGUMENTS: usize = PLAIN_ARGUMENTS + 2 + 2 * MAX_LEGS;
 const _: () = assert!(MAX_REPAIR_ARGUMENTS <= MAX_REQUEST_ARGUMENTS);
 /// What a part of `load` is sent besides its tiers, holds and buyers: the command, the script, the number
-/// of keys, five keys of the sale and fifteen plain arguments.
-pub const PLAIN_LOAD_ARGUMENTS: usize = 23;
+/// of keys, four keys of the sale and fourteen plain arguments.
+const PLAIN_LOAD_ARGUMENTS: usize = 21;
 /// The most arguments of a part of `load`, but for the keys that it removes: a tier is never divided.
-const MAX_LOAD_ARGUMENTS: usize = PLAIN_LOAD_ARGUMENTS
-    + if PartLimit::STANDARD.arguments > PartLimit::tier_arguments(MAX_LEGS) {
-        PartLimit::STANDARD.arguments
-    } else {
-        PartLimit::tier_arguments(MAX_LEGS)
-    };
-// A first part has room besides for the keys of at least one tier of before.
-const _: () = assert!(MAX_LOAD_ARGUMENTS + 2 + 2 * MAX_LEGS <= MAX_REQUEST_ARGUMENTS);
-/// The most arguments of one command of `unload`: a tier, its counters, and two bitmaps a leg.
-const MAX_UNLOAD_ARGUMENTS: usize = 3 + 2 * MAX_LEGS;
-const _: () = assert!(MAX_UNLOAD_ARGUMENTS <= MAX_REQUEST_ARGUMENTS);
+const MAX_LOAD_ARGUMENTS: usize = PLAIN_LOAD_ARGUMENTS + PartLimit::STANDARD.arguments;
+const _: () = assert!(PartLimit::TIER_ARGUMENTS <= PartLimit::STANDARD.arguments);
+// A first part has room besides for the keys of every tier of before.
+const _: () = assert!(MAX_LOAD_ARGUMENTS + 4 * MAX_TIERS <= MAX_REQUEST_ARGUMENTS);
 
 /// What is taken and held in an inventory.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -104,7 +96,6 @@ pub trait Seats: Send + Sync {
         &self,
         inventory: &InventoryId,
         tiers: &[TierId],
-        leg_count: u16,
     ) -> impl Future<Output = Stored<()>> + Send;
 
     /// The epoch of an inventory; `None` if it is not loaded.
@@ -132,7 +123,6 @@ pub trait Seats: Send + Sync {
         &self,
         inventory: &InventoryId,
         tiers: &[TierId],
-        leg_count: u16,
     ) -> impl Future<Output = Stored<u64>> + Send;
     /// Number of orders that hold seats now.
     fn count_holds(&self, inventory: &InventoryId) -> impl Future<Output = Stored<u64>> + Send;
@@ -142,7 +132,6 @@ pub trait Seats: Send + Sync {
         &self,
         inventory: &InventoryId,
         tiers: &[TierId],
-        leg_count: u16,
     ) -> impl Future<Output = Stored<Option<InventoryCounts>>> + Send;
     /// The bitmaps of one tier, with `freed` counters that were read before them.
     fn grid(

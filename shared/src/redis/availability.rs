@@ -158,7 +158,8 @@ impl Availability {
         for inventory in sale.inventories() {
             let tiers: Vec<TierId> =
                 sale.tiers_in(&inventory).map(|tier| tier.tier.clone()).collect();
-            let bitmaps = reads::bitmaps(&self.replicas, &inventory, &tiers, sale.whole()).await?;
+            let bitmaps =
+                reads::bitmaps(&self.replicas, &inventory, &tiers, sale.leg_count()).await?;
             read.extend(tiers.into_iter().zip(bitmaps));
         }
         Ok(Reading { as_of: now, tiers: read })

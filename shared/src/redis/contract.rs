@@ -34,8 +34,7 @@ pub enum ArgKind {
 
 /// One key, or a group of keys.
 ///
-/// A name such as `taken[line,leg]` stands for one key for each leg of each line; those of one line
-/// follow one another.
+/// A name such as `taken[line]` stands for one key of each line; those of one line follow one another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Key {
     /// Its name in the header.
@@ -97,16 +96,15 @@ pub(super) const fn reply(tag: &'static str, values: &'static [&'static str]) ->
 
 pub(super) const SALE: Key = key("sale", KeyKind::Hash);
 pub(super) const DUE: Key = key("due", KeyKind::Zset);
-pub(super) const SCRATCH: Key = key("scratch", KeyKind::Bitmap);
 pub(super) const TIER_OF_LINE: Key = key("tier[line]", KeyKind::Hash);
-pub(super) const TAKEN_OF_LINE: Key = key("taken[line,leg]", KeyKind::Bitmap);
-const SOLD_OF_LINE: Key = key("sold[line,leg]", KeyKind::Bitmap);
+pub(super) const TAKEN_OF_LINE: Key = key("taken[line]", KeyKind::Bitmap);
+const SOLD_OF_LINE: Key = key("sold[line]", KeyKind::Bitmap);
 /// The keys of a script that is given lines whose seats are known: it frees them, or is refused if any
 /// were freed.
 pub(super) const KEYS_OF_FREED_LINES: [Key; 6] =
     [SALE, DUE, TIER_OF_LINE, key("freed[line]", KeyKind::Counters), TAKEN_OF_LINE, SOLD_OF_LINE];
 
-/// The number of groups that a name lies in: `epoch` in none, `taken[line,leg]` in two.
+/// The number of groups that a name lies in: `epoch` in none, `taken[line]` in one.
 fn depth(name: &str) -> usize {
     name.split_once('[').map_or(0, |(_, group)| group.split(',').count())
 }

@@ -4,9 +4,7 @@ use std::fmt::Write as _;
 
 use super::broken;
 use super::call::{Call, Reply};
-use super::contract::{
-    Contract, DUE, SALE, SCRATCH, TAKEN_OF_LINE, TIER_OF_LINE, integer, reply, string,
-};
+use super::contract::{Contract, DUE, SALE, TAKEN_OF_LINE, TIER_OF_LINE, integer, reply, string};
 use super::hold_record::{self, seats_from_text, seats_to_text};
 use super::keys::InventoryKeys;
 use super::load::refuse_repeated_tiers;
@@ -20,7 +18,7 @@ use engine::ports::Stored;
 /// The keys, arguments and replies of `lua/hold.lua`.
 pub(super) const CONTRACT: Contract = Contract {
     script: "hold",
-    keys: &[SALE, DUE, SCRATCH, TIER_OF_LINE, TAKEN_OF_LINE],
+    keys: &[SALE, DUE, TIER_OF_LINE, TAKEN_OF_LINE],
     args: &[
         string("epoch"),
         string("order"),
@@ -50,7 +48,7 @@ pub(super) const CONTRACT: Contract = Contract {
     ],
 };
 
-// The script unpacks the bitmaps of all legs of a line at once: Lua's stack holds 8000 values.
+// The script unpacks a byte of each leg of a line at once: Lua's stack holds 8000 values.
 // Source: LUAI_MAXCSTACK in luaconf.h of Lua 5.1, <https://www.lua.org/source/5.1/luaconf.h.html>
 const _: () = assert!(MAX_LEGS + 1 < 8000);
 
@@ -105,7 +103,6 @@ pub(super) fn encode<'s>(script: &'s Script, command: &Hold) -> Stored<Call<'s>>
     let mut call = Call::new(script)
         .key("sale", keys.sale())
         .key("due", keys.due())
-        .key("scratch", keys.scratch())
         .arg("epoch", command.epoch.as_str())
         .arg("order", command.order.to_string())
         .arg("user", command.user.as_str())
@@ -116,9 +113,7 @@ pub(super) fn encode<'s>(script: &'s Script, command: &Hold) -> Stored<Call<'s>>
     refuse_repeated_tiers(command.lines.iter().map(|line| &line.tier))?;
     for line in &command.lines {
         call.add_key("tier[line]", keys.tier(&line.tier));
-        for leg in line.legs.iter() {
-            call.add_key("taken[line,leg]", keys.taken(&line.tier, leg));
-        }
+        call.add_key("taken[line]", keys.taken(&line.tier));
         let ChoiceArgs { way, search, detail } = encode_choice(&line.choice, line.legs);
         call.add_arg("tier[line]", line.tier.as_str());
         call.add_arg("from[line]", line.legs.from());

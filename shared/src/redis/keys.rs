@@ -10,7 +10,7 @@
 use std::fmt;
 
 use engine::domain::challenge::Stage;
-use engine::domain::ids::{InventoryId, Leg, RuleId, SaleId, TierId, UserId};
+use engine::domain::ids::{InventoryId, RuleId, SaleId, TierId, UserId};
 
 /// What the field of a buyer begins with in the hash of an inventory. An order number does not, nor does a
 /// field of the terms.
@@ -33,7 +33,7 @@ pub fn wallet_lock(user: &UserId) -> String {
 pub struct InventoryKeys<'a>(pub &'a InventoryId);
 
 impl InventoryKeys<'_> {
-    /// Hash: epoch, state, window, limit, legs and tiers; order number to hold ([`hold_record`](super::hold_record)); [`buyer`] to
+    /// Hash: the epoch as `loaded`, state, window, limit, legs, tiers and `wide`; order number to hold ([`hold_record`](super::hold_record)); [`buyer`] to
     /// tickets held or bought.
     #[must_use]
     pub fn sale(self) -> String {
@@ -59,12 +59,6 @@ impl InventoryKeys<'_> {
         format!("{{{}}}:loading_due", self.0)
     }
 
-    /// Bitmap that lives for the length of one script.
-    #[must_use]
-    pub fn scratch(self) -> String {
-        format!("{{{}}}:scratch", self.0)
-    }
-
     /// Hash: rows, bytes of a row, legs, `freed` (0, for releases that counted there); kind of search
     /// and journey to the first row that may still hold it.
     #[must_use]
@@ -78,16 +72,23 @@ impl InventoryKeys<'_> {
         format!("{{{}}}:freed:{tier}", self.0)
     }
 
-    /// Bitmap: 1 where a seat is held, sold or not for sale on the leg.
+    /// Bitmap: 1 where a seat is held, sold or not for sale on a leg; the legs of eight places are bytes beside
+    /// each other ([`leg_bytes`](super::leg_bytes)).
     #[must_use]
-    pub fn taken(self, tier: &TierId, leg: Leg) -> String {
-        format!("{{{}}}:taken:{tier}:{leg}", self.0)
+    pub fn taken(self, tier: &TierId) -> String {
+        format!("{{{}}}:taken:{tier}", self.0)
     }
 
-    /// Bitmap: 1 where a seat is sold on the leg.
+    /// Bitmap: 1 where a seat is sold on a leg; as [`InventoryKeys::taken`].
     #[must_use]
-    pub fn sold(self, tier: &TierId, leg: Leg) -> String {
-        format!("{{{}}}:sold:{tier}:{leg}", self.0)
+    pub fn sold(self, tier: &TierId) -> String {
+        format!("{{{}}}:sold:{tier}", self.0)
+    }
+
+    /// Every key of a tier.
+    #[must_use]
+    pub fn of_tier(self, tier: &TierId) -> [String; 4] {
+        [self.tier(tier), self.freed(tier), self.taken(tier), self.sold(tier)]
     }
 }
 
@@ -284,10 +285,9 @@ mod tests {
                 keys.due(),
                 keys.loading(),
                 keys.loading_due(),
-                keys.scratch(),
                 keys.tier(&tier),
-                keys.taken(&tier, Leg(3)),
-                keys.sold(&tier, Leg(3)),
+                keys.taken(&tier),
+                keys.sold(&tier),
                 keys.freed(&tier),
             ]
         };
@@ -296,10 +296,9 @@ mod tests {
             "{s}:due",
             "{s}:loading",
             "{s}:loading_due",
-            "{s}:scratch",
             "{s}:tier:a",
-            "{s}:taken:a:3",
-            "{s}:sold:a:3",
+            "{s}:taken:a",
+            "{s}:sold:a",
             "{s}:freed:a",
         ];
         assert_eq!(names(&InventoryId::whole(sale.clone())), of_ever);

@@ -2,14 +2,15 @@
 
 use super::broken;
 use super::call::{Call, Reply};
-use super::contract::{Contract, DUE, KeyKind, SALE, SCRATCH, bitmap, integer, key, reply, string};
+use super::contract::{Contract, DUE, KeyKind, SALE, bitmap, integer, key, reply, string};
 use super::hold_record;
 use super::keys::{InventoryKeys, buyer};
+use super::leg_bytes;
 use super::script::{Script, script};
-use engine::domain::ids::{Epoch, Leg, TierId};
-use engine::domain::inventory::{Load, LoadPart, LoadReply, PartLimit, TierGrid};
+use engine::domain::ids::{Epoch, TierId};
+use engine::domain::inventory::{LoadPart, LoadReply, TierGrid};
 use engine::domain::sale::MAX_BITMAP_BYTES;
-use engine::ports::{MAX_REQUEST_ARGUMENTS, PLAIN_LOAD_ARGUMENTS, Stored};
+use engine::ports::{MAX_REQUEST_ARGUMENTS, Stored};
 
 /// The keys, arguments and replies of `lua/load.lua`.
 pub(super) const CONTRACT: Contract = Contract {
@@ -17,13 +18,12 @@ pub(super) const CONTRACT: Contract = Contract {
     keys: &[
         SALE,
         DUE,
-        SCRATCH,
         key("loading", KeyKind::Hash),
         key("loading_due", KeyKind::Zset),
         key("tier[tier]", KeyKind::Hash),
         key("freed[tier]", KeyKind::Counters),
-        key("taken[tier,leg]", KeyKind::Bitmap),
-        key("sold[tier,leg]", KeyKind::Bitmap),
+        key("taken[tier]", KeyKind::Bitmap),
+        key("sold[tier]", KeyKind::Bitmap),
         key("old[old]", KeyKind::Any),
     ],
     args: &[
@@ -37,7 +37,6 @@ pub(super) const CONTRACT: Contract = Contract {
         integer("limit"),
         integer("legs"),
         string("old_tiers"),
-        string("left_tiers"),
         string("tiers"),
         integer("tier_count"),
         integer("hold_count"),
@@ -45,8 +44,8 @@ pub(super) const CONTRACT: Contract = Contract {
         integer("rows[tier]"),
         integer("row_bytes[tier]"),
         integer("leg_count[tier]"),
-        bitmap("taken[tier,leg]"),
-        bitmap("sold[tier,leg]"),
+        bitmap("taken[tier]"),
+        bitmap("sold[tier]"),
         string("order[hold]"),
         string("record[hold]"),
         string("buyer[buyer]"),
@@ -77,21 +76,18 @@ pub(super) fn script() -> Script {
     script!(CONTRACT, refused_when_full: "include/names.lua" "load.lua")
 }
 
-/// Lists tiers as `tier:legs` joined by `;`: from this a later load knows which keys to remove.
-fn tiers_to_text<'t>(tiers: impl Iterator<Item = (&'t TierId, usize)>) -> String {
-    let texts: Vec<String> = tiers.map(|(tier, legs)| format!("{tier}:{legs}")).collect();
+/// Lists tiers joined by `;`: from this a later load knows which keys to remove.
+fn tiers_to_text<'t>(tiers: impl Iterator<Item = &'t TierId>) -> String {
+    let texts: Vec<&str> = tiers.map(TierId::as_str).collect();
     texts.join(";")
 }
 
-/// Reads what [`tiers_to_text`] wrote.
-fn tiers_from_text(text: &str) -> Stored<Vec<(TierId, u16)>> {
-    let tier = |text: &str| {
-        let (tier, legs) = text.split_once(':')?;
-        Some((TierId::new(tier).ok()?, legs.parse().ok()?))
-    };
-    let malformed = || broken(format!("not a list of tiers: {text:?}"));
+/// Reads what [`tiers_to_text`] wrote. Releases that had a key for each leg wrote `tier:legs`; those keys are left.
+fn tiers_from_text(text: &str) -> Stored<Vec<TierId>> {
+    let malformed = |_| broken(format!("not a list of tiers: {text:?}"));
     let tiers = text.split(';').filter(|tier| !tier.is_empty());
-    tiers.map(|text| tier(text).ok_or_else(malformed)).collect()
+    let name = |text: &'_ str| text.split(':').next().unwrap_or_default().to_owned();
+    tiers.map(|tier| TierId::new(name(tier)).map_err(malformed)).collect()
 }
 
 /// Refuses a call that names one tier twice: it would pass every check of a script.
@@ -106,34 +102,6 @@ pub(super) fn refuse_repeated_tiers<'t>(tiers: impl Iterator<Item = &'t TierId>)
     Ok(())
 }
 
-/// The tiers of before, and how many of them have their keys removed by a part: as many as fit.
-struct OldTiers {
-    tiers: Vec<(TierId, u16)>,
-    removed: usize,
-}
-
-impl OldTiers {
-    fn of_part(load: &Load, old_tiers: &str) -> Stored<Self> {
-        let groups = load.tiers.iter().map(|grid| PartLimit::tier_arguments(grid.taken.len()));
-        let given = groups.sum::<usize>() + 2 * (load.holds.len() + load.bought.len());
-        let mut room = MAX_REQUEST_ARGUMENTS.saturating_sub(PLAIN_LOAD_ARGUMENTS + given);
-        let tiers = tiers_from_text(old_tiers)?;
-        let fits = |(_, legs): &&(TierId, u16)| {
-            let keys = 2 + 2 * usize::from(*legs);
-            let has_room = keys <= room;
-            room = room.saturating_sub(keys);
-            has_room
-        };
-        let removed = tiers.iter().take_while(fits).count();
-        Ok(Self { tiers, removed })
-    }
-
-    fn left(&self) -> String {
-        let left = self.tiers.iter().skip(self.removed);
-        tiers_to_text(left.map(|(tier, legs)| (tier, usize::from(*legs))))
-    }
-}
-
 /// `old_tiers` is the field `tiers` of what the first part of a load removes, as it was read a moment
 /// ago; empty if there is none, and for every other part.
 ///
@@ -144,12 +112,11 @@ pub(super) fn encode<'s>(script: &'s Script, part: &LoadPart, old_tiers: &str) -
     let LoadPart { place, is_last, load: command } = part;
     let keys = InventoryKeys(&command.inventory);
     let terms = &command.terms;
-    let old = OldTiers::of_part(command, old_tiers)?;
-    let tiers = command.tiers.iter().map(|grid| (&grid.tier, grid.taken.len()));
+    let old = tiers_from_text(old_tiers)?;
+    let tiers = command.tiers.iter().map(|grid| &grid.tier);
     let mut call = Call::new(script)
         .key("sale", keys.sale())
         .key("due", keys.due())
-        .key("scratch", keys.scratch())
         .key("loading", keys.loading())
         .key("loading_due", keys.loading_due())
         .arg("expected", command.expected.as_ref().map_or("", Epoch::as_str))
@@ -162,7 +129,6 @@ pub(super) fn encode<'s>(script: &'s Script, part: &LoadPart, old_tiers: &str) -
         .arg("limit", terms.limit.get())
         .arg("legs", terms.leg_count)
         .arg("old_tiers", old_tiers)
-        .arg("left_tiers", old.left())
         .arg("tiers", tiers_to_text(tiers))
         .arg("tier_count", command.tiers.len())
         .arg("hold_count", command.holds.len())
@@ -171,13 +137,8 @@ pub(super) fn encode<'s>(script: &'s Script, part: &LoadPart, old_tiers: &str) -
     for grid in &command.tiers {
         add_grid(&mut call, keys, grid)?;
     }
-    for (tier, legs) in old.tiers.iter().take(old.removed) {
-        call.add_key("old[old]", keys.tier(tier));
-        call.add_key("old[old]", keys.freed(tier));
-        for leg in Leg::first(*legs) {
-            call.add_key("old[old]", keys.taken(tier, leg));
-            call.add_key("old[old]", keys.sold(tier, leg));
-        }
+    for key in old.iter().flat_map(|tier| keys.of_tier(tier)) {
+        call.add_key("old[old]", key);
     }
     for (order, record) in &command.holds {
         call.add_arg("order[hold]", order.to_string());
@@ -202,17 +163,14 @@ fn add_grid(call: &mut Call<'_>, keys: InventoryKeys<'_>, grid: &TierGrid) -> St
     call.add_arg("rows[tier]", rows);
     call.add_arg("row_bytes[tier]", grid.row_bytes);
     call.add_arg("leg_count[tier]", grid.taken.len());
-    for (leg, (taken, sold)) in (0..).map(Leg).zip(grid.taken.iter().zip(&grid.sold)) {
-        call.add_key("taken[tier,leg]", keys.taken(&grid.tier, leg));
-        call.add_key("sold[tier,leg]", keys.sold(&grid.tier, leg));
-        call.add_arg("taken[tier,leg]", taken.as_slice());
-        call.add_arg("sold[tier,leg]", sold.as_slice());
-    }
+    call.add_key("taken[tier]", keys.taken(&grid.tier));
+    call.add_key("sold[tier]", keys.sold(&grid.tier));
+    call.add_arg("taken[tier]", leg_bytes::beside(&grid.taken));
+    call.add_arg("sold[tier]", leg_bytes::beside(&grid.sold));
     Ok(())
 }
 
-/// `None` if other tiers are in the way than the call was made for, or more than fitted it: read them
-/// again.
+/// `None` if other tiers are in the way than the call was made for: read them again.
 pub(super) fn decode(reply: &Reply) -> Stored<Option<LoadReply>> {
     match reply.tag() {
         "staged" => Ok(Some(LoadReply::Staged)),

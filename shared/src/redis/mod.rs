@@ -19,6 +19,7 @@ pub mod contract;
 pub mod counters;
 pub mod hold_record;
 pub mod keys;
+pub mod leg_bytes;
 
 mod add_tokens;
 mod admit;

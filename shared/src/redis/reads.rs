@@ -6,7 +6,8 @@ use super::broken;
 use super::connection::Connection;
 use super::hold_record;
 use super::keys::InventoryKeys;
-use engine::domain::ids::{Epoch, InventoryId, Leg, Legs, TierId, UserId};
+use super::leg_bytes;
+use engine::domain::ids::{Epoch, InventoryId, TierId, UserId};
 use engine::domain::inventory::{Freed, HoldRecord, Terms, TierGrid};
 use engine::domain::number::OrderNumber;
 use engine::domain::sale::SaleState;
@@ -14,6 +15,9 @@ use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
 use engine::ports::{InventoryCounts, StoreError, Stored};
 
+/// The field with the epoch in the hash of an inventory. Releases that had a key for each leg of a tier call it `epoch`, so
+/// that neither finds what the other has loaded.
+const EPOCH_FIELD: &str = "loaded";
 /// Most holds that are read in one command, so that it is a short one.
 const MAX_HOLDS_PER_COMMAND: usize = 1000;
 
@@ -36,7 +40,7 @@ pub(super) async fn epoch(
     inventory: &InventoryId,
 ) -> Stored<Option<Epoch>> {
     let mut command = redis::cmd("HGET");
-    command.arg(InventoryKeys(inventory).sale()).arg("epoch");
+    command.arg(InventoryKeys(inventory).sale()).arg(EPOCH_FIELD);
     let epoch: Option<String> = connection.query(&command).await?;
     epoch.map(Epoch::new).transpose().map_err(broken)
 }
@@ -47,7 +51,7 @@ pub(super) async fn head(
 ) -> Stored<Option<(Epoch, Terms)>> {
     let mut command = redis::cmd("HMGET");
     command.arg(InventoryKeys(inventory).sale());
-    command.arg(&["epoch", "state", "opens_ms", "closes_ms", "limit", "legs"]);
+    command.arg(&[EPOCH_FIELD, "state", "opens_ms", "closes_ms", "limit", "legs"]);
     type Head =
         (Option<String>, Option<String>, Option<i64>, Option<i64>, Option<u16>, Option<u16>);
     let (epoch, state, opens_ms, closes_ms, limit, legs): Head = connection.query(&command).await?;
@@ -88,25 +92,20 @@ pub(super) async fn due(
     orders.iter().map(|order| order.parse().map_err(broken)).collect()
 }
 
-/// What is taken in each of some tiers: a bitmap for each leg of a journey, empty where a tier is not loaded.
+/// What is taken in each of some tiers: a bitmap for each leg, empty where a tier is not loaded.
 pub(super) async fn bitmaps(
     connection: &Connection,
     inventory: &InventoryId,
     tiers: &[TierId],
-    legs: Legs,
+    legs: u16,
 ) -> Stored<Vec<Vec<Vec<u8>>>> {
-    let mut pipeline = redis::pipe();
-    for tier in tiers {
-        let keys: Vec<String> =
-            legs.iter().map(|leg| InventoryKeys(inventory).taken(tier, leg)).collect();
-        pipeline.cmd("MGET").arg(keys);
-    }
     if tiers.is_empty() {
         return Ok(Vec::new());
     }
-    let bitmaps: Vec<Vec<Option<Vec<u8>>>> = connection.pipeline(&pipeline).await?;
-    let each =
-        |legs: Vec<Option<Vec<u8>>>| legs.into_iter().map(Option::unwrap_or_default).collect();
+    let mut command = redis::cmd("MGET");
+    command.arg(tiers.iter().map(|tier| InventoryKeys(inventory).taken(tier)).collect::<Vec<_>>());
+    let bitmaps: Vec<Option<Vec<u8>>> = connection.query(&command).await?;
+    let each = |bytes: Option<Vec<u8>>| leg_bytes::apart(&bytes.unwrap_or_default(), legs);
     Ok(bitmaps.into_iter().map(each).collect())
 }
 
@@ -124,13 +123,10 @@ pub(super) async fn count_taken(
     connection: &Connection,
     inventory: &InventoryId,
     tiers: &[TierId],
-    legs: u16,
 ) -> Stored<u64> {
     let mut pipeline = redis::pipe();
     for tier in tiers {
-        for leg in Leg::first(legs) {
-            pipeline.cmd("BITCOUNT").arg(InventoryKeys(inventory).taken(tier, leg));
-        }
+        pipeline.cmd("BITCOUNT").arg(InventoryKeys(inventory).taken(tier));
     }
     if pipeline.is_empty() {
         return Ok(0);
@@ -150,18 +146,15 @@ pub(super) async fn count_left(
     connection: &Connection,
     inventory: &InventoryId,
     tiers: &[TierId],
-    legs: u16,
 ) -> Stored<Option<InventoryCounts>> {
     let keys = InventoryKeys(inventory);
     let mut pipeline = redis::pipe();
-    pipeline.hget(keys.sale(), "epoch");
+    pipeline.hget(keys.sale(), EPOCH_FIELD);
     for tier in tiers {
-        for leg in Leg::first(legs) {
-            pipeline.cmd("BITCOUNT").arg(keys.taken(tier, leg));
-        }
+        pipeline.cmd("BITCOUNT").arg(keys.taken(tier));
     }
     pipeline.zcard(keys.due());
-    pipeline.hget(keys.sale(), "epoch");
+    pipeline.hget(keys.sale(), EPOCH_FIELD);
     let replies: Vec<Value> = connection.pipeline(&pipeline).await?;
     let [before, taken @ .., holds, after] = replies.as_slice() else {
         return Err(broken("a pipeline lacks replies"));
@@ -172,9 +165,7 @@ pub(super) async fn count_left(
         return Ok(None);
     }
     let count = |reply: &Value| from_redis_value_ref::<u64>(reply).map_err(broken);
-    // One at least, whatever is asked: the number of replies is that of tiers times legs.
-    let of_tier = taken.chunks(usize::from(legs).max(1));
-    let taken = of_tier.map(|legs| legs.iter().map(count).sum()).collect::<Stored<_>>()?;
+    let taken = taken.iter().map(count).collect::<Stored<_>>()?;
     Ok(Some(InventoryCounts { taken, holds: count(holds)? }))
 }
 
@@ -185,25 +176,23 @@ pub(super) async fn grid(
     legs: u16,
 ) -> Stored<TierGrid> {
     let keys = InventoryKeys(inventory);
-    let taken: Vec<String> = Leg::first(legs).map(|leg| keys.taken(tier, leg)).collect();
-    let sold: Vec<String> = Leg::first(legs).map(|leg| keys.sold(tier, leg)).collect();
     // In this order, the guard of `repair` sees whatever came in between: a seat that was given back
     // and taken again raises its block's counter.
     let mut pipeline = redis::pipe();
     pipeline.cmd("GET").arg(keys.freed(tier));
     pipeline.cmd("HGET").arg(keys.tier(tier)).arg("row_bytes");
-    pipeline.cmd("MGET").arg(taken);
-    pipeline.cmd("MGET").arg(sold);
-    type Bitmaps = Vec<Option<Vec<u8>>>;
-    type Read = (Option<Vec<u8>>, Option<u32>, Bitmaps, Bitmaps);
-    let (freed, row_bytes, taken, sold): Read = connection.pipeline(&pipeline).await?;
+    pipeline.cmd("GET").arg(keys.taken(tier));
+    pipeline.cmd("GET").arg(keys.sold(tier));
+    type Bytes = Option<Vec<u8>>;
+    let (freed, row_bytes, taken, sold): (Bytes, Option<u32>, Bytes, Bytes) =
+        connection.pipeline(&pipeline).await?;
     let absent = || StoreError::Unavailable(format!("tier {tier} of {inventory} is not loaded"));
-    let whole = |bitmaps: Vec<Option<Vec<u8>>>| bitmaps.into_iter().collect::<Option<Vec<_>>>();
+    let of_legs = |bytes: Bytes| bytes.map(|bytes| leg_bytes::apart(&bytes, legs));
     Ok(TierGrid {
         tier: tier.clone(),
         row_bytes: row_bytes.ok_or_else(absent)?,
-        taken: whole(taken).ok_or_else(absent)?,
-        sold: whole(sold).ok_or_else(absent)?,
+        taken: of_legs(taken).ok_or_else(absent)?,
+        sold: of_legs(sold).ok_or_else(absent)?,
         freed: freed_from_bytes(&freed.unwrap_or_default()),
     })
 }
@@ -307,14 +296,14 @@ mod tests {
     /// What is counted by a server that waits for everything that is asked: a second round trip would wait for
     /// ever.
     async fn counted(reply: fn(usize, &str) -> String) -> Stored<Option<InventoryCounts>> {
-        // Two legs of each tier, the holds, and the epoch twice.
-        let topology = Topology::Single(patient(2 * TIERS + 3, reply));
+        // Each tier, the holds, and the epoch twice.
+        let topology = Topology::Single(patient(TIERS + 3, reply));
         let bounds = Bounds { response: Duration::from_secs(60), attempts: 1, ..Bounds::default() };
         let connection = Connection::new(&topology, bounds).unwrap();
         let tiers: Vec<TierId> =
             (0..TIERS).map(|tier| TierId::new(format!("t{tier}")).unwrap()).collect();
         let inventory = InventoryId::whole(SaleId::new("s").unwrap());
-        count_left(&connection, &inventory, &tiers, 2).await
+        count_left(&connection, &inventory, &tiers).await
     }
 
     fn counts(index: usize, name: &str) -> String {
@@ -329,8 +318,8 @@ mod tests {
     #[tokio::test]
     async fn all_tiers_are_counted_in_one_round_trip() {
         let left = counted(counts).await.unwrap().unwrap();
-        // The counts of the two legs of a tier are the next two replies.
-        let expected: Vec<u64> = (0..64).map(|tier| 4 * tier + 3).collect();
+        // The count of a tier is the next reply.
+        let expected: Vec<u64> = (1..=64).collect();
         assert_eq!(left, InventoryCounts { taken: expected, holds: 7 });
     }
 

@@ -18,8 +18,8 @@ pub(super) const CONTRACT: Contract = Contract {
         SALE,
         key("tier", KeyKind::Hash),
         key("freed", KeyKind::Counters),
-        key("taken[leg]", KeyKind::Bitmap),
-        key("sold[leg]", KeyKind::Bitmap),
+        key("taken", KeyKind::Bitmap),
+        key("sold", KeyKind::Bitmap),
     ],
     args: &[string("epoch"), string("freed"), integer("leg[leg]"), string("seats[leg]")],
     replies: &[reply("repaired", &[]), reply("changed", &[]), reply("not_loaded", &[])],
@@ -47,13 +47,13 @@ pub(super) fn encode<'s>(script: &'s Script, command: &Repair) -> Call<'s> {
         .key("sale", keys.sale())
         .key("tier", keys.tier(tier))
         .key("freed", keys.freed(tier))
+        .key("taken", keys.taken(tier))
+        .key("sold", keys.sold(tier))
         .arg("epoch", command.epoch.as_str())
         .arg("freed", counters_to_text(&command.freed));
     for (leg, mut seats) in by_leg {
         seats.sort_unstable();
         seats.dedup();
-        call.add_key("taken[leg]", keys.taken(tier, leg));
-        call.add_key("sold[leg]", keys.sold(tier, leg));
         call.add_arg("leg[leg]", leg.0);
         call.add_arg("seats[leg]", seats_to_text(&seats));
     }

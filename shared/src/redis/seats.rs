@@ -16,8 +16,7 @@ use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
 use engine::ports::{InventoryCounts, Seats, StoreError, Stored};
 
-/// Most attempts of a load's first part: it starts over when another load came between its two steps,
-/// and when more keys were in the way than fitted one call; of the largest sale, five calls.
+/// Most attempts of a load's first part: it starts over when another load came between its two steps.
 const LOAD_ATTEMPTS: u32 = 8;
 
 /// The inventories in Redis; the rules are in [`engine::domain::inventory`].
@@ -105,13 +104,8 @@ impl Seats for RedisSeats {
         recount::decode(&call.send(&self.connection).await?)
     }
 
-    async fn unload(
-        &self,
-        inventory: &InventoryId,
-        tiers: &[TierId],
-        leg_count: u16,
-    ) -> Stored<()> {
-        unload::unload(&self.connection, inventory, tiers, leg_count).await
+    async fn unload(&self, inventory: &InventoryId, tiers: &[TierId]) -> Stored<()> {
+        unload::unload(&self.connection, inventory, tiers).await
     }
 
     fn epoch(&self, inventory: &InventoryId) -> impl Future<Output = Stored<Option<Epoch>>> + Send {
@@ -146,9 +140,8 @@ impl Seats for RedisSeats {
         &self,
         inventory: &InventoryId,
         tiers: &[TierId],
-        legs: u16,
     ) -> impl Future<Output = Stored<u64>> + Send {
-        reads::count_taken(&self.connection, inventory, tiers, legs)
+        reads::count_taken(&self.connection, inventory, tiers)
     }
 
     fn count_holds(&self, inventory: &InventoryId) -> impl Future<Output = Stored<u64>> + Send {
@@ -159,9 +152,8 @@ impl Seats for RedisSeats {
         &self,
         inventory: &InventoryId,
         tiers: &[TierId],
-        legs: u16,
     ) -> impl Future<Output = Stored<Option<InventoryCounts>>> + Send {
-        reads::count_left(&self.connection, inventory, tiers, legs)
+        reads::count_left(&self.connection, inventory, tiers)
     }
 
     fn grid(

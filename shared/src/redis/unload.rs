@@ -6,7 +6,7 @@
 
 use super::connection::Connection;
 use super::keys::InventoryKeys;
-use engine::domain::ids::{InventoryId, Leg, TierId};
+use engine::domain::ids::{InventoryId, TierId};
 use engine::ports::Stored;
 
 /// Removes the keys of a sale, in this order: its own, then those of each tier.
@@ -14,16 +14,11 @@ pub(super) async fn unload(
     connection: &Connection,
     inventory: &InventoryId,
     tiers: &[TierId],
-    leg_count: u16,
 ) -> Stored<()> {
     let keys = InventoryKeys(inventory);
-    remove(connection, &[keys.sale(), keys.due(), keys.scratch()]).await?;
+    remove(connection, &[keys.sale(), keys.due()]).await?;
     for tier in tiers {
-        let bitmaps =
-            Leg::first(leg_count).flat_map(|leg| [keys.taken(tier, leg), keys.sold(tier, leg)]);
-        let of_tier: Vec<String> =
-            [keys.tier(tier), keys.freed(tier)].into_iter().chain(bitmaps).collect();
-        remove(connection, &of_tier).await?;
+        remove(connection, &keys.of_tier(tier)).await?;
     }
     Ok(())
 }

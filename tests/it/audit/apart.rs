@@ -39,8 +39,8 @@ async fn each_tier_that_is_kept_apart_is_read_and_what_is_wrong_with_one_is_name
     // What is planted, how it is undone, and what is named.
     let cases: [(&[&str], &[&str], &[&str]); 5] = [
         (
-            &["HSET", "{show/floor}:sale", "epoch", "e9"],
-            &["HSET", "{show/floor}:sale", "epoch", "e1"],
+            &["HSET", "{show/floor}:sale", "loaded", "e9"],
+            &["HSET", "{show/floor}:sale", "loaded", "e1"],
             &["I4 show: tier floor has epoch e9 in Redis but e1 in the catalogue"],
         ),
         (
@@ -59,7 +59,7 @@ async fn each_tier_that_is_kept_apart_is_read_and_what_is_wrong_with_one_is_name
             &["is a hold of another tier's seats"],
         ),
         (
-            &["HSET", "{show}:sale", "epoch", "e1"],
+            &["HSET", "{show}:sale", "loaded", "e1"],
             &["DEL", "{show}:sale"],
             &["is of tiers that the sale does not keep so"],
         ),
@@ -79,7 +79,7 @@ async fn each_tier_that_is_kept_apart_is_read_and_what_is_wrong_with_one_is_name
     run(&["HDEL", "{show/floor}:sale", &second]).await;
     assert_eq!(fixture.violations().await, [""; 0]);
     // The load of one tier of a sale that the catalogue does not have.
-    run(&["HSET", "{gone/floor}:sale", "epoch", "e1"]).await;
+    run(&["HSET", "{gone/floor}:sale", "loaded", "e1"]).await;
     let found = fixture.violations().await;
     assert!(found[0].contains("is of a sale that the catalogue does not have"), "{found:?}");
 }

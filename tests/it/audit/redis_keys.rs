@@ -19,27 +19,27 @@ pub(super) fn wrong_redis(orders: &Numbers) -> Corruptions {
     };
     vec![
         (
-            bit("{g1}:taken:a:0", 0, 0),
+            bit("{g1}:taken:a", 0, 0),
             named(["I4 g1: seat A1 of tier a on leg 0 is not taken in Redis but is claimed"]),
         ),
         (
-            bit("{g1}:taken:ga:0", 4, 1),
+            bit("{g1}:taken:ga", 4, 1),
             named(["I4 g1: seat ga-5 of tier ga on leg 0 is taken in Redis but nobody claims it"]),
         ),
         (
-            bit("{g1}:taken:a:1", 3, 0),
+            bit("{g1}:taken:a", 8 + 3, 0),
             named(["I4 g1: seat A4 of tier a on leg 1 is not taken in Redis but is not for sale"]),
         ),
         (
-            bit("{g1}:sold:a:1", 1, 0),
+            bit("{g1}:sold:a", 8 + 1, 0),
             named(["I4 g1: seat A2 of tier a on leg 1 is not sold in Redis but is paid"]),
         ),
         (
-            bit("{g1}:sold:ga:1", 0, 1),
+            bit("{g1}:sold:ga", 8, 1),
             named(["I4 g1: seat ga-1 of tier ga on leg 1 is sold in Redis but no paid order has it"]),
         ),
         (
-            redis(["DEL", "{show}:taken:floor:0"]),
+            redis(["DEL", "{show}:taken:floor"]),
             [
                 (3..8)
                     .map(|bit| {
@@ -103,7 +103,7 @@ pub(super) fn wrong_redis(orders: &Numbers) -> Corruptions {
             named(["I4 g1: buyer zoe has bought 1 in Redis but has a count of 0"]),
         ),
         (
-            redis(["HSET", "{g1}:sale", "epoch", "e9"]),
+            redis(["HSET", "{g1}:sale", "loaded", "e9"]),
             named(["I4 g1: the sale has epoch e9 in Redis but e1 in the catalogue"]),
         ),
         (

@@ -264,7 +264,7 @@ async fn nothing_undecided_is_archived_and_what_is_archived_stays_so() {
     // What is left in Redis of an archived sale is named, and archiving it again removes it.
     let mut redis = fixture.redis().await;
     let mut set = redis::cmd("HSET");
-    let () = set.arg("{gone}:sale").arg("epoch").arg("old").query_async(&mut redis).await.unwrap();
+    let () = set.arg("{gone}:sale").arg("loaded").arg("old").query_async(&mut redis).await.unwrap();
     let report = audit::run(&target, &Options::at(later)).await.unwrap();
     assert!(report.to_string().contains("archive it again"), "{report}");
     assert_eq!(gone.archive("a7", AFTER).await, Ok(Archived::Already));

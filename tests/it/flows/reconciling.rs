@@ -67,9 +67,11 @@ impl Vandal {
     }
 
     async fn set_bit(&mut self, bitmap: &str, leg: u16, seat: u32, bit: u8) {
-        let key = format!("{{crash}}:{bitmap}:hall:{leg}");
+        let key = format!("{{crash}}:{bitmap}:hall");
+        // The bytes of both legs lie beside each other.
+        let place = (seat / 8 * 2 + u32::from(leg)) * 8 + seat % 8;
         let mut set = redis::cmd("SETBIT");
-        let () = set.arg(key).arg(seat).arg(bit).query_async(&mut self.0).await.unwrap();
+        let () = set.arg(key).arg(place).arg(bit).query_async(&mut self.0).await.unwrap();
     }
 
     async fn set_limit(&mut self, limit: u16) {

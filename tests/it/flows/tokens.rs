@@ -79,11 +79,9 @@ async fn a_gate_with_nothing_left_admits_what_was_added_and_no_more() {
             .unwrap();
     }
     // Everything is taken.
-    for leg in 0..2 {
-        let mut set = redis::cmd("SET");
-        set.arg(format!("{{crash}}:taken:hall:{leg}")).arg(vec![0xff_u8; 80]);
-        let () = set.query_async(&mut redis).await.unwrap();
-    }
+    let mut set = redis::cmd("SET");
+    set.arg("{crash}:taken:hall").arg(vec![0xff_u8; 2 * 80]);
+    let () = set.query_async(&mut redis).await.unwrap();
     let sale = fixture.ports.catalogue().sale(&sale_id(), Freshness::Fresh).await.unwrap().unwrap();
     let mut admitted = 0;
     for buyer in 0..400 {

@@ -8,7 +8,7 @@ use engine::domain::choice::{Choice, Together};
 use engine::domain::gate::tokens::{AddTokens, AddTokensReply};
 use engine::domain::gate::{Admit, AdmitReply, Share, TopUp};
 use engine::domain::ids::{
-    DeviceHint, Epoch, GroupId, InventoryId, Leg, Legs, RequestFingerprint, RuleId, SaleId, Seat,
+    DeviceHint, Epoch, GroupId, InventoryId, Legs, RequestFingerprint, RuleId, SaleId, Seat,
     TierId, UserId,
 };
 use engine::domain::inventory::{
@@ -70,17 +70,16 @@ async fn the_docs_name_every_key_and_field() {
     let gate = GateKeys { sale: &sale, shard: 0 };
     let challenges = ChallengeKeys { sale: &sale, shard: 0 };
     let copy = CopyKeys { sale: &sale, copy: 0 };
-    // As the docs write them, and as they are for tier t, leg 0, shard 0 and one user.
+    // As the docs write them, and as they are for tier t, shard 0 and one user.
     let ours = [
         ("{sale}:sale", keys.sale()),
         ("{sale}:tier:<t>", keys.tier(&tier)),
         ("{sale}:freed:<t>", keys.freed(&tier)),
-        ("{sale}:taken:<t>:<leg>", keys.taken(&tier, Leg(0))),
-        ("{sale}:sold:<t>:<leg>", keys.sold(&tier, Leg(0))),
+        ("{sale}:taken:<t>", keys.taken(&tier)),
+        ("{sale}:sold:<t>", keys.sold(&tier)),
         ("{sale}:due", keys.due()),
         ("{sale}:loading", keys.loading()),
         ("{sale}:loading_due", keys.loading_due()),
-        ("{sale}:scratch", keys.scratch()),
         ("{sale/gate/k}:gate", gate.gate()),
         ("{sale/gate/k}:lock:<user>", gate.lock(&user)),
         ("{sale/left/k}:copy", copy.copy()),
@@ -94,7 +93,6 @@ async fn the_docs_name_every_key_and_field() {
     for (name, key) in &ours {
         let spelt = [
             ("<t>", "t"),
-            ("<leg>", "0"),
             ("gate/k", "gate/0"),
             ("left/k", "left/0"),
             ("challenge/k", "challenge/0"),

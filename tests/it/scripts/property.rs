@@ -218,8 +218,32 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "hold ignores the last leg",
         script: |scripts| &mut scripts.hold,
-        fragment: "unpack(KEYS, first_leg, last_leg))",
-        with: "unpack(KEYS, first_leg, last_leg - 1))",
+        fragment: "before + from + 1, before + to)",
+        with: "before + from + 1, before + to - 1)",
+    },
+    Mutant {
+        name: "seats of two bytes are taken in one",
+        script: |scripts| &mut scripts.hold,
+        fragment: "until not seats[i] or floor(seats[i] / 8) ~= at",
+        with: "until not seats[i]",
+    },
+    Mutant {
+        name: "chosen seats are looked at on the first leg of the tier",
+        script: |scripts| &mut scripts.hold,
+        fragment: "legs - 1), 1, legs, from, to)",
+        with: "legs - 1), 1, legs, 0, 1)",
+    },
+    Mutant {
+        name: "a sale over several legs crosses the end of a byte",
+        script: |scripts| &mut scripts.sell,
+        fragment: "and (legs == 1 or seat % 8 > 0) then",
+        with: "then",
+    },
+    Mutant {
+        name: "mark frees every leg of a seat that is lost on one",
+        script: |scripts| &mut scripts.mark,
+        fragment: "runs_of(mine, grid.places, grid.legs, leg, leg + 1)",
+        with: "runs_of(mine, grid.places, grid.legs, line.from, line.to)",
     },
     Mutant {
         name: "release forgets that searches must go back",
@@ -422,8 +446,8 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "load leaves the holds of before due",
         script: |scripts| &mut scripts.load,
-        fragment: "call('UNLINK', sale_key, due_key, scratch_key, loading_key, loading_due_key)",
-        with: "call('UNLINK', sale_key, scratch_key, loading_key, loading_due_key)",
+        fragment: "call('UNLINK', sale_key, due_key, loading_key, loading_due_key)",
+        with: "call('UNLINK', sale_key, loading_key, loading_due_key)",
     },
     Mutant {
         name: "load leaves the tiers of before",
@@ -440,8 +464,8 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "load leaves what an unfinished load has put aside",
         script: |scripts| &mut scripts.load,
-        fragment: "call('UNLINK', sale_key, due_key, scratch_key, loading_key, loading_due_key)",
-        with: "call('UNLINK', sale_key, due_key, scratch_key)",
+        fragment: "call('UNLINK', sale_key, due_key, loading_key, loading_due_key)",
+        with: "call('UNLINK', sale_key, due_key)",
     },
     Mutant {
         name: "load publishes without a part",
@@ -453,7 +477,7 @@ const MUTANTS: &[Mutant] = &[
         name: "load names the sale before its last part",
         script: |scripts| &mut scripts.load,
         fragment: "call('HSET', loading_key, 'load', epoch, 'next', place + 1,",
-        with: "call('HSET', sale_key, 'epoch', epoch) call('HSET', loading_key, 'load', epoch, 'next', place + 1,",
+        with: "call('HSET', sale_key, 'loaded', epoch) call('HSET', loading_key, 'load', epoch, 'next', place + 1,",
     },
     Mutant {
         name: "load begins again when its first part comes twice",

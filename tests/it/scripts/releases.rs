@@ -8,7 +8,7 @@ use std::sync::Arc;
 use engine::domain::choice::Choice;
 use engine::domain::ids::{Legs, Seat};
 use engine::domain::inventory::{
-    Hold, HoldRecord, HoldReply, Release, ReleaseReply, Sell, SellReply,
+    Hold, HoldRecord, HoldReply, LoadReply, Release, ReleaseReply, Sell, SellReply,
 };
 use engine::ports::Seats as _;
 use local::servers::{Flavour, RedisServer};
@@ -20,8 +20,8 @@ use super::{connect, server};
 
 /// What this release writes, with what it has answered.
 const STATE: &str = include_str!("state.json");
-/// What a release wrote that counted in the tier's hash how often seats were freed.
-const STATE_BEFORE_BLOCKS: &str = include_str!("state_before_blocks.json");
+/// What a release wrote that had a key for each leg of a tier.
+const STATE_WITH_A_KEY_A_LEG: &str = include_str!("state_with_a_key_a_leg.json");
 /// The orders whose hold stays, is sold and is given back.
 const HELD: u64 = 1;
 const SOLD: u64 = 2;
@@ -166,7 +166,7 @@ async fn goes_on(server: &RedisServer, written: &Value) {
     let release = Release { inventory: inventory(), order, record };
     assert_eq!(seats.release(&release).await, Ok(ReleaseReply::NotHeld), "what is sold stays sold");
     // Two orders of three seats on two legs each are sold; the third's are free again.
-    assert_eq!(seats.count_taken(&inventory(), &[tier()], 2).await, Ok(12));
+    assert_eq!(seats.count_taken(&inventory(), &[tier()]).await, Ok(12));
     let next = hold(10, both(), best(3));
     let held = seats.hold(&next).await.unwrap();
     assert!(matches!(held, HoldReply::Held { .. }), "{held:?}");
@@ -179,8 +179,8 @@ async fn goes_on(server: &RedisServer, written: &Value) {
     assert_eq!(counted().await, before + 1);
 }
 
-/// The file is what this version writes. Whoever changes what is written keeps the old file under
-/// another name, and has it go on here too.
+/// The file is what this version writes. Whoever changes what is written keeps the old file under another name, and
+/// has it go on here too, or be loaded again, as one that has a key for each leg.
 #[tokio::test]
 async fn a_state_that_an_earlier_release_wrote_goes_on() {
     let written: Value = serde_json::from_str(STATE).unwrap();
@@ -192,8 +192,23 @@ async fn a_state_that_an_earlier_release_wrote_goes_on() {
         panic!("what is written has changed: {}", place.display());
     }
     goes_on(&server(Flavour::Valkey).await, &written).await;
-    let before_blocks = serde_json::from_str(STATE_BEFORE_BLOCKS).unwrap();
-    goes_on(&server(Flavour::Valkey).await, &before_blocks).await;
+}
+
+#[tokio::test]
+async fn a_state_with_a_key_for_each_leg_is_loaded_again() {
+    let server = server(Flavour::Valkey).await;
+    let earlier: Value = serde_json::from_str(STATE_WITH_A_KEY_A_LEG).unwrap();
+    restore(&server, &earlier["state"]).await;
+    let seats = RedisSeats::new(connect(&server));
+    assert_eq!(seats.epoch(&inventory()).await, Ok(None));
+    assert_eq!(seats.hold(&hold(HELD, both(), best(3))).await, Ok(HoldReply::NotLoaded));
+    // It is loaded again, as after a loss of Redis: what DynamoDB has of it, and nothing of what was here.
+    assert_eq!(seats.load(&load(2)).await, Ok(LoadReply::Loaded));
+    assert_eq!(seats.holds(&inventory()).await, Ok(Vec::new()));
+    let keys: Vec<String> = state(&server).await.into_keys().collect();
+    let of_a_leg = |key: &&String| key.ends_with(":0") || key.ends_with(":1");
+    assert_eq!(keys.iter().filter(of_a_leg).count(), 4, "{keys:?}");
+    assert_eq!(keys.len(), 4 + 4, "the sale, its tier, what is taken and sold: {keys:?}");
 }
 
 /// The control: with a hold in another form, it does not.

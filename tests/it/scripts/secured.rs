@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use cold::certificates::Authority;
 use cold::proxy::Proxy;
-use engine::domain::ids::{InventoryId, Leg, Legs, SaleId, TierId};
+use engine::domain::ids::{InventoryId, Legs, SaleId, TierId};
 use engine::domain::inventory::{Hold, Line, Load, LoadReply, TierGrid};
 use engine::ports::{Seats, StoreError, Stored};
 use local::servers::{Flavour, RedisServer};
@@ -216,10 +216,9 @@ async fn tiers_apart_lie_in_slots_of_their_own() {
             keys.due(),
             keys.loading(),
             keys.loading_due(),
-            keys.scratch(),
             keys.tier(&tier),
-            keys.taken(&tier, Leg(0)),
-            keys.sold(&tier, Leg(0)),
+            keys.taken(&tier),
+            keys.sold(&tier),
             keys.freed(&tier),
         ];
         let mut slot_of = Vec::new();

@@ -372,7 +372,7 @@ impl Stores {
             Call::Repair { command } => {
                 Reply::Repair(self.seats.of(&command.inventory).repair(command))
             }
-            Call::Unload { inventory, tiers: _, leg_count: _ } => {
+            Call::Unload { inventory, tiers: _ } => {
                 self.seats.unload(inventory);
                 Reply::Unload(())
             }
@@ -384,8 +384,8 @@ impl Stores {
             Call::HoldsDue { inventory, now, most } => {
                 Reply::HoldsDue(self.seats.due(inventory, *now, *most))
             }
-            Call::CountTaken { inventory, tiers, leg_count } => {
-                Reply::CountTaken(self.seats.count_taken(inventory, tiers, *leg_count))
+            Call::CountTaken { inventory, tiers } => {
+                Reply::CountTaken(self.seats.count_taken(inventory, tiers))
             }
             Call::Recount { command } => {
                 Reply::Recount(self.seats.of(&command.inventory).recount(command))
@@ -395,8 +395,8 @@ impl Stores {
                 Reply::Bought(users.iter().map(|user| inventory.bought_by(user)).collect())
             }
             Call::CountHolds { inventory } => Reply::CountHolds(self.seats.count_holds(inventory)),
-            Call::CountLeft { inventory, tiers, leg_count } => {
-                Reply::CountLeft(self.seats.count_left(inventory, tiers, *leg_count))
+            Call::CountLeft { inventory, tiers } => {
+                Reply::CountLeft(self.seats.count_left(inventory, tiers))
             }
             Call::Grid { inventory, tier, leg_count: _ } => {
                 Reply::Grid(self.seats.grid(inventory, tier)?)

@@ -81,9 +81,9 @@ impl SeatsModel {
 
     /// The number of seat-legs that are taken.
     #[must_use]
-    pub fn count_taken(&self, inventory: &InventoryId, tiers: &[TierId], leg_count: u16) -> u64 {
+    pub fn count_taken(&self, inventory: &InventoryId, tiers: &[TierId]) -> u64 {
         let grids = tiers.iter().filter_map(|tier| self.grid_of(inventory, tier));
-        let bitmaps = grids.flat_map(|grid| grid.taken.iter().take(usize::from(leg_count)));
+        let bitmaps = grids.flat_map(|grid| &grid.taken);
         bitmaps.flatten().map(|byte| u64::from(byte.count_ones())).sum()
     }
 
@@ -95,14 +95,9 @@ impl SeatsModel {
 
     /// What is taken and held in an inventory; `None` if it is not loaded.
     #[must_use]
-    pub fn count_left(
-        &self,
-        inventory: &InventoryId,
-        tiers: &[TierId],
-        leg_count: u16,
-    ) -> Option<InventoryCounts> {
+    pub fn count_left(&self, inventory: &InventoryId, tiers: &[TierId]) -> Option<InventoryCounts> {
         self.epoch(inventory)?;
-        let taken = |tier| self.count_taken(inventory, std::slice::from_ref(tier), leg_count);
+        let taken = |tier| self.count_taken(inventory, std::slice::from_ref(tier));
         let taken = tiers.iter().map(taken).collect();
         Some(InventoryCounts { taken, holds: self.count_holds(inventory) })
     }

@@ -54,7 +54,8 @@ each script in each state. Build it with ONSALE_PROFILE=measure, and leave the m
 Examples:
   onsale bench scripts
   onsale bench scripts --seats 2000 --fills 0,99 --rounds 3
-  onsale bench scripts --grow")]
+  onsale bench scripts --grow
+  onsale bench scripts --parts")]
 pub struct ScriptsCommand {
     /// The server to measure.
     #[arg(long, value_enum, default_value = "valkey")]
@@ -86,6 +87,9 @@ pub struct ScriptsCommand {
     /// How a hold grows with seats, tiers and legs instead.
     #[arg(long)]
     grow: bool,
+    /// What each part of a hold costs instead: the script is cut off after each of them.
+    #[arg(long, conflicts_with_all = ["grow", "seats", "fills", "no_train"])]
+    parts: bool,
 }
 
 /// What each endpoint takes at the gateway, beside a function that does nothing behind the same
@@ -167,7 +171,11 @@ impl ScriptsCommand {
                 .filter(|connections| *connections > 0)
                 .map(|connections| scripts::Load { connections, depth })
                 .collect(),
-            grow,
+            subject: match (grow, self.parts) {
+                (true, _) => scripts::Subject::Growth,
+                (false, true) => scripts::Subject::Parts,
+                (false, false) => scripts::Subject::Scripts,
+            },
         }
     }
 

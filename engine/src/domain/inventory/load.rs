@@ -64,12 +64,8 @@ impl PartLimit {
     /// Arguments of one buyer: the buyer and the tickets.
     const BUYER_ARGUMENTS: usize = 2;
 
-    /// The keys and arguments of a tier of this number of legs: its hash, the key of its counters, its
-    /// shape, and for each leg two bitmaps under two keys.
-    #[must_use]
-    pub const fn tier_arguments(legs: usize) -> usize {
-        5 + 4 * legs
-    }
+    /// The keys and arguments of a tier: its hash, the key of its counters, its shape, and two bitmaps under two keys.
+    pub const TIER_ARGUMENTS: usize = 9;
 }
 
 /// The reply of `load`.
@@ -179,8 +175,7 @@ impl Load {
         divided.with_room_for(0, 0);
         for grid in tiers {
             let bytes = grid.taken.iter().chain(&grid.sold).map(Vec::len).sum();
-            let arguments = PartLimit::tier_arguments(grid.taken.len());
-            divided.with_room_for(arguments, bytes).tiers.push(grid);
+            divided.with_room_for(PartLimit::TIER_ARGUMENTS, bytes).tiers.push(grid);
         }
         for (order, record) in holds {
             divided.with_room_for(PartLimit::HOLD_ARGUMENTS, 0).holds.insert(order, record);

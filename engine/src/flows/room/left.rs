@@ -18,7 +18,7 @@ pub async fn left(ports: &impl Ports, sale: &Sale) -> Stored<Option<Left>> {
     let inventories = sale.inventories();
     let counts = inventories.iter().map(|inventory| async move {
         let tiers: Vec<TierId> = sale.tiers_in(inventory).map(|tier| tier.tier.clone()).collect();
-        let counted = ports.seats().count_left(inventory, &tiers, sale.leg_count()).await?;
+        let counted = ports.seats().count_left(inventory, &tiers).await?;
         Ok(counted.map(|counted| (tiers, counted)))
     });
     let mut taken: BTreeMap<TierId, u64> = BTreeMap::new();

@@ -15,6 +15,7 @@ pub mod counters;
 mod crowd;
 mod growth;
 pub mod halls;
+mod parts;
 mod report;
 mod rig;
 mod throughput;
@@ -26,6 +27,7 @@ use local::servers::{self, Flavour};
 use rig::Rig;
 
 pub use baselines::Baseline;
+pub use parts::Part;
 pub use report::{Figure, Report, Row};
 pub use throughput::Throughput;
 
@@ -48,8 +50,19 @@ pub struct Options {
     pub seed: u64,
     /// Loads under which the throughput is compared.
     pub throughput: Vec<Load>,
-    /// True if nothing is measured but how `hold` grows with seats, tiers and legs.
-    pub grow: bool,
+    /// What is measured.
+    pub subject: Subject,
+}
+
+/// What is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    /// Every script in every state, and the throughput.
+    Scripts,
+    /// How `hold` grows with seats, tiers and legs.
+    Growth,
+    /// `hold`, cut off after each of its parts.
+    Parts,
 }
 
 /// Number of requests that are under way at once.
@@ -88,15 +101,17 @@ pub enum Error {
 pub async fn run(options: &Options) -> Result<Report, Error> {
     let mut rig = Rig::start(options.server).await?;
     let mut report = Report::new(&mut rig, options).await?;
-    if options.grow {
-        report.rows = growth::measure(&mut rig, options).await?;
-    } else {
-        for hall in halls::of(options)? {
-            report.rows.extend(cases::measure(&mut rig, &hall, options).await?);
+    match options.subject {
+        Subject::Scripts => {
+            for hall in halls::of(options)? {
+                report.rows.extend(cases::measure(&mut rig, &hall, options).await?);
+            }
+            for load in &options.throughput {
+                report.throughput.push(throughput::measure(&mut rig, *load, options).await?);
+            }
         }
-        for load in &options.throughput {
-            report.throughput.push(throughput::measure(&mut rig, *load, options).await?);
-        }
+        Subject::Growth => report.rows = growth::measure(&mut rig, options).await?,
+        Subject::Parts => report.parts = parts::measure(&mut rig, options).await?,
     }
     report.noop = rig.noop(options.rounds, options.calls.max(1)).await?;
     report.compare();

@@ -4,7 +4,7 @@ use comfy_table::CellAlignment;
 use serde::Serialize;
 
 use super::rig::{Burst, Rig};
-use super::{Error, Load, Options, Throughput};
+use super::{Error, Load, Options, Part, Throughput};
 
 /// What everything else is compared with.
 pub const BEST_OF_TWO: &str = "best 2, together required";
@@ -99,6 +99,8 @@ pub struct Report {
     pub rows: Vec<Row>,
     /// Hold and nothing, as fast as they go, under each load.
     pub throughput: Vec<Throughput>,
+    /// A hold up to each of its parts.
+    pub parts: Vec<Part>,
 }
 
 impl Report {
@@ -111,6 +113,7 @@ impl Report {
             noop: Figure::default(),
             rows: Vec::new(),
             throughput: Vec::new(),
+            parts: Vec::new(),
         })
     }
 
@@ -178,11 +181,45 @@ impl Report {
         let Self { server, processors, seed, rounds, noop, .. } = self;
         let throughput: String =
             self.throughput.iter().map(|measured| format!("\n{measured}")).collect();
+        let tables = if self.parts.is_empty() { table.to_string() } else { self.table_of_parts() };
         format!(
             "{server} on {processors} processors, seed {seed}, {rounds} rounds. A script that does \
-             nothing: {:.2} µs best, {:.2} µs median.\n{table}{throughput}",
+             nothing: {:.2} µs best, {:.2} µs median.\n{tables}{throughput}",
             noop.best_us, noop.median_us,
         )
+    }
+
+    fn table_of_parts(&self) -> String {
+        let mut table = reporting::table([
+            "where",
+            "up to this part",
+            "µs best",
+            "more than before",
+            "µs median",
+            "commands",
+            "of a no-op's calls a second",
+        ]);
+        let mut before: Option<&Part> = None;
+        for part in &self.parts {
+            let earlier = before.filter(|before| before.hall == part.hall);
+            let earlier_us = earlier.map_or(0.0, |before| before.figure.best_us);
+            table.add_row([
+                part.hall.clone(),
+                part.up_to.to_owned(),
+                format!("{:.1}", part.figure.best_us),
+                format!("{:.1}", part.figure.best_us - earlier_us),
+                format!("{:.1}", part.figure.median_us),
+                format!("{:.1}", part.figure.commands),
+                part.of_noop.map_or_else(String::new, |ratio| format!("{ratio:.2}")),
+            ]);
+            before = Some(part);
+        }
+        for index in 2..=6 {
+            if let Some(column) = table.column_mut(index) {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        table.to_string()
     }
 }
 

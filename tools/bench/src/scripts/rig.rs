@@ -1,5 +1,6 @@
 //! The server that is measured, and everything that can be asked of it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use engine::domain::gate::tokens::{AddTokens, AddTokensReply};
@@ -35,6 +36,7 @@ pub struct Rig {
     /// The inventory.
     pub seats: RedisSeats,
     gate: RedisGate,
+    connection: Connection,
 }
 
 /// One call of a script.
@@ -102,8 +104,17 @@ impl Rig {
         let bounds =
             Bounds { connect: DEADLINE, response: DEADLINE, attempts: 1, ..Bounds::default() };
         let connection = Connection::new(&Topology::Single(server.url()), bounds)?;
-        let (seats, gate) = (RedisSeats::new(connection.clone()), RedisGate::new(connection));
-        Ok(Self { server, control, seats, gate })
+        let (seats, gate) =
+            (RedisSeats::new(connection.clone()), RedisGate::new(connection.clone()));
+        Ok(Self { server, control, seats, gate, connection })
+    }
+
+    /// The inventory with another `hold`, which the server is taught.
+    pub async fn with_scripts(&mut self, scripts: Arc<Scripts>) -> Result<RedisSeats, Error> {
+        let mut teach = redis::cmd("SCRIPT");
+        teach.arg("LOAD").arg(scripts.hold.source());
+        teach.query_async::<String>(&mut self.control).await?;
+        Ok(RedisSeats::with_scripts(self.connection.clone(), scripts))
     }
 
     /// The port to connect to.

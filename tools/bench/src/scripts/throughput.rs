@@ -46,7 +46,7 @@ pub struct Throughput {
 /// Measures.
 pub async fn measure(rig: &mut Rig, load: Load, options: &Options) -> Result<Throughput, Error> {
     let hall = Hall::theatre(SEATS)?;
-    let calls = (options.calls * 100).clamp(1, MAX_CALLS);
+    let calls = calls(options);
     let mut crowd = Crowd::new(&hall, options.seed);
     let mut holds = Vec::with_capacity(calls);
     for _ in 0..calls {
@@ -54,9 +54,7 @@ pub async fn measure(rig: &mut Rig, load: Load, options: &Options) -> Result<Thr
         let wish: Hold = crowd.wants(vec![Crowd::line(&hall.seated, hall.whole(), choice)])?;
         holds.push(rig.seats.hold_request(&wish)?.get_packed_command());
     }
-    let mut noop = redis::cmd("EVALSHA");
-    noop.arg(redis::Script::new(NOOP).get_hash()).arg(0);
-    let noops = vec![noop.get_packed_command(); calls];
+    let noops = vec![noop_request(); calls];
     let mut rounds = Vec::new();
     for _ in 0..options.rounds.max(1) {
         rig.clear().await?;
@@ -82,13 +80,28 @@ pub async fn measure(rig: &mut Rig, load: Load, options: &Options) -> Result<Thr
     })
 }
 
-struct Round {
-    per_second: f64,
-    cpu_us: f64,
+/// Calls of each kind in a round.
+pub fn calls(options: &Options) -> usize {
+    (options.calls * 100).clamp(1, MAX_CALLS)
+}
+
+/// The request for the script that does nothing.
+pub fn noop_request() -> Vec<u8> {
+    let mut noop = redis::cmd("EVALSHA");
+    noop.arg(redis::Script::new(NOOP).get_hash()).arg(0);
+    noop.get_packed_command()
+}
+
+/// What a round has come to.
+pub struct Round {
+    /// Calls a second.
+    pub per_second: f64,
+    /// The server's processor time for one, network included, in microseconds.
+    pub cpu_us: f64,
 }
 
 /// Sends all requests over all connections and waits for all replies.
-async fn round(rig: &mut Rig, requests: &[Vec<u8>], load: Load) -> Result<Round, Error> {
+pub async fn round(rig: &mut Rig, requests: &[Vec<u8>], load: Load) -> Result<Round, Error> {
     let share = requests.len().div_ceil(load.connections.max(1));
     let mut streams = Vec::new();
     for part in requests.chunks(share.max(1)) {

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 
 use engine::domain::archive::Lifecycle;
-use engine::domain::ids::{Leg, SaleId, TierId, UserId};
+use engine::domain::ids::{SaleId, TierId, UserId};
 use engine::domain::number::OrderNumber;
 use engine::domain::sale::Tier;
 use engine::domain::time::Timestamp;
@@ -198,13 +198,11 @@ async fn read_load(
             hash(connection, &key(&format!("tier:{}", tier.tier))).await?;
         // Where searches left off has a colon in its name, and binds nobody.
         shape.retain(|field, _| !field.contains(':'));
-        let mut bits = TierBits { shape, ..TierBits::default() };
-        for leg in Leg::first(sale.sale.leg_count()) {
-            let bitmap = |kind: &str| key(&format!("{kind}:{}:{leg}", tier.tier));
-            bits.taken.push(get(connection, &bitmap("taken")).await?);
-            bits.sold.push(get(connection, &bitmap("sold")).await?);
-        }
-        notes.records += 1 + 2 * u64::from(sale.sale.leg_count());
+        let taken = get(connection, &key(&format!("taken:{}", tier.tier))).await?;
+        let sold = get(connection, &key(&format!("sold:{}", tier.tier))).await?;
+        let legs = usize::from(sale.sale.leg_count());
+        let bits = TierBits { shape, taken: by_leg(&taken, legs), sold: by_leg(&sold, legs) };
+        notes.records += 3;
         redis.tiers.insert(tier.tier.clone(), bits);
     }
     notes.records += 1;
@@ -231,7 +229,7 @@ async fn read_load(
     for (user, tickets) in bought {
         *redis.bought.entry(user).or_default() += tickets;
     }
-    redis.heads.insert(load, HeadFact { epoch: terms.remove("epoch"), terms });
+    redis.heads.insert(load, HeadFact { epoch: terms.remove("loaded"), terms });
     Ok(())
 }
 
@@ -243,6 +241,12 @@ async fn hash<T: redis::FromRedisValue>(
 }
 
 /// A bitmap; Redis has none where no bit was ever set.
+/// The bitmap of each leg, of bytes of which that many lie beside each other, one for each leg.
+fn by_leg(bytes: &[u8], legs: usize) -> Vec<Vec<u8>> {
+    let of = |leg: usize| bytes.chunks(legs).filter_map(|each| each.get(leg).copied()).collect();
+    (0..legs).map(of).collect()
+}
+
 async fn get(connection: &mut impl ConnectionLike, key: &str) -> RedisResult<Vec<u8>> {
     let bitmap: Option<Vec<u8>> = redis::cmd("GET").arg(key).query_async(connection).await?;
     Ok(bitmap.unwrap_or_default())
