@@ -198,7 +198,7 @@ pub struct Meters {
     starts_of_a_call: f64,
     next_call: Option<i64>,
     close_rate: CallRate,
-    closed_at: Micros,
+    next_close: Option<i64>,
     slots: Cached,
     met: Vec<Met>,
     busy: f64,
@@ -269,7 +269,7 @@ impl Meters {
             starts_of_a_call: f64::from(calls.per_second()) / f64::from(setting.per_second()),
             next_call: None,
             close_rate: Operation::ClosePayment.rate(setting),
-            closed_at: 0,
+            next_close: None,
             slots,
             met: vec![Met::default(); Limit::ALL.len()],
             busy: 0.0,
@@ -437,27 +437,19 @@ impl Meters {
         if self.unlimited {
             return Some(0);
         }
-        let (at, calls) = (i64::try_from(now).ok()?, u32::try_from(count).ok()?);
-        match self.calls.take(self.next_call, calls, at) {
-            Take::Calls { calls: given, first_us, next_us } if given == calls => {
-                self.next_call = Some(next_us);
-                u64::try_from(first_us - at).ok()
-            }
-            Take::Calls { .. } | Take::UsedUp { .. } => {
-                self.of(Limit::Calls).refuse(count as f64, now);
-                None
-            }
+        let wait = take(self.calls, &mut self.next_call, count, now);
+        if wait.is_none() {
+            self.of(Limit::Calls).refuse(count as f64, now);
         }
+        wait
     }
 
-    /// The time until so many payments are closed at the provider, one after the other at the engine's own rate.
-    pub fn close(&mut self, count: u64, now: Micros) -> Micros {
+    /// The time until it is the turn to close so many payments at the provider; none if there is no turn soon.
+    pub fn close(&mut self, count: u64, now: Micros) -> Option<Micros> {
         if self.unlimited {
-            return 0;
+            return Some(0);
         }
-        let interval = u64::try_from(self.close_rate.interval_us()).unwrap_or(SECOND);
-        self.closed_at = self.closed_at.max(now) + interval * count;
-        self.closed_at - now
+        take(self.close_rate, &mut self.next_close, count, now)
     }
 
     /// How many of so many payments the provider lets start.
@@ -470,5 +462,17 @@ impl Meters {
         let started = (0..count).take_while(is_taken).count() as u64;
         self.of(Limit::Provider).refuse((count - started) as f64, now);
         started
+    }
+}
+
+/// The time until it is the turn of so many calls, as the engine gives them; none if there is no turn soon.
+fn take(rate: CallRate, next: &mut Option<i64>, count: u64, now: Micros) -> Option<Micros> {
+    let (at, calls) = (i64::try_from(now).ok()?, u32::try_from(count).ok()?);
+    match rate.take(*next, calls, at) {
+        Take::Calls { calls: given, first_us, next_us } if given == calls => {
+            *next = Some(next_us);
+            u64::try_from(first_us - at).ok()
+        }
+        Take::Calls { .. } | Take::UsedUp { .. } => None,
     }
 }

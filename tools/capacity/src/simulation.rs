@@ -1,5 +1,6 @@
 //! The simulation itself: a visitor's way through the deployed engine, event by event.
 
+use engine::domain::grace::ASKED_FOR_SECONDS;
 use engine::domain::room::counts::Entry;
 use engine::domain::room::document::MIN_POLL_SECONDS;
 use engine::domain::room::serving::MAX_POLL_MS;
@@ -36,6 +37,8 @@ const POLL: (f64, f64) = (MIN_POLL_SECONDS as f64, MAX_POLL_MS as f64 / 1_000.0)
 const UNKNOWN_WAIT: f64 = 60.0;
 /// An expiry message is handed out a little after the end of the grace.
 const EXPIRY_LAG: Micros = 2 * SECOND;
+/// Time after which a payment that could not be closed is tried again: the message's delay, and the second of a receive.
+const CLOSE_AGAIN: Micros = 6 * SECOND;
 /// More rooms than this make a turn every five seconds here, which is the longest that a turn counts.
 const ROOMS_A_SECOND: u32 = 50;
 
@@ -83,6 +86,8 @@ enum Event {
     /// Invocations end.
     End(Function, u64),
     Joined(u64),
+    /// The provider is asked to close the payment of an order that expires.
+    Close(u32),
     Expire(u32),
     Expired(u32),
     Paid(u32),
@@ -334,6 +339,7 @@ impl<'a> Simulation<'a> {
                     room.join(each);
                 }
             }
+            Event::Close(index) => self.close(index),
             Event::Expire(index) => self.expire(index),
             Event::Expired(index) => self.expired(index),
             Event::Paid(index) => self.paid(index),
@@ -701,10 +707,37 @@ impl<'a> Simulation<'a> {
 
     fn let_it_expire(&mut self, index: u32) {
         self.given_up += 1;
+        let Buyer { ordered, has_attempt, .. } = self.buyers[index as usize];
+        if has_attempt {
+            let window = u64::from(self.plan.sale.file().pay_window_seconds);
+            self.clock.at(ordered + window * SECOND + EXPIRY_LAG, Event::Close(index));
+        } else {
+            self.clock.at(self.expires_at(index), Event::Expire(index));
+        }
+    }
+
+    /// The time from which an order that is not paid ends: its window, its grace, and until its message is there.
+    fn expires_at(&self, index: u32) -> Micros {
         let window = u64::from(self.plan.sale.file().pay_window_seconds);
         let grace = u64::from(self.plan.grace.seconds());
-        let ordered = self.buyers[index as usize].ordered;
-        self.clock.at(ordered + (window + grace) * SECOND + EXPIRY_LAG, Event::Expire(index));
+        self.buyers[index as usize].ordered + (window + grace) * SECOND + EXPIRY_LAG
+    }
+
+    /// A payment whose start was refused is closed before its order ends: whether it was made is found by starting it
+    /// again. Who has no turn comes again, until it is given up.
+    fn close(&mut self, index: u32) {
+        let now = self.clock.now();
+        let people = self.buyers[index as usize].people.into();
+        let ends = self.expires_at(index);
+        let started = self.meters.turn(people, now);
+        let started = started.filter(|_| self.meters.start(people, now) == people);
+        let closed = started.and_then(|took| Some(took + self.meters.close(people, now + took)?));
+        let given_up = ends + u64::from(ASKED_FOR_SECONDS.unsigned_abs()) * SECOND;
+        match closed {
+            Some(took) => self.clock.at(ends.max(now + took), Event::Expire(index)),
+            None if now < given_up => self.clock.after(CLOSE_AGAIN, Event::Close(index)),
+            None => self.clock.at(now, Event::Expire(index)),
+        }
     }
 
     /// True if the payment window of an order is over.
@@ -819,9 +852,7 @@ impl<'a> Simulation<'a> {
         self.run.work[Work::Expiry as usize] += f64::from(people);
         let units = cost.usage.write_units * f64::from(people);
         self.meters.units(Limit::Writes, units, now);
-        let has_attempt = self.buyers[index as usize].has_attempt;
-        let closing = if has_attempt { self.meters.close(people.into(), now) } else { 0 };
-        self.clock.at(begins + cost.function_micros + closing, Event::Expired(index));
+        self.clock.at(begins + cost.function_micros, Event::Expired(index));
     }
 
     fn expired(&mut self, index: u32) {
