@@ -13,7 +13,7 @@ use super::sale::Sale;
 /// (`docs/performance.md`).
 const ORDER_NS: u32 = 35_000;
 /// Nanoseconds more for each further leg.
-const LEG_NS: u32 = 2_800;
+const LEG_NS: u32 = 1_600;
 /// Nanoseconds of the server's thread that count as one unit (ECPU) of a serverless cache: what AWS's own
 /// estimate takes for commands that compute. The exact formula is not published.
 const UNIT_NS: u32 = 3_000;
@@ -116,7 +116,7 @@ mod tests {
             .map(|kind| move |legs| kind.slot_orders_per_second(legs));
         assert_eq!(serverless(1), 2_000);
         assert_eq!(nodes(1), 22_856);
-        assert_eq!(serverless(15), 960);
+        assert_eq!(serverless(15), 1_200);
         assert!(nodes(64) > serverless(64));
     }
 

@@ -732,7 +732,7 @@ impl<'a> Simulation<'a> {
         let started = self.meters.turn(people, now);
         let started = started.filter(|_| self.meters.start(people, now) == people);
         let closed = started.and_then(|took| Some(took + self.meters.close(people, now + took)?));
-        let given_up = ends + u64::from(ASKED_FOR_SECONDS.unsigned_abs()) * SECOND;
+        let given_up = ends + ASKED_FOR_SECONDS.unsigned_abs() * SECOND;
         match closed {
             Some(took) => self.clock.at(ends.max(now + took), Event::Expire(index)),
             None if now < given_up => self.clock.after(CLOSE_AGAIN, Event::Close(index)),

@@ -28,8 +28,8 @@ const PART_TAKEN: usize = 8;
 const MIN_CALLS: usize = 4;
 /// Most bursts of a round.
 const MAX_BURSTS: usize = 10;
-/// Calls of each kind before each burst that are not measured: the server has just been set back, and its caches
-/// are cold, as those of an on-sale are not.
+/// Calls before each burst that are not measured: the server has just been set back, and its caches
+/// are cold.
 const WARMING_CALLS: usize = 20;
 /// Number of seats that all baseline calls of one round go through.
 const BASELINE_SEATS: u32 = 40_000;
@@ -252,7 +252,6 @@ async fn round(
     for _ in 0..bursts {
         rig.set_back(&state.kept).await?;
         let acts = plan(rig, crowd, state, case, in_burst).await?;
-        warm(rig, state.hall.legs).await?;
         if let Some(held) = &state.held {
             rig.burst(&vec![Act::Hold(Box::new(held.clone())); WARMING_CALLS]).await?;
         }
@@ -264,19 +263,6 @@ async fn round(
         rig.renew_lua().await?;
     }
     Ok(sum)
-}
-
-/// Holds in a hall beside, which take nothing from what is measured.
-async fn warm(rig: &mut Rig, legs: u16) -> Result<(), Error> {
-    let hall = Hall::warming(legs)?;
-    rig.seats.load(&hall.load()?).await?;
-    let mut crowd = Crowd::new(&hall, 0);
-    let mut acts = Vec::with_capacity(WARMING_CALLS);
-    for _ in 0..WARMING_CALLS {
-        let line = Crowd::line(&hall.seated, hall.whole(), best(Together::Required));
-        acts.push(hold(&mut crowd, vec![line])?);
-    }
-    rig.burst(&acts).await.map(drop)
 }
 
 fn best(together: Together) -> Choice {

@@ -18,8 +18,6 @@ pub const NOW: Timestamp = Timestamp::from_ms(1_795_000_000_000);
 const THEATRE_ROW: [u8; 5] = [0; 5];
 /// A row of a second-class coach: A B C, the aisle, D F; then padding.
 const COACH_ROW: [u8; 1] = [0b0001_0011];
-/// The seats of the hall whose calls are not measured.
-const WARMING_SEATS: u32 = 1_000;
 /// The seats of the train.
 const TRAIN_SEATS: u32 = 1200;
 /// Its legs.
@@ -133,12 +131,6 @@ impl Hall {
             seated: Tier::seated("stalls", seats, &THEATRE_ROW)?,
             standing: Tier::standing("floor", seats)?,
         })
-    }
-
-    /// A hall for calls that are not measured, of as many legs as the one that is.
-    pub fn warming(legs: u16) -> Result<Self, Error> {
-        let hall = Self::theatre(WARMING_SEATS)?;
-        Ok(Self { inventory: InventoryId::whole(known(SaleId::new("warming"))?), legs, ..hall })
     }
 
     /// A train.
