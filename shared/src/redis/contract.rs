@@ -252,17 +252,19 @@ mod tests {
 
     #[test]
     fn calls_are_read_group_by_group() {
-        let head = ["sale", "due", "scratch"];
-        let line = ["tier[line]", "taken[line,leg]"];
-        let two = [&head[..], &line, &["taken[line,leg]"], &line].concat();
+        let head = ["sale", "due"];
+        let line = ["tier[line]", "taken[line]"];
+        let two = [&head[..], &line, &line].concat();
         assert!(hold::CONTRACT.takes_keys(&two));
+        let one_bitmap_more = [&two[..], &["taken[line]"]].concat();
+        assert!(!hold::CONTRACT.takes_keys(&one_bitmap_more));
         assert!(hold::CONTRACT.takes_keys(&head));
         assert!(!hold::CONTRACT.takes_keys(&head[1..]));
-        let swapped = [&head[..], &["taken[line,leg]", "tier[line]"]].concat();
+        let swapped = [&head[..], &["taken[line]", "tier[line]"]].concat();
         assert!(!hold::CONTRACT.takes_keys(&swapped));
-        let legs = ["taken[leg]", "sold[leg]", "taken[leg]", "sold[leg]"];
-        let head = ["sale", "tier", "freed"];
-        assert!(repair::CONTRACT.takes_keys(&[&head[..], &legs].concat()));
-        assert!(!repair::CONTRACT.takes_keys(&[&head[..], &legs[..3]].concat()));
+        let legs = ["leg[leg]", "seats[leg]", "leg[leg]", "seats[leg]"];
+        let head = ["epoch", "freed"];
+        assert!(repair::CONTRACT.takes_args(&[&head[..], &legs].concat()));
+        assert!(!repair::CONTRACT.takes_args(&[&head[..], &legs[..3]].concat()));
     }
 }
