@@ -19,8 +19,8 @@ use crate::domain::time::Timestamp;
 /// 3,999 in the stricter of two copies, 39,999 in the other).
 pub const MAX_REQUEST_ARGUMENTS: usize = 3_999;
 
-/// What every script is sent besides its groups: the command, the script, the number of keys, up to
-/// three keys of the sale and up to six plain arguments.
+/// What every script is sent besides its groups: the command, the script, the number of keys, and up to
+/// nine keys of the sale and plain arguments together.
 const PLAIN_ARGUMENTS: usize = 12;
 /// The most arguments of `hold`: for each line the tier, its bitmap, and seven arguments.
 const MAX_HOLD_ARGUMENTS: usize = PLAIN_ARGUMENTS + MAX_LINES_PER_ORDER * (2 + 7);

@@ -16,6 +16,10 @@ use engine::domain::ids::{InventoryId, RuleId, SaleId, TierId, UserId};
 /// field of the terms.
 const BUYER: char = '@';
 
+/// The field with the epoch in the hash of an inventory. Releases that had a key for each leg of a tier called it `epoch`:
+/// scripts that need an epoch find nothing that the other release has loaded.
+pub const EPOCH_FIELD: &str = "loaded";
+
 /// The field of a buyer in the hash of an inventory.
 #[must_use]
 pub fn buyer(user: &UserId) -> String {

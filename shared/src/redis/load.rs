@@ -82,7 +82,7 @@ fn tiers_to_text<'t>(tiers: impl Iterator<Item = &'t TierId>) -> String {
     texts.join(";")
 }
 
-/// Reads what [`tiers_to_text`] wrote. Releases that had a key for each leg wrote `tier:legs`; those keys are left.
+/// Reads what [`tiers_to_text`] wrote. Releases that had a key for each leg wrote `tier:legs`; their bitmaps are left.
 fn tiers_from_text(text: &str) -> Stored<Vec<TierId>> {
     let malformed = |_| broken(format!("not a list of tiers: {text:?}"));
     let tiers = text.split(';').filter(|tier| !tier.is_empty());
@@ -155,7 +155,8 @@ fn add_grid(call: &mut Call<'_>, keys: InventoryKeys<'_>, grid: &TierGrid) -> St
     let bytes = grid.taken.first().map_or(0, Vec::len);
     let row_bytes = usize::try_from(grid.row_bytes).map_err(broken)?;
     let rows = bytes.checked_div(row_bytes);
-    let (Some(rows), true) = (rows, grid.taken.len() == grid.sold.len()) else {
+    let is_even = grid.taken.iter().chain(&grid.sold).all(|bitmap| bitmap.len() == bytes);
+    let (Some(rows), true) = (rows, is_even && grid.taken.len() == grid.sold.len()) else {
         return Err(broken(format!("tier {} has no shape", grid.tier)));
     };
     call.add_key("tier[tier]", keys.tier(&grid.tier));

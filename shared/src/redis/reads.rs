@@ -5,7 +5,7 @@ use redis::{Value, from_redis_value_ref};
 use super::broken;
 use super::connection::Connection;
 use super::hold_record;
-use super::keys::InventoryKeys;
+use super::keys::{EPOCH_FIELD, InventoryKeys};
 use super::leg_bytes;
 use engine::domain::ids::{Epoch, InventoryId, TierId, UserId};
 use engine::domain::inventory::{Freed, HoldRecord, Terms, TierGrid};
@@ -15,9 +15,6 @@ use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
 use engine::ports::{InventoryCounts, StoreError, Stored};
 
-/// The field with the epoch in the hash of an inventory. Releases that had a key for each leg of a tier call it `epoch`, so
-/// that neither finds what the other has loaded.
-const EPOCH_FIELD: &str = "loaded";
 /// Most holds that are read in one command, so that it is a short one.
 const MAX_HOLDS_PER_COMMAND: usize = 1000;
 

@@ -461,8 +461,8 @@ async fn no_script_touches_a_key_that_it_was_not_given() {
                 (false, _) => {}
                 (true, command) => {
                     let keys = match command {
-                        "BITOP" => &words[2..],
-                        "DEL" => &words[1..],
+                        "UNLINK" => &words[1..],
+                        "RENAME" => &words[1..3],
                         _ => &words[1..2],
                     };
                     for key in keys {

@@ -222,8 +222,6 @@ async fn check(
             ("bitmap" | "counters" | "string", "string") | ("sorted set", "zset") => {}
             // Written when somebody asks what is left.
             ("string", "none") => assert!(name.starts_with("{sale/left/"), "{name}"),
-            // It lives for the length of one script.
-            ("bitmap", "none") => assert_eq!(name, "{sale}:scratch"),
             ("hash", "hash") => {
                 let all: Vec<String> =
                     redis::cmd("HKEYS").arg(key).query_async(connection).await.unwrap();

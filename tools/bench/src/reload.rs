@@ -24,6 +24,7 @@ use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use redis::aio::MultiplexedConnection;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use shared::redis::keys::EPOCH_FIELD;
 use shared::runtime::app::App;
 use tokio::task::LocalSet;
 
@@ -291,7 +292,7 @@ async fn until_loaded(redis: &mut MultiplexedConnection, since: Instant) -> Resu
     while since.elapsed() < DEADLINE {
         let mut ask = redis::cmd("HEXISTS");
         let is_loaded: bool =
-            ask.arg(format!("{{{SALE}}}:sale")).arg("epoch").query_async(redis).await?;
+            ask.arg(format!("{{{SALE}}}:sale")).arg(EPOCH_FIELD).query_async(redis).await?;
         if is_loaded {
             return Ok(since.elapsed().as_secs_f64() * 1000.0);
         }

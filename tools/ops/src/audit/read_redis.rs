@@ -240,13 +240,13 @@ async fn hash<T: redis::FromRedisValue>(
     redis::cmd("HGETALL").arg(key).query_async(connection).await
 }
 
-/// A bitmap; Redis has none where no bit was ever set.
 /// The bitmap of each leg, of bytes of which that many lie beside each other, one for each leg.
 fn by_leg(bytes: &[u8], legs: usize) -> Vec<Vec<u8>> {
     let of = |leg: usize| bytes.chunks(legs).filter_map(|each| each.get(leg).copied()).collect();
     (0..legs).map(of).collect()
 }
 
+/// A bitmap; Redis has none where no bit was ever set.
 async fn get(connection: &mut impl ConnectionLike, key: &str) -> RedisResult<Vec<u8>> {
     let bitmap: Option<Vec<u8>> = redis::cmd("GET").arg(key).query_async(connection).await?;
     Ok(bitmap.unwrap_or_default())
