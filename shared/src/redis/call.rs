@@ -230,7 +230,7 @@ mod tests {
         assert_eq!(says, format!("load is called with {count} arguments, the cache takes 3999"));
         let most = (MAX_REQUEST_ARGUMENTS - PLAIN) / 2;
         let (count, fits) = send(&load_of(0, most).whole(), "").await;
-        assert_eq!(count, PLAIN + 2 * most);
+        assert_eq!(count, MAX_REQUEST_ARGUMENTS);
         assert!(matches!(fits, Err(StoreError::Unavailable(_))), "it goes to the server: {fits:?}");
         let (_, one_more) = send(&load_of(0, most + 1).whole(), "").await;
         assert!(matches!(one_more, Err(StoreError::Contract(_))), "{one_more:?}");
