@@ -46,24 +46,34 @@ enum Fate {
 
 /// A request: a list of strings, as it came.
 #[derive(Debug, Clone, Copy)]
-pub struct Request<'r>(&'r [u8]);
+pub struct Request<'r> {
+    bytes: &'r [u8],
+    begins_a_trip: bool,
+}
 
 impl<'r> Request<'r> {
     /// The request as it came.
     #[must_use]
     pub const fn from_bytes(bytes: &'r [u8]) -> Self {
-        Self(bytes)
+        Self { bytes, begins_a_trip: true }
+    }
+
+    /// It did not come together with the one before it: its sender had nothing more to say until then, as with
+    /// the first command of a pipeline.
+    #[must_use]
+    pub const fn begins_a_trip(self) -> bool {
+        self.begins_a_trip
     }
 
     /// Its length in bytes.
     #[must_use]
     pub const fn size(self) -> usize {
-        self.0.len()
+        self.bytes.len()
     }
 
     /// Its strings: the command and its arguments.
     pub fn strings(self) -> impl Iterator<Item = &'r [u8]> {
-        let mut rest = skip_line(self.0);
+        let mut rest = skip_line(self.bytes);
         std::iter::from_fn(move || {
             let (header, body) = line(rest)?;
             let length: usize =
@@ -183,9 +193,10 @@ async fn carry_requests(
     decide: &Decide,
     fates: &mpsc::UnboundedSender<Fate>,
 ) -> io::Result<()> {
-    let mut bytes = Vec::new();
+    let (mut bytes, mut begins_a_trip) = (Vec::new(), true);
     loop {
         let Some(length) = value_length(&bytes) else {
+            begins_a_trip |= bytes.is_empty();
             if client.read_buf(&mut bytes).await? == 0 {
                 return Ok(());
             }
@@ -194,7 +205,8 @@ async fn carry_requests(
         let rest = bytes.split_off(length);
         let request = std::mem::replace(&mut bytes, rest);
         let fated = |fate| fates.send(fate).map_err(io::Error::other);
-        match decide(Request(&request)) {
+        let begins = std::mem::replace(&mut begins_a_trip, false);
+        match decide(Request { bytes: &request, begins_a_trip: begins }) {
             Act::Forward => fated(Fate::Deliver)?,
             Act::ForwardLate(late) => {
                 tokio::time::sleep(late).await;

@@ -145,7 +145,11 @@ test("the next request comes after a tenth of the wait, within bounds and jitter
   assert.equal(pauseMs({ ...ASKED, standing: waiting(9_000_000) }), 60_000);
   assert.equal(pauseMs({ ...ASKED, standing: waiting(300_000), random: 0 }), 21_000);
   assert.equal(pauseMs({ ...ASKED, standing: waiting(300_000), random: 1 }), 39_000);
-  assert.equal(pauseMs({ ...ASKED, standing: { kind: "drawn", place: 3 }, nowMs: OPENS - 100_000 }), 10_000);
+  // Before the opening a place waits for those before it as well: a crowd does not ask all at once.
+  const drawn = (place: number) => ({ ...ASKED, standing: { kind: "drawn", place }, nowMs: OPENS - 100_000 }) as const;
+  assert.equal(pauseMs(drawn(0)), 10_000);
+  assert.equal(pauseMs(drawn(40_000)), 30_000);
+  assert.equal(pauseMs({ ...drawn(40_000), document: { ...DOCUMENT, rate: 0 } }), 10_000);
   assert.equal(pauseMs({ ...ASKED, standing: { kind: "joined" }, nowMs: Date.parse(DOCUMENT.draw_closes_at) - 3_600_000 }), 60_000);
   // Without an advance the rate says how soon: 200 a second.
   const unknown = (ahead: number, odds: "likely" | "unlikely") => ({ ...ASKED, standing: { kind: "waiting", place: ahead, ahead, odds, wait: null } }) as const;

@@ -66,8 +66,7 @@ impl Work {
         Self::Refund,
     ];
 
-    /// What was measured of it. A start and a refund are taken for a cancellation (an order read, changed in a
-    /// transaction and answered): these two were not measured.
+    /// What was measured of it.
     fn action(self) -> Action {
         match self {
             Self::Join => Action::Join,
@@ -79,12 +78,14 @@ impl Work {
             Self::Document => Action::Document,
             Self::Reservation => Action::Reservation,
             Self::Refusal => Action::Refusal,
-            Self::Start | Self::Cancellation | Self::Refund => Action::Cancellation,
+            Self::Start => Action::Start,
+            Self::Cancellation => Action::Cancellation,
             Self::Payment => Action::Payment,
             Self::Counting => Action::Counting,
             Self::ExpiryOfPaid => Action::ExpiryOfPaid,
             Self::Expiry => Action::Expiry,
             Self::Order => Action::Order,
+            Self::Refund => Action::Refund,
         }
     }
 }
@@ -115,7 +116,7 @@ impl Costs {
             // Consumers receive and delete: that is not in the way of an invocation.
             let sends = if usage.http_requests > 0.0 { usage.sqs_requests } else { 0.0 };
             let ms = usage.cpu_ms / deployment.processor_share
-                + usage.redis_calls * deployment.redis_ms
+                + usage.redis_trips * deployment.redis_ms
                 + usage.dynamodb_calls * deployment.dynamodb_ms
                 + sends * deployment.sqs_ms;
             let slot_micros = usage.cache_units * measured.cache_unit_micros;

@@ -21,6 +21,7 @@ mod gate;
 mod meters;
 mod page;
 mod plan;
+mod polls;
 pub mod ready;
 mod room;
 mod simulation;

@@ -64,6 +64,12 @@ impl Waiting {
         self.state.rate_milli(self.settings()) as f64 / 1_000.0
     }
 
+    /// Those who have joined know their places.
+    #[must_use]
+    pub fn is_drawn(&self) -> bool {
+        self.state.groups.iter().all(|group| group.seed.is_some())
+    }
+
     /// The first window is closed and drawn.
     pub fn draw(&mut self, now_ms: i64) {
         let count = self.joined();

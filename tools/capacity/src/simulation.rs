@@ -2,8 +2,6 @@
 
 use engine::domain::grace::ASKED_FOR_SECONDS;
 use engine::domain::room::counts::Entry;
-use engine::domain::room::document::MIN_POLL_SECONDS;
-use engine::domain::room::serving::MAX_POLL_MS;
 use engine::domain::time::Timestamp;
 use engine::flows::room::slot::TARGET_MS;
 use fake_limits::stripe::callback_gap;
@@ -19,6 +17,7 @@ use crate::deployment::Deployment;
 use crate::gate::{Answer, Gate};
 use crate::meters::{Limit, Met, Meters, SlotWork};
 use crate::plan::Plan;
+use crate::polls;
 use crate::room::Waiting;
 use crate::stock::{Stock, Taken};
 use crate::visitors::{Clump, SeededRng, Wish, arrivals, draw_lead, opens_at, weight};
@@ -31,10 +30,6 @@ const TARGET: Micros = TARGET_MS * 1_000;
 const TRY_AGAIN: Micros = SECOND;
 /// A capture whose callback failed is found by the next reading of the provider's list, a minute apart.
 const CAPTURES_READ: Micros = 75 * SECOND;
-/// Shortest and longest pause of a page between two documents, in seconds.
-const POLL: (f64, f64) = (MIN_POLL_SECONDS as f64, MAX_POLL_MS as f64 / 1_000.0);
-/// What a page takes its wait for while it knows none, in seconds.
-const UNKNOWN_WAIT: f64 = 60.0;
 /// An expiry message is handed out a little after the end of the grace.
 const EXPIRY_LAG: Micros = 2 * SECOND;
 /// Time after which a payment that could not be closed is tried again: the message's delay, and the second of a receive.
@@ -243,6 +238,7 @@ struct Simulation<'a> {
     given_up: u64,
     next_shop: u32,
     expiries_free_at: Micros,
+    draws_at: Micros,
     until: Micros,
     edge_second: f64,
     api_second: f64,
@@ -309,6 +305,7 @@ impl<'a> Simulation<'a> {
             given_up: 0,
             next_shop: 0,
             expiries_free_at: 0,
+            draws_at: opens_at - draw_lead(plan).unwrap_or(0),
             until: opens_at + micros(plan.hours * 3_600.0),
             edge_second: 0.0,
             api_second: 0.0,
@@ -318,8 +315,8 @@ impl<'a> Simulation<'a> {
         if let Some(first) = simulation.clumps.first() {
             simulation.clock.at(first.at, Event::Arrive(0));
         }
-        if let Some(lead) = draw_lead(plan) {
-            simulation.clock.at(opens_at - lead, Event::Draw);
+        if draw_lead(plan).is_some() {
+            simulation.clock.at(simulation.draws_at, Event::Draw);
         }
         simulation.clock.at(SECOND, Event::Second);
         simulation
@@ -903,32 +900,19 @@ impl<'a> Simulation<'a> {
             })
     }
 
-    /// Room documents that pages ask for in a second (`pages/src/room/poll.ts`): after a tenth of the wait, which is
-    /// the time until the opening, or that of the places before them.
+    /// Room documents that pages ask for in a second.
     fn polls(&self) -> f64 {
         let now = self.clock.now();
-        let (least, most) = POLL;
-        self.shops
-            .iter()
-            .filter_map(|shop| shop.room.as_ref())
-            .map(|room| {
-                let waiting = room.waiting() as f64;
-                if now < self.opens_at {
-                    let wait = seconds(self.opens_at - now).max(UNKNOWN_WAIT.min(least * 10.0));
-                    return waiting / (wait / 10.0).clamp(least, most);
-                }
-                let rate = room.rate();
-                if rate <= 0.0 {
-                    return waiting / (UNKNOWN_WAIT / 10.0);
-                }
-                // Places before which so many wait ask every 2 s, those behind them after a tenth of their wait, and
-                // the last ones every minute.
-                let (soon, late) = (least * 10.0 * rate, most * 10.0 * rate);
-                let near = waiting.min(soon) / least;
-                let middle = 10.0 * rate * (waiting.clamp(soon, late) / soon).ln();
-                near + middle + (waiting - late).max(0.0) / most
-            })
-            .sum()
+        let until = |then: Micros| seconds(then.saturating_sub(now));
+        let rooms = self.shops.iter().filter_map(|shop| shop.room.as_ref());
+        let polls = rooms.map(|room| {
+            if room.is_drawn() {
+                polls::of_places(room.waiting() as f64, room.rate(), until(self.opens_at))
+            } else {
+                polls::before_the_draw(room.joined(), until(self.draws_at))
+            }
+        });
+        polls.sum()
     }
 
     /// A turn of a room: those whose place is due come soon, or never.
@@ -952,7 +936,7 @@ impl<'a> Simulation<'a> {
             let choice = self.rng.choice(&self.plan.sale);
             let index = self.add_buyer(sale, people, choice);
             self.buyers[index as usize].due_mark = due_mark;
-            let sees = self.rng.between((0.0, POLL.0 * 1.3));
+            let sees = self.rng.between((0.0, polls::SHORTEST * 1.3));
             self.next(index, sees, Next::Enter);
         }
     }

@@ -59,6 +59,9 @@ pub struct CostCommand {
     /// Assumed: a round trip to SQS, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = Assumptions::default().sqs_ms, value_parser = positive)]
     sqs_ms: f64,
+    /// Assumed: a provider's answer to the start of a payment, in milliseconds.
+    #[arg(long, value_name = "MS", default_value_t = Assumptions::default().provider_ms, value_parser = positive)]
+    provider_ms: f64,
     /// Assumed: how often each visitor looks at what is left before asking to be let in.
     #[arg(long, value_name = "N", default_value_t = Assumptions::default().looks)]
     looks: f64,
@@ -78,7 +81,7 @@ impl CostCommand {
     /// # Errors
     /// Fails if it cannot be measured.
     pub async fn run(self, json: bool) -> Result<ExitCode, Failure> {
-        let Self { redis_ms, dynamodb_ms, sqs_ms, log_bytes, looks, .. } = self;
+        let Self { redis_ms, dynamodb_ms, sqs_ms, provider_ms, log_bytes, looks, .. } = self;
         let prices = self.prices.as_deref().map_or_else(Prices::published, Prices::read)?;
         let options = Options {
             visitors: self.visitors,
@@ -93,6 +96,7 @@ impl CostCommand {
                 redis_ms,
                 dynamodb_ms,
                 sqs_ms,
+                provider_ms,
                 log_bytes,
                 looks,
                 ..Assumptions::default()

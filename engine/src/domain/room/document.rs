@@ -19,6 +19,10 @@ use crate::domain::time::Timestamp;
 pub const MAX_BYTES: usize = 1_500;
 /// The shortest poll of a page, in seconds.
 pub const MIN_POLL_SECONDS: u64 = 2;
+/// Requests a second that all who wait for a draw may make together: less than half of what a distribution takes by
+/// its quota.
+/// Source: <https://docs.aws.amazon.com/AmazonCloudFront/latest/DeveloperGuide/cloudfront-limits.html>
+const POLLS_PER_SECOND: u64 = 100_000;
 /// What a client adds or leaves out of a poll at random, in hundredths.
 const POLL_JITTER_PERCENT: u64 = 30;
 /// How many requests the sale's slot is asked for each that it carries out well, before clients are to leave any
@@ -104,6 +108,15 @@ pub struct Poll {
     // The document has few bytes to spare.
     #[serde(rename = "drop", default, skip_serializing_if = "is_none")]
     pub drop_percent: u64,
+}
+
+/// The shortest poll while so many have joined, in seconds. Before their places are drawn all of them wait for the
+/// same moment, and would ask as often as the shortest poll lets them; afterwards those alone do whose place is
+/// soon.
+#[must_use]
+pub fn shortest_poll(joined: u64, drawn: bool) -> u64 {
+    let each = if drawn { 0 } else { joined.div_ceil(POLLS_PER_SECOND) };
+    each.clamp(MIN_POLL_SECONDS, MAX_POLL_MS / 1_000)
 }
 
 /// True if nothing is to be left out.
@@ -233,6 +246,7 @@ impl Document {
         let drawn = state.groups.iter().all(|group| group.seed.is_some());
         let lasts = left.map(|left| lasts_for(room, state, left.free));
         let shares: u64 = settings.groups.iter().map(|group| u64::from(group.share)).sum();
+        let joined = state.groups.iter().map(|group| u64::from(group.joined)).sum();
         let groups = settings.groups.iter().zip(&state.groups).map(|(of, group)| {
             let lasts = lasts.filter(|_| group.seed.is_some());
             let lasts = lasts.map(|places| places * u64::from(of.share) / shares.max(1));
@@ -270,7 +284,7 @@ impl Document {
             head: record.hash(),
             tiers: left.map(|left| left.tiers.clone()),
             poll: Poll {
-                min_seconds: MIN_POLL_SECONDS,
+                min_seconds: shortest_poll(joined, drawn),
                 max_seconds: MAX_POLL_MS / 1_000,
                 jitter_percent: POLL_JITTER_PERCENT,
                 drop_percent: 0,
@@ -407,6 +421,19 @@ mod tests {
             assert_eq!(serde_json::from_str::<Document>(&text).unwrap(), document);
         }
         assert!(longest <= MAX_BYTES, "{longest} bytes");
+    }
+
+    #[test]
+    fn a_crowd_that_waits_for_the_draw_asks_less_often_the_larger_it_is() {
+        let poll = |count: u32, drawn: bool| {
+            let record = closed(&room(2), count, drawn);
+            Document::new(&room(2), &record, Some(&left()), false, OPENS).poll.min_seconds
+        };
+        assert_eq!(poll(1_000, false), MIN_POLL_SECONDS);
+        // Two groups of as many each.
+        assert_eq!(poll(500_000, false), 10);
+        assert_eq!(poll(50_000_000, false), MAX_POLL_MS / 1_000);
+        assert_eq!(poll(50_000_000, true), MIN_POLL_SECONDS, "each knows its place");
     }
 
     #[test]

@@ -52,6 +52,9 @@ const PROCESSOR_MB: f64 = 1769.0;
 /// A little more than the time between two turns of a room.
 const TURN: Duration = Duration::from_millis(1_050);
 
+/// A little more than the time between two calls of a provider, by the rate that the engine keeps to unless told.
+const START: Duration = Duration::from_millis(60);
+
 /// The stack of the engine's thread: that of a function's main thread, as every Linux gives it.
 const STACK_BYTES: usize = 8 << 20;
 
@@ -69,6 +72,8 @@ pub enum Action {
     Reservation,
     /// An order is refused: its seats are somebody's.
     Refusal,
+    /// A payment is started at its provider.
+    Start,
     /// A payment is taken.
     Payment,
     /// A paid order is counted.
@@ -81,6 +86,8 @@ pub enum Action {
     Cancellation,
     /// A buyer looks at an order.
     Order,
+    /// A paid order is asked to be given back.
+    Refund,
     /// The engine looks after one sale of which nothing is sold.
     Reconciliation,
     /// What that takes more for each thousand tickets that are sold.
@@ -107,12 +114,14 @@ impl Action {
             Self::NotAdmitted => "admission refused",
             Self::Reservation => "reservation",
             Self::Refusal => "reservation refused",
+            Self::Start => "start of a payment",
             Self::Payment => "payment",
             Self::Counting => "counting of a paid order",
             Self::ExpiryOfPaid => "expiry message of a paid order",
             Self::Expiry => "expiry of an order",
             Self::Cancellation => "cancellation",
             Self::Order => "look at an order",
+            Self::Refund => "request for a refund",
             Self::Reconciliation => "reconcile, a sale",
             Self::ReconciliationOfTickets => "… for each 1,000 tickets",
             Self::Join => "join of a room",
@@ -174,10 +183,10 @@ fn thread_nanos() -> f64 {
 
 /// An order that was made.
 #[derive(Debug, Clone)]
-struct Made {
+pub(super) struct Made {
     sale: SaleId,
-    user: String,
-    number: OrderNumber,
+    pub(super) user: String,
+    pub(super) number: OrderNumber,
     amount: Money,
     pay_by: Timestamp,
 }
@@ -188,6 +197,8 @@ pub(super) enum Work {
     Http(Function, String, StatusCode),
     /// A request as JSON for a room document that is to make a turn.
     Turn(String),
+    /// A request as JSON that starts a payment.
+    Start(String),
     /// Orders whose time is up, in one batch.
     Expire(SqsEvent),
     /// Orders to count, in one batch.
@@ -197,10 +208,11 @@ pub(super) enum Work {
 }
 
 impl Work {
-    /// Waits until it can be done: a turn a second.
+    /// Waits until it can be done: a turn a second, and the calls of a provider at their rate.
     async fn wait(&self) {
         match self {
             Self::Turn(_) => tokio::time::sleep(TURN).await,
+            Self::Start(_) => tokio::time::sleep(START).await,
             Self::Http(..) | Self::Expire(_) | Self::Count(_) | Self::Reconcile => {}
         }
     }
@@ -319,6 +331,8 @@ impl Worker<'_> {
         let with_orders = self.measured(reconcile(), 1).await?;
         let live = paying.len() + 2;
         let reservations = self.measured(self.reservations(times).await?, 1).await?;
+        let starts = self.starts(SALE, times).await?;
+        let refunds = self.refunds(&paying[..times]).await?;
         let of_tickets = 1000.0 / (live as f64 * f64::from(TICKETS));
         let mut all = vec![
             (Action::Look, looks),
@@ -326,12 +340,14 @@ impl Worker<'_> {
             (Action::NotAdmitted, late),
             (Action::Reservation, reservations),
             (Action::Refusal, refusals),
+            (Action::Start, starts),
             (Action::Payment, payments),
             (Action::Counting, counting),
             (Action::ExpiryOfPaid, expiries_of_paid),
             (Action::Expiry, expiries),
             (Action::Cancellation, cancellations),
             (Action::Order, orders),
+            (Action::Refund, refunds),
             (Action::Reconciliation, of_one_sale),
             (Action::ReconciliationOfTickets, with_orders.beyond(of_three) * of_tickets),
         ];
@@ -347,6 +363,9 @@ impl Worker<'_> {
     ) -> Result<Usage, Failure> {
         let counted = (work.len() - WARM) as f64;
         let is_schedule = matches!(work.first(), Some(Work::Reconcile));
+        // All functions but the schedule's that are measured here have the same memory.
+        let function = if is_schedule { Function::Reconcile } else { Function::Reserve };
+        let memory_mb = f64::from(function.row().memory_mib);
         let mut work = work.into_iter();
         for one in work.by_ref().take(WARM) {
             one.wait().await;
@@ -359,14 +378,16 @@ impl Worker<'_> {
             let before = thread_nanos();
             let egress_bytes = self.perform(&one).await?;
             let cpu_ms = (thread_nanos() - before) / 1e6;
-            let asked = f64::from(u8::from(matches!(one, Work::Http(..) | Work::Turn(_))));
+            let starts = f64::from(u8::from(matches!(one, Work::Start(_))));
+            let asked = f64::from(u8::from(matches!(one, Work::Http(..) | Work::Turn(_)))) + starts;
             let batches = f64::from(u8::from(matches!(one, Work::Count(_) | Work::Expire(_))));
             usage += Usage {
                 http_requests: asked,
                 invocations: 1.0,
                 cpu_ms,
                 // Half the memory is half a processor and takes twice as long: it costs the same.
-                gb_seconds: cpu_ms / 1000.0 * PROCESSOR_MB / 1024.0,
+                gb_seconds: cpu_ms / 1000.0 * PROCESSOR_MB / 1024.0
+                    + starts * self.options.assumptions.provider_ms / 1000.0 * memory_mb / 1024.0,
                 // Lambda receives a batch and deletes it.
                 sqs_requests: 2.0 * batches,
                 egress_bytes,
@@ -375,22 +396,19 @@ impl Worker<'_> {
             };
         }
         let look = self.environment.end(begun).await?;
-        let Look { dynamodb, sqs, redis_calls, redis_scripts, redis_micros, redis_bytes } = look;
-        // All functions but the schedule's that are measured here have the same memory.
-        let function = if is_schedule { Function::Reconcile } else { Function::Reserve };
-        let memory_mb = f64::from(function.row().memory_mib);
+        let Look { dynamodb, sqs, redis_calls, redis_trips, redis_scripts, .. } = look;
         let Assumptions { redis_ms, dynamodb_ms, sqs_ms, .. } = self.options.assumptions;
-        let waits_ms = redis_calls * redis_ms + dynamodb.calls * dynamodb_ms + sqs.calls * sqs_ms;
+        let waits_ms = redis_trips * redis_ms + dynamodb.calls * dynamodb_ms + sqs.calls * sqs_ms;
         // A script counts by the processor's time, what is no script as one; or all by the bytes moved.
-        let by_time = redis_micros / self.cache_unit_micros + (redis_calls - redis_scripts);
-        let cache_units = by_time.max(redis_bytes / 1024.0);
+        let by_time = look.redis_micros / self.cache_unit_micros + (redis_calls - redis_scripts);
+        let cache_units = by_time.max(look.redis_bytes / 1024.0);
         usage += Usage {
             gb_seconds: waits_ms / 1000.0 * memory_mb / 1024.0,
             dynamodb_calls: dynamodb.calls,
             read_units: dynamodb.reads,
             write_units: dynamodb.writes,
             sqs_requests: sqs.chunks,
-            redis_calls,
+            redis_trips,
             cache_units,
             ..Usage::default()
         };
@@ -400,7 +418,7 @@ impl Worker<'_> {
     /// Does one piece of work; how many bytes go out.
     async fn perform(&self, work: &Work) -> Result<f64, Failure> {
         match work {
-            Work::Http(..) | Work::Turn(_) => Ok(self.http(work).await?.1),
+            Work::Http(..) | Work::Turn(_) | Work::Start(_) => Ok(self.http(work).await?.1),
             Work::Count(event) => done(sync_db::handle(&self.app, event.clone()).await),
             Work::Expire(event) => done(expire_orders::handle(&self.app, event.clone()).await),
             Work::Reconcile => {
@@ -416,6 +434,7 @@ impl Worker<'_> {
         let (function, event, status) = match work {
             Work::Http(function, event, status) => (function, event, status),
             Work::Turn(event) => (&Function::WaitingRoom, event, &StatusCode::OK),
+            Work::Start(event) => (&Function::StartPayment, event, &StatusCode::OK),
             Work::Count(_) | Work::Expire(_) | Work::Reconcile => return Err("no request".into()),
         };
         let request = lambda_http::request::from_str(event)?;
@@ -539,7 +558,12 @@ impl Worker<'_> {
         })
     }
 
-    async fn orders(&self, sale: &str, name: &str, count: usize) -> Result<Vec<Made>, Failure> {
+    pub(super) async fn orders(
+        &self,
+        sale: &str,
+        name: &str,
+        count: usize,
+    ) -> Result<Vec<Made>, Failure> {
         let mut made = Vec::new();
         for index in 0..count {
             made.push(self.order(sale, &format!("{name}-{index}")).await?);

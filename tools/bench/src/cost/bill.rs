@@ -107,6 +107,7 @@ pub(super) fn used(measured: &Measured, scenario: &Scenario) -> Usage {
         (Action::NotAdmitted, scenario.not_admitted),
         (Action::Reservation, scenario.orders),
         (Action::Refusal, scenario.refusals),
+        (Action::Start, scenario.paid),
         (Action::Payment, scenario.paid + scenario.other_payments),
         (Action::Counting, scenario.paid),
         (Action::ExpiryOfPaid, scenario.paid),

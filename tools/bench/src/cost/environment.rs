@@ -29,6 +29,7 @@ pub(crate) struct Environment {
     dynamo: Dynamo,
     sqs: Proxy,
     redis_calls: Arc<AtomicU64>,
+    redis_trips: Arc<AtomicU64>,
     _redis: RedisProxy,
     config: Config,
     secrets: Secrets,
@@ -45,6 +46,8 @@ pub(crate) struct Look {
     pub(super) sqs: Counted,
     /// Commands that came to Redis over the wire.
     pub(crate) redis_calls: f64,
+    /// How often some of them were sent together, or one by itself.
+    pub(super) redis_trips: f64,
     /// Those of them that were scripts.
     pub(super) redis_scripts: f64,
     /// Time of the scripts, in microseconds.
@@ -64,10 +67,12 @@ impl Environment {
         let dynamodb = Proxy::start(&servers.dynamodb_url).await?;
         let sqs = Proxy::start(&servers.sqs_url).await?;
         let redis_calls = Arc::<AtomicU64>::default();
-        let counted = Arc::clone(&redis_calls);
+        let redis_trips = Arc::<AtomicU64>::default();
+        let (calls, trips) = (Arc::clone(&redis_calls), Arc::clone(&redis_trips));
         let own = stack.redis().ok_or("the cache is one server here")?;
-        let redis = RedisProxy::start(own.port(), move |_request| {
-            counted.fetch_add(1, Ordering::Relaxed);
+        let redis = RedisProxy::start(own.port(), move |request| {
+            calls.fetch_add(1, Ordering::Relaxed);
+            trips.fetch_add(request.begins_a_trip().into(), Ordering::Relaxed);
             Act::Forward
         });
         let redis = redis.await?;
@@ -90,6 +95,7 @@ impl Environment {
             dynamo,
             sqs,
             redis_calls,
+            redis_trips,
             _redis: redis,
             config,
             secrets,
@@ -136,6 +142,7 @@ impl Environment {
             bytes,
             scripts,
             redis_calls: self.redis_calls.load(Ordering::Relaxed),
+            redis_trips: self.redis_trips.load(Ordering::Relaxed),
             dynamodb: self.dynamodb.counted(),
             sqs: self.sqs.counted(),
         })
@@ -146,10 +153,12 @@ impl Environment {
         let redis_bytes = (bytes(&mut begun.redis).await? - begun.bytes).max(0.0);
         let scripts = Counters::read(&mut begun.redis).await?.since(&begun.scripts).scripts();
         let redis_calls = self.redis_calls.load(Ordering::Relaxed) - begun.redis_calls;
+        let redis_trips = self.redis_trips.load(Ordering::Relaxed) - begun.redis_trips;
         Ok(Look {
             dynamodb: self.dynamodb.counted().since(&begun.dynamodb),
             sqs: self.sqs.counted().since(&begun.sqs),
             redis_calls: redis_calls as f64,
+            redis_trips: redis_trips as f64,
             redis_scripts: scripts.calls as f64,
             redis_micros: scripts.micros as f64,
             redis_bytes,
@@ -170,6 +179,7 @@ pub(crate) struct Begun {
     bytes: f64,
     scripts: Counters,
     redis_calls: u64,
+    redis_trips: u64,
     dynamodb: Counted,
     sqs: Counted,
 }

@@ -9,6 +9,7 @@ mod actions;
 mod bill;
 mod environment;
 mod forecast;
+mod money;
 mod prices;
 mod report;
 mod room;

@@ -32,6 +32,8 @@ pub struct Assumptions {
     pub dynamodb_ms: f64,
     /// Round trip to SQS, in milliseconds.
     pub sqs_ms: f64,
+    /// A provider's answer to the start of a payment, in milliseconds.
+    pub provider_ms: f64,
     /// What Lambda and the function log of one invocation, in bytes.
     pub log_bytes: f64,
     /// Number of long polls that Lambda keeps at each queue at rest.
@@ -50,6 +52,7 @@ impl Default for Assumptions {
             redis_ms: 1.0,
             dynamodb_ms: 8.0,
             sqs_ms: 10.0,
+            provider_ms: 300.0,
             log_bytes: 1_500.0,
             pollers: 5.0,
             looks: 2.0,

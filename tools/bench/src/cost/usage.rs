@@ -27,7 +27,7 @@ pub struct Usage {
     /// Requests to queues, the receiving and deleting that Lambda does included.
     pub sqs_requests: f64,
     /// Round trips to Redis.
-    pub redis_calls: f64,
+    pub redis_trips: f64,
     /// Processing units (ECPU) of the cache.
     pub cache_units: f64,
     /// Bytes of responses.
@@ -46,7 +46,7 @@ impl AddAssign for Usage {
         self.read_units += other.read_units;
         self.write_units += other.write_units;
         self.sqs_requests += other.sqs_requests;
-        self.redis_calls += other.redis_calls;
+        self.redis_trips += other.redis_trips;
         self.cache_units += other.cache_units;
         self.egress_bytes += other.egress_bytes;
         self.log_bytes += other.log_bytes;
@@ -75,7 +75,7 @@ impl Mul<f64> for Usage {
             read_units: self.read_units * times,
             write_units: self.write_units * times,
             sqs_requests: self.sqs_requests * times,
-            redis_calls: self.redis_calls * times,
+            redis_trips: self.redis_trips * times,
             cache_units: self.cache_units * times,
             egress_bytes: self.egress_bytes * times,
             log_bytes: self.log_bytes * times,
@@ -98,7 +98,7 @@ impl Usage {
             read_units: more.read_units.max(0.0),
             write_units: more.write_units.max(0.0),
             sqs_requests: more.sqs_requests.max(0.0),
-            redis_calls: more.redis_calls.max(0.0),
+            redis_trips: more.redis_trips.max(0.0),
             cache_units: more.cache_units.max(0.0),
             egress_bytes: more.egress_bytes.max(0.0),
             log_bytes: more.log_bytes.max(0.0),
