@@ -12,6 +12,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
+/// Most bytes of one read.
+const READ_BYTES: usize = 64 << 10;
+
 /// Action on a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Act {
@@ -197,6 +200,8 @@ async fn carry_requests(
     loop {
         let Some(length) = value_length(&bytes) else {
             begins_a_trip |= bytes.is_empty();
+            // What was sent together is read together.
+            bytes.reserve(READ_BYTES);
             if client.read_buf(&mut bytes).await? == 0 {
                 return Ok(());
             }

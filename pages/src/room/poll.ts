@@ -3,6 +3,8 @@ import type { Odds, RoomDocument, Standing } from "./standing.ts";
 
 /** Milliseconds between two requests of a page that nobody looks at. */
 const HIDDEN_MS = 60_000;
+/** How soon a request that failed, or that of a page that somebody looks at again, is made at the soonest. */
+export const SOON_MS = 2_000;
 /** What counts as the wait where nobody knows it. */
 const UNKNOWN_WAIT_MS = 60_000;
 
@@ -55,7 +57,7 @@ export function pauseMs(asked: Asked): number {
   const { min_seconds: least, max_seconds: most, jitter_percent: jitter } = asked.document?.poll ?? { min_seconds: 2, max_seconds: 60, jitter_percent: 30 };
   let ms = Math.min(most * 1_000, Math.max(least * 1_000, waitMs(asked) / 10));
   if (asked.failures > 0) {
-    ms = Math.max(ms, Math.min(most * 1_000, least * 1_000 * 2 ** Math.min(asked.failures, 10)), (asked.retryAfterSeconds ?? 0) * 1_000);
+    ms = Math.max(ms, Math.min(most * 1_000, SOON_MS * 2 ** Math.min(asked.failures, 10)), (asked.retryAfterSeconds ?? 0) * 1_000);
   }
   if (asked.isHidden && asked.standing?.kind !== "due") {
     ms = Math.max(ms, HIDDEN_MS);

@@ -151,6 +151,10 @@ test("the next request comes after a tenth of the wait, within bounds and jitter
   assert.equal(pauseMs(drawn(40_000)), 30_000);
   assert.equal(pauseMs({ ...drawn(40_000), document: { ...DOCUMENT, rate: 0 } }), 10_000);
   assert.equal(pauseMs({ ...ASKED, standing: { kind: "joined" }, nowMs: Date.parse(DOCUMENT.draw_closes_at) - 3_600_000 }), 60_000);
+  // A crowd before its draw asks less often; a request that fails does not make that longer still.
+  const crowd = { ...DOCUMENT, poll: { ...DOCUMENT.poll, min_seconds: 50 } };
+  assert.equal(pauseMs({ ...ASKED, document: crowd, standing: { kind: "drawing" } }), 50_000);
+  assert.equal(pauseMs({ ...ASKED, document: crowd, standing: { kind: "drawing" }, failures: 2 }), 50_000);
   // Without an advance the rate says how soon: 200 a second.
   const unknown = (ahead: number, odds: "likely" | "unlikely") => ({ ...ASKED, standing: { kind: "waiting", place: ahead, ahead, odds, wait: null } }) as const;
   assert.equal(pauseMs(unknown(30_000, "likely")), 15_000);

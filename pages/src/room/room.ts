@@ -2,7 +2,7 @@
 import { clock } from "../shared/clock.ts";
 import { keepPlace, keptPlace, type KeptPlace } from "../shared/place.ts";
 import { browserStore, getJson, setJson } from "../shared/storage.ts";
-import { isLeftOut, pauseMs } from "./poll.ts";
+import { SOON_MS, isLeftOut, pauseMs } from "./poll.ts";
 import { placeIn, type Window } from "./proof.ts";
 import { standing, type RoomDocument, type RoomGroup, type Standing } from "./standing.ts";
 
@@ -136,8 +136,7 @@ export class Room {
 
   /** Asks within the second, unless it has just done so: somebody looks again, or is online again. */
   #askSoon(): void {
-    const least = (this.document?.poll.min_seconds ?? 2) * 1_000;
-    this.#nextAt = Math.min(this.#nextAt, Math.max(performance.now() + Math.random() * 1_000, this.#askedAt + least));
+    this.#nextAt = Math.min(this.#nextAt, Math.max(performance.now() + Math.random() * 1_000, this.#askedAt + SOON_MS));
     this.onChange();
   }
 

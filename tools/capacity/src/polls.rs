@@ -19,6 +19,12 @@ pub fn before_the_draw(joined: u32, until: f64) -> f64 {
     f64::from(joined) / (until / 10.0).clamp(shortest, LONGEST)
 }
 
+/// Requests a second of so many who joined after the draw: nobody knows when the next one is.
+#[must_use]
+pub fn of_those_without(people: u32) -> f64 {
+    f64::from(people) / (UNKNOWN_WAIT / 10.0)
+}
+
 /// Requests a second of so many whose places are served one after the other, at a rate a second. `until`: the seconds
 /// until the opening. The wait of a place is that, and the time of the places before it.
 #[must_use]

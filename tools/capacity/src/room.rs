@@ -58,6 +58,12 @@ impl Waiting {
         u64::from(self.joined().saturating_sub(self.state.groups[0].serving))
     }
 
+    /// Those who have no place yet, and are drawn with a later window.
+    #[must_use]
+    pub fn without_place(&self) -> u32 {
+        self.joined().saturating_sub(self.state.groups[0].window_end)
+    }
+
     /// Places that may be served a second now.
     #[must_use]
     pub fn rate(&self) -> f64 {

@@ -907,7 +907,10 @@ impl<'a> Simulation<'a> {
         let rooms = self.shops.iter().filter_map(|shop| shop.room.as_ref());
         let polls = rooms.map(|room| {
             if room.is_drawn() {
-                polls::of_places(room.waiting() as f64, room.rate(), until(self.opens_at))
+                let late = room.without_place();
+                let waiting = room.waiting().saturating_sub(late.into());
+                polls::of_places(waiting as f64, room.rate(), until(self.opens_at))
+                    + polls::of_those_without(late)
             } else {
                 polls::before_the_draw(room.joined(), until(self.draws_at))
             }

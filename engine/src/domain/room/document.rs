@@ -19,8 +19,8 @@ use crate::domain::time::Timestamp;
 pub const MAX_BYTES: usize = 1_500;
 /// The shortest poll of a page, in seconds.
 pub const MIN_POLL_SECONDS: u64 = 2;
-/// Requests a second that all who wait for a draw may make together: less than half of what a distribution takes by
-/// its quota.
+/// Requests a second that all who wait for a draw may make together, up to the crowd that asks so often by the longest
+/// poll: less than half of what a distribution takes by its quota.
 /// Source: <https://docs.aws.amazon.com/AmazonCloudFront/latest/DeveloperGuide/cloudfront-limits.html>
 const POLLS_PER_SECOND: u64 = 100_000;
 /// What a client adds or leaves out of a poll at random, in hundredths.

@@ -96,10 +96,11 @@ fn pause(document: &Document, group: &GroupDocument, ahead: Option<u32>) -> Dura
     let [min, max] = bounds.map(Duration::from_secs);
     // Where nobody is served now, whoever is next may be in a moment, and the others later.
     let shortest = match document.state {
-        // Nobody is served before the opening, which the document says: as pages have it.
+        // Nobody is served before the opening, which the document says, and then those before it: as pages have it.
         RoomState::Drawn => {
             let ms = u64::try_from(document.opens_at.ms_since(document.as_of)).unwrap_or(0);
-            Some(Duration::from_millis(ms))
+            let before = ahead.map_or(0.0, f64::from) / document.rate.max(1) as f64;
+            Some(Duration::from_millis(ms) + Duration::from_secs_f64(before))
         }
         RoomState::Joining
         | RoomState::Drawing
