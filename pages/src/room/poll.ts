@@ -29,7 +29,7 @@ function waitMs({ document, standing, nowMs }: Asked): number {
   const until = (time: string) => Math.max(0, Date.parse(time) - nowMs);
   switch (standing?.kind) {
     case "joined": return until(document.draw_closes_at);
-    case "drawn": return until(document.opens_at) + servedAfterMs(document, standing.place);
+    case "drawn": return until(document.opens_at) + servedAfterMs(document, standing.place, 0);
     case "drawing": return 0;
     case "due": return 0;
     case "waiting": return standing.wait?.fromMs ?? guessMs(document, standing.ahead, standing.odds);
@@ -42,15 +42,15 @@ function waitMs({ document, standing, nowMs }: Asked): number {
  * that is paused, and places beyond the stock, have time.
  */
 function guessMs(document: RoomDocument, ahead: number, odds: Odds): number {
-  const { state, rate } = document;
+  const { state } = document;
   if (state === "paused" || state === "sold_out" || state === "closed" || odds === "possible" || odds === "unlikely") {
     return UNKNOWN_WAIT_MS * 10;
   }
-  return rate > 0 ? servedAfterMs(document, ahead) : UNKNOWN_WAIT_MS;
+  return servedAfterMs(document, ahead, UNKNOWN_WAIT_MS);
 }
 
-/** How long so many places take at the room's rate: before the opening, what a place waits beyond it. */
-const servedAfterMs = ({ rate }: RoomDocument, places: number): number => (rate > 0 ? (places / rate) * 1_000 : 0);
+/** How long so many places take at the room's rate: before the opening, what a place waits beyond it. Without one, `unknownMs`. */
+const servedAfterMs = ({ rate }: RoomDocument, places: number, unknownMs: number): number => (rate > 0 ? (places / rate) * 1_000 : unknownMs);
 
 /** Milliseconds until the next request: a tenth of the wait within the bounds of `poll`, jittered. */
 export function pauseMs(asked: Asked): number {
