@@ -19,10 +19,10 @@ pub fn before_the_draw(joined: u32, until: f64) -> f64 {
     f64::from(joined) / (until / 10.0).clamp(shortest, LONGEST)
 }
 
-/// Requests a second of so many who joined after the draw: nobody knows when the next one is.
+/// Requests a second of so many whose wait nobody knows: they joined after the draw, or nobody is served.
 #[must_use]
-pub fn of_those_without(people: u32) -> f64 {
-    f64::from(people) / (UNKNOWN_WAIT / 10.0)
+pub fn of_unknown_waits(people: f64) -> f64 {
+    people / (UNKNOWN_WAIT / 10.0)
 }
 
 /// Requests a second of so many whose places are served one after the other, at a rate a second. `until`: the seconds
@@ -30,7 +30,7 @@ pub fn of_those_without(people: u32) -> f64 {
 #[must_use]
 pub fn of_places(waiting: f64, rate: f64, until: f64) -> f64 {
     if rate <= 0.0 {
-        return waiting / (UNKNOWN_WAIT / 10.0);
+        return of_unknown_waits(waiting);
     }
     // So many ask as often as they may, those behind them after a tenth of their wait, and the last ones as seldom.
     let within = |poll: f64| waiting.min((poll * 10.0 - until).max(0.0) * rate);

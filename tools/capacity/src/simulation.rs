@@ -238,7 +238,6 @@ struct Simulation<'a> {
     given_up: u64,
     next_shop: u32,
     expiries_free_at: Micros,
-    draws_at: Micros,
     until: Micros,
     edge_second: f64,
     api_second: f64,
@@ -305,7 +304,6 @@ impl<'a> Simulation<'a> {
             given_up: 0,
             next_shop: 0,
             expiries_free_at: 0,
-            draws_at: opens_at - draw_lead(plan).unwrap_or(0),
             until: opens_at + micros(plan.hours * 3_600.0),
             edge_second: 0.0,
             api_second: 0.0,
@@ -315,8 +313,8 @@ impl<'a> Simulation<'a> {
         if let Some(first) = simulation.clumps.first() {
             simulation.clock.at(first.at, Event::Arrive(0));
         }
-        if draw_lead(plan).is_some() {
-            simulation.clock.at(simulation.draws_at, Event::Draw);
+        if let Some(lead) = draw_lead(plan) {
+            simulation.clock.at(opens_at - lead, Event::Draw);
         }
         simulation.clock.at(SECOND, Event::Second);
         simulation
@@ -904,15 +902,16 @@ impl<'a> Simulation<'a> {
     fn polls(&self) -> f64 {
         let now = self.clock.now();
         let until = |then: Micros| seconds(then.saturating_sub(now));
+        let draws_at = self.opens_at - draw_lead(self.plan).unwrap_or(0);
         let rooms = self.shops.iter().filter_map(|shop| shop.room.as_ref());
         let polls = rooms.map(|room| {
             if room.is_drawn() {
                 let late = room.without_place();
                 let waiting = room.waiting().saturating_sub(late.into());
                 polls::of_places(waiting as f64, room.rate(), until(self.opens_at))
-                    + polls::of_those_without(late)
+                    + polls::of_unknown_waits(late.into())
             } else {
-                polls::before_the_draw(room.joined(), until(self.draws_at))
+                polls::before_the_draw(room.joined(), until(draws_at))
             }
         });
         polls.sum()

@@ -197,8 +197,6 @@ pub(super) enum Work {
     Http(Function, String, StatusCode),
     /// A request as JSON for a room document that is to make a turn.
     Turn(String),
-    /// A request as JSON that starts a payment.
-    Start(String),
     /// Orders whose time is up, in one batch.
     Expire(SqsEvent),
     /// Orders to count, in one batch.
@@ -212,7 +210,7 @@ impl Work {
     async fn wait(&self) {
         match self {
             Self::Turn(_) => tokio::time::sleep(TURN).await,
-            Self::Start(_) => tokio::time::sleep(START).await,
+            Self::Http(Function::StartPayment, ..) => tokio::time::sleep(START).await,
             Self::Http(..) | Self::Expire(_) | Self::Count(_) | Self::Reconcile => {}
         }
     }
@@ -380,8 +378,9 @@ impl Worker<'_> {
             let before = thread_nanos();
             let egress_bytes = self.perform(&one).await?;
             let cpu_ms = (thread_nanos() - before) / 1e6;
-            let starts = f64::from(u8::from(matches!(one, Work::Start(_))));
-            let asked = f64::from(u8::from(matches!(one, Work::Http(..) | Work::Turn(_)))) + starts;
+            let asked = f64::from(u8::from(matches!(one, Work::Http(..) | Work::Turn(_))));
+            let is_start = matches!(one, Work::Http(Function::StartPayment, ..));
+            let starts = f64::from(u8::from(is_start));
             let batches = f64::from(u8::from(matches!(one, Work::Count(_) | Work::Expire(_))));
             usage += Usage {
                 http_requests: asked,
@@ -420,7 +419,7 @@ impl Worker<'_> {
     /// Does one piece of work; how many bytes go out.
     async fn perform(&self, work: &Work) -> Result<f64, Failure> {
         match work {
-            Work::Http(..) | Work::Turn(_) | Work::Start(_) => Ok(self.http(work).await?.1),
+            Work::Http(..) | Work::Turn(_) => Ok(self.http(work).await?.1),
             Work::Count(event) => done(sync_db::handle(&self.app, event.clone()).await),
             Work::Expire(event) => done(expire_orders::handle(&self.app, event.clone()).await),
             Work::Reconcile => {
@@ -436,7 +435,6 @@ impl Worker<'_> {
         let (function, event, status) = match work {
             Work::Http(function, event, status) => (function, event, status),
             Work::Turn(event) => (&Function::WaitingRoom, event, &StatusCode::OK),
-            Work::Start(event) => (&Function::StartPayment, event, &StatusCode::OK),
             Work::Count(_) | Work::Expire(_) | Work::Reconcile => return Err("no request".into()),
         };
         let request = lambda_http::request::from_str(event)?;

@@ -29,7 +29,8 @@ impl Worker<'_> {
 fn start(made: &Made) -> Result<Work, Failure> {
     let path = format!("/orders/{}/payments", made.number);
     let body = json!({ "provider": "stripe", "return_url": RETURN_URL });
-    Ok(Work::Start(request(Who::Buyer(&made.user), (Method::POST, &path), None, Some(&body))?))
+    let event = request(Who::Buyer(&made.user), (Method::POST, &path), None, Some(&body))?;
+    Ok(Work::Http(Function::StartPayment, event, StatusCode::OK))
 }
 
 fn refund(made: &Made) -> Result<Work, Failure> {
