@@ -59,7 +59,7 @@ pub struct CostCommand {
     /// Assumed: a round trip to SQS, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = Assumptions::default().sqs_ms, value_parser = positive)]
     sqs_ms: f64,
-    /// Assumed: a provider's answer to the start of a payment, in milliseconds.
+    /// Assumed: a provider's answer, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = Assumptions::default().provider_ms, value_parser = positive)]
     provider_ms: f64,
     /// Assumed: how often each visitor looks at what is left before asking to be let in.

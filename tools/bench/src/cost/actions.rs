@@ -17,7 +17,7 @@ use engine::domain::number::OrderNumber;
 use engine::domain::time::Timestamp;
 use engine::ports::messages::{Expiry, Message, Sync};
 use http::{Method, StatusCode};
-use local::handlers::{expire_orders, reconcile, sync_db};
+use local::handlers::{expire_orders, reconcile, refund, sync_db};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use shared::runtime::app::App;
@@ -54,6 +54,8 @@ const TURN: Duration = Duration::from_millis(1_050);
 
 /// A little more than the time between two calls of a provider, by the rate that the engine keeps to unless told.
 const START: Duration = Duration::from_millis(60);
+/// The same between two refunds, each of which reads those of its payment first.
+const GIVING_BACK: Duration = Duration::from_millis(70);
 
 /// The stack of the engine's thread: that of a function's main thread, as every Linux gives it.
 const STACK_BYTES: usize = 8 << 20;
@@ -88,6 +90,8 @@ pub enum Action {
     Order,
     /// A paid order is asked to be given back.
     Refund,
+    /// The money of a refund is sent back by its provider.
+    GivingBack,
     /// The engine looks after one sale of which nothing is sold.
     Reconciliation,
     /// What that takes more for each thousand tickets that are sold.
@@ -105,6 +109,43 @@ pub enum Action {
 }
 
 impl Action {
+    /// Every kind, in the order of reports.
+    pub const ALL: [Self; 21] = [
+        Self::Look,
+        Self::Admission,
+        Self::NotAdmitted,
+        Self::Reservation,
+        Self::Refusal,
+        Self::Start,
+        Self::Payment,
+        Self::Counting,
+        Self::ExpiryOfPaid,
+        Self::Expiry,
+        Self::Cancellation,
+        Self::Order,
+        Self::Refund,
+        Self::GivingBack,
+        Self::Reconciliation,
+        Self::ReconciliationOfTickets,
+        Self::Join,
+        Self::Document,
+        Self::Turn,
+        Self::NotDue,
+        Self::Entrance,
+    ];
+
+    /// Calls of a provider that its function waits for. A refund asks first for those of the payment.
+    #[must_use]
+    pub fn provider_calls(self) -> f64 {
+        if self == Self::Start {
+            1.0
+        } else if self == Self::GivingBack {
+            2.0
+        } else {
+            0.0
+        }
+    }
+
     /// Its name in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -122,6 +163,7 @@ impl Action {
             Self::Cancellation => "cancellation",
             Self::Order => "look at an order",
             Self::Refund => "request for a refund",
+            Self::GivingBack => "refund at its provider",
             Self::Reconciliation => "reconcile, a sale",
             Self::ReconciliationOfTickets => "… for each 1,000 tickets",
             Self::Join => "join of a room",
@@ -187,8 +229,15 @@ pub(super) struct Made {
     sale: SaleId,
     pub(super) user: String,
     pub(super) number: OrderNumber,
-    amount: Money,
+    pub(super) amount: Money,
     pay_by: Timestamp,
+}
+
+impl Made {
+    /// Its payment, as the provider names it.
+    pub(super) fn payment(&self) -> String {
+        format!("pi_{}", self.number)
+    }
 }
 
 /// One piece of work.
@@ -201,6 +250,8 @@ pub(super) enum Work {
     Expire(SqsEvent),
     /// Orders to count, in one batch.
     Count(SqsEvent),
+    /// Refunds for their provider, in one batch.
+    GiveBack(SqsEvent),
     /// One run of the schedule.
     Reconcile,
 }
@@ -211,14 +262,31 @@ impl Work {
         match self {
             Self::Turn(_) => tokio::time::sleep(TURN).await,
             Self::Http(Function::StartPayment, ..) => tokio::time::sleep(START).await,
+            Self::GiveBack(_) => tokio::time::sleep(GIVING_BACK).await,
             Self::Http(..) | Self::Expire(_) | Self::Count(_) | Self::Reconcile => {}
         }
+    }
+
+    /// Calls of a provider that a function waits for.
+    fn provider_calls(&self) -> f64 {
+        match self {
+            Self::Http(Function::StartPayment, ..) => Action::Start.provider_calls(),
+            Self::GiveBack(_) => Action::GivingBack.provider_calls(),
+            Self::Http(..) | Self::Turn(_) | Self::Expire(_) | Self::Count(_) | Self::Reconcile => {
+                0.0
+            }
+        }
+    }
+
+    /// True for a batch of messages.
+    fn is_batch(&self) -> bool {
+        matches!(self, Self::Expire(_) | Self::Count(_) | Self::GiveBack(_))
     }
 }
 
 /// Context of the work.
 pub(super) struct Worker<'a> {
-    environment: &'a Environment,
+    pub(super) environment: &'a Environment,
     pub(super) app: App,
     options: &'a Options,
     cache_unit_micros: f64,
@@ -276,7 +344,7 @@ pub(crate) fn request(
 }
 
 /// A batch of messages.
-fn batch<M: Message>(messages: &[M]) -> Result<SqsEvent, Failure> {
+pub(super) fn batch<M: Message>(messages: &[M]) -> Result<SqsEvent, Failure> {
     let mut records = Vec::new();
     for (index, message) in messages.iter().enumerate() {
         records.push(json!({
@@ -331,6 +399,7 @@ impl Worker<'_> {
         let reservations = self.measured(self.reservations(times).await?, 1).await?;
         let starts = self.starts(SALE, times).await?;
         let refunds = self.refunds(&paying[..times]).await?;
+        let givings_back = self.givings_back(&paying[..times]).await?;
         // What is written more is the snapshot of a sale that has let somebody in: one a run, however much is sold.
         let more = Usage { write_units: 0.0, ..with_orders.beyond(of_three) };
         let of_tickets = 1000.0 / (live as f64 * f64::from(TICKETS));
@@ -348,6 +417,7 @@ impl Worker<'_> {
             (Action::Cancellation, cancellations),
             (Action::Order, orders),
             (Action::Refund, refunds),
+            (Action::GivingBack, givings_back),
             (Action::Reconciliation, of_one_sale),
             (Action::ReconciliationOfTickets, more * of_tickets),
         ];
@@ -379,16 +449,15 @@ impl Worker<'_> {
             let egress_bytes = self.perform(&one).await?;
             let cpu_ms = (thread_nanos() - before) / 1e6;
             let asked = f64::from(u8::from(matches!(one, Work::Http(..) | Work::Turn(_))));
-            let is_start = matches!(one, Work::Http(Function::StartPayment, ..));
-            let starts = f64::from(u8::from(is_start));
-            let batches = f64::from(u8::from(matches!(one, Work::Count(_) | Work::Expire(_))));
+            let provider_ms = one.provider_calls() * self.options.assumptions.provider_ms;
+            let batches = f64::from(u8::from(one.is_batch()));
             usage += Usage {
                 http_requests: asked,
                 invocations: 1.0,
                 cpu_ms,
                 // Half the memory is half a processor and takes twice as long: it costs the same.
                 gb_seconds: cpu_ms / 1000.0 * PROCESSOR_MB / 1024.0
-                    + starts * self.options.assumptions.provider_ms / 1000.0 * memory_mb / 1024.0,
+                    + provider_ms / 1000.0 * memory_mb / 1024.0,
                 // Lambda receives a batch and deletes it.
                 sqs_requests: 2.0 * batches,
                 egress_bytes,
@@ -421,6 +490,7 @@ impl Worker<'_> {
         match work {
             Work::Http(..) | Work::Turn(_) => Ok(self.http(work).await?.1),
             Work::Count(event) => done(sync_db::handle(&self.app, event.clone()).await),
+            Work::GiveBack(event) => done(refund::handle(&self.app, event.clone()).await),
             Work::Expire(event) => done(expire_orders::handle(&self.app, event.clone()).await),
             Work::Reconcile => {
                 let event = EventBridgeEvent::<Value>::default();
@@ -435,7 +505,9 @@ impl Worker<'_> {
         let (function, event, status) = match work {
             Work::Http(function, event, status) => (function, event, status),
             Work::Turn(event) => (&Function::WaitingRoom, event, &StatusCode::OK),
-            Work::Count(_) | Work::Expire(_) | Work::Reconcile => return Err("no request".into()),
+            Work::Count(_) | Work::GiveBack(_) | Work::Expire(_) | Work::Reconcile => {
+                return Err("no request".into());
+            }
         };
         let request = lambda_http::request::from_str(event)?;
         let answer = handlers::answer(&self.app, *function, request).await;
@@ -574,7 +646,7 @@ impl Worker<'_> {
     /// The provider's callback for an order.
     fn payment(&self, made: &Made) -> Result<Work, Failure> {
         let now = Timestamp::now();
-        let body = payment::captured(&format!("pi_{}", made.number), made.number, made.amount, now);
+        let body = payment::captured(&made.payment(), made.number, made.amount, now);
         let signature = payment::sign(self.environment.secrets(), body.to_string().as_bytes(), now);
         let header = Some((payment::SIGNATURE_HEADER, signature.as_str()));
         let path = payment::callback_path();

@@ -33,6 +33,7 @@ pub(crate) struct Environment {
     _redis: RedisProxy,
     config: Config,
     secrets: Secrets,
+    endpoints: Endpoints,
     provider: PaymentProvider,
     _beacon: FakeBeacon,
     stack: Stack,
@@ -99,6 +100,7 @@ impl Environment {
             _redis: redis,
             config,
             secrets,
+            endpoints,
             provider,
             _beacon: beacon,
             stack,
@@ -118,6 +120,11 @@ impl Environment {
 
     pub(super) fn secrets(&self) -> &Secrets {
         &self.secrets
+    }
+
+    /// The addresses of the servers.
+    pub(super) fn endpoints(&self) -> &Endpoints {
+        &self.endpoints
     }
 
     /// A connection to Redis of one's own.

@@ -32,7 +32,7 @@ pub struct Assumptions {
     pub dynamodb_ms: f64,
     /// Round trip to SQS, in milliseconds.
     pub sqs_ms: f64,
-    /// A provider's answer to the start of a payment, in milliseconds.
+    /// A provider's answer, in milliseconds.
     pub provider_ms: f64,
     /// What Lambda and the function log of one invocation, in bytes.
     pub log_bytes: f64,
