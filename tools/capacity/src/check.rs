@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use bench::cost::Action;
 use bench::selling::{hall, publish};
 use engine::domain::sale::{GateSettings, RoomSettings, Sale, SaleFile};
 use engine::domain::time::Timestamp;
@@ -263,9 +264,7 @@ fn compared(scene: &Scene, real: &Report, run: &Run) -> Result<Check, Failure> {
     // When the very last ticket is paid is chance: whoever is inside may keep it for as long as a visit lasts.
     let nearly_all = paid_by(real, scene.seats, 0.99);
     let asked = requests("token-gate") + requests("waiting-room") + requests("reserve");
-    let work =
-        |kinds: &[crate::costs::Work]| kinds.iter().map(|work| run.work[*work as usize]).sum();
-    use crate::costs::Work;
+    let work = |kinds: &[Action]| kinds.iter().map(|action| run.work[*action as usize]).sum();
     let figures = vec![
         at("half is paid after", half, run.half),
         at("nine tenths are paid after", nine_tenths, run.nine_tenths),
@@ -277,12 +276,12 @@ fn compared(scene: &Scene, real: &Report, run: &Run) -> Result<Check, Failure> {
             "requests to join, to be let in and to order",
             asked,
             work(&[
-                Work::Join,
-                Work::Admission,
-                Work::Entrance,
-                Work::NotAdmitted,
-                Work::Reservation,
-                Work::Refusal,
+                Action::Join,
+                Action::Admission,
+                Action::Entrance,
+                Action::NotAdmitted,
+                Action::Reservation,
+                Action::Refusal,
             ]),
         ),
     ];

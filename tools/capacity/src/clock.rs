@@ -1,13 +1,16 @@
 //! The events to come, in the order of their times.
 
 use std::cmp::Ordering;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 
 /// A moment, in microseconds from the opening of the room or of the sale, whichever is first.
 pub type Micros = u64;
 
 /// Microseconds of a second.
 pub const SECOND: Micros = 1_000_000;
+/// Time whose events are sorted together. One heap of all of them is larger than a processor's caches: it took four
+/// fifths of a run.
+const SLICE: Micros = SECOND / 100;
 
 /// Seconds as microseconds; nothing is before the beginning.
 #[must_use]
@@ -56,13 +59,25 @@ impl<E> Ord for Due<E> {
 pub struct Clock<E> {
     now: Micros,
     number: u64,
-    waiting: BinaryHeap<Due<E>>,
+    waiting: u64,
+    /// The slice that goes on, and its events.
+    slice: u64,
+    soon: BinaryHeap<Due<E>>,
+    /// Those of the slices after it, as they were told.
+    later: BTreeMap<u64, Vec<Due<E>>>,
 }
 
 impl<E> Clock<E> {
     /// A clock at its beginning.
     pub fn new() -> Self {
-        Self { now: 0, number: 0, waiting: BinaryHeap::new() }
+        Self {
+            now: 0,
+            number: 0,
+            waiting: 0,
+            slice: 0,
+            soon: BinaryHeap::new(),
+            later: BTreeMap::new(),
+        }
     }
 
     /// The moment of the last event.
@@ -72,13 +87,20 @@ impl<E> Clock<E> {
 
     /// The number of events that have come.
     pub fn events(&self) -> u64 {
-        self.number - self.waiting.len() as u64
+        self.number - self.waiting
     }
 
     /// Something happens at a moment, or now if that is over.
     pub fn at(&mut self, at: Micros, event: E) {
+        let at = at.max(self.now);
         self.number += 1;
-        self.waiting.push(Due { at: at.max(self.now), number: self.number, event });
+        self.waiting += 1;
+        let due = Due { at, number: self.number, event };
+        if at / SLICE <= self.slice {
+            self.soon.push(due);
+        } else {
+            self.later.entry(at / SLICE).or_default().push(due);
+        }
     }
 
     /// Something happens later.
@@ -88,7 +110,12 @@ impl<E> Clock<E> {
 
     /// The next event, at whose moment it is then.
     pub fn next(&mut self) -> Option<E> {
-        let due = self.waiting.pop()?;
+        if self.soon.is_empty() {
+            let (slice, due) = self.later.pop_first()?;
+            (self.slice, self.soon) = (slice, due.into());
+        }
+        let due = self.soon.pop()?;
+        self.waiting -= 1;
         self.now = due.at;
         Some(due.event)
     }
@@ -114,5 +141,22 @@ mod tests {
         }
         assert_eq!(seen, [(10, 'a'), (10, 'y'), (20, 'b'), (20, 'c'), (25, 'x'), (30, 'd')]);
         assert_eq!(clock.events(), 6);
+    }
+
+    #[test]
+    fn events_far_apart_come_in_the_order_of_their_times() {
+        // Over many slices, and each tells of two more.
+        let mut clock = Clock::new();
+        clock.at(3 * SLICE, 0_u64);
+        let (mut last, mut count) = (0, 0_u64);
+        while let Some(depth) = clock.next() {
+            assert!(clock.now() >= last);
+            (last, count) = (clock.now(), count + 1);
+            if depth < 10 {
+                clock.after(depth * 7_919 % (3 * SLICE), depth + 1);
+                clock.after(count * 104_729 % (40 * SLICE), depth + 1);
+            }
+        }
+        assert_eq!((count, clock.events()), (2_047, 2_047));
     }
 }

@@ -1,13 +1,18 @@
 //! Curves: how a sale goes for crowds and numbers of sales that no machine can play.
 
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use bench::cost::Prices;
+use reporting::grouped;
 use serde::Serialize;
 
 use crate::Failure;
 use crate::deployment::Deployment;
-use crate::forecast::{Forecast, forecast};
+use crate::forecast::{Forecast, forecast, time};
 use crate::plan::{Crowd, Plan};
 use crate::simulation::Run;
-use bench::cost::Prices;
 
 /// Crowds: from a hundred thousand to a hundred million.
 const CROWDS: [u64; 7] =
@@ -29,6 +34,8 @@ pub struct Point {
 /// The curves.
 #[derive(Debug, Clone, Serialize)]
 pub struct Curves {
+    /// The longest that was simulated after the opening, in hours.
+    pub hours: f64,
     /// One sale, and ever more people.
     pub crowds: Vec<Point>,
     /// As many people for each sale, and ever more sales.
@@ -36,6 +43,14 @@ pub struct Curves {
 }
 
 impl Point {
+    /// That it is made, in a line.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let (people, sales) = (grouped(self.visitors), grouped(self.sales.into()));
+        let took = time(self.forecast.took_seconds);
+        format!("{people} people, {sales} sales at once: simulated in {took}")
+    }
+
     /// The run on the deployment with what throttles raised.
     #[must_use]
     pub fn best(&self) -> &Run {
@@ -44,31 +59,61 @@ impl Point {
 }
 
 /// Makes the curves of a plan: its sale for every crowd, and its own crowd and sale many times at once, the seats of
-/// the sale as they are.
+/// the sale as they are. As many points at a time as there are processors; each is told of when it is made.
 ///
 /// # Errors
 /// As [`forecast`].
-pub fn curves(plan: &Plan, deployment: &Deployment, prices: &Prices) -> Result<Curves, Failure> {
-    let point = |visitors: u64, sales: u32| -> Result<Point, Failure> {
+pub fn curves(
+    plan: &Plan,
+    deployment: &Deployment,
+    prices: &Prices,
+    told: impl Fn(&Point) + Sync,
+) -> Result<Curves, Failure> {
+    let crowds = CROWDS.into_iter().map(|visitors| (visitors, 1));
+    let many = SALES.into_iter().map(|sales| (plan.crowd.visitors * u64::from(sales), sales));
+    let asked: Vec<(u64, u32)> = crowds.chain(many).collect();
+    let point = |(visitors, sales): (u64, u32)| -> Result<Point, Failure> {
         let crowd = Crowd { visitors, ..plan.crowd };
         let plan = Plan { crowd, sales, ..plan.clone() };
-        Ok(Point { visitors, sales, forecast: forecast(&plan, deployment, prices)? })
+        let point = Point { visitors, sales, forecast: forecast(&plan, deployment, prices)? };
+        told(&point);
+        Ok(point)
     };
-    let crowds = CROWDS.into_iter().map(|visitors| point(visitors, 1)).collect::<Result<_, _>>()?;
-    let many = |sales: u32| point(plan.crowd.visitors * u64::from(sales), sales);
-    let sales = SALES.into_iter().map(many).collect::<Result<_, _>>()?;
-    Ok(Curves { crowds, sales })
+    // The last ones of either curve take the longest: they are begun first.
+    let taken = AtomicUsize::new(0);
+    let next = || asked.len().checked_sub(1 + taken.fetch_add(1, Ordering::Relaxed));
+    let work = || -> Result<Vec<(usize, Point)>, Failure> {
+        let mut made = Vec::new();
+        while let Some(index) = next() {
+            made.push((index, point(asked[index])?));
+        }
+        Ok(made)
+    };
+    let mut made = Vec::with_capacity(asked.len());
+    thread::scope(|scope| -> Result<(), Failure> {
+        let count = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let workers: Vec<_> = (0..count).map(|_| scope.spawn(work)).collect();
+        for worker in workers {
+            made.extend(worker.join().map_err(|_panic| "a simulation broke off")??);
+        }
+        Ok(())
+    })?;
+    made.sort_by_key(|(index, _)| *index);
+    let mut points = made.into_iter().map(|(_, point)| point);
+    let crowds = points.by_ref().take(CROWDS.len()).collect();
+    Ok(Curves { hours: plan.hours, crowds, sales: points.collect() })
 }
 
 impl Curves {
     /// The curves as a table.
     #[must_use]
     pub fn tables(&self) -> String {
-        use crate::forecast::time;
         let mut table = reporting::table([
             "people",
             "sales",
-            "sold after",
+            "half paid after",
+            "once raised",
+            "nine tenths",
             "once raised",
             "gave up",
             "throttles first",
@@ -80,14 +125,16 @@ impl Curves {
         for point in self.crowds.iter().chain(&self.sales) {
             let Forecast { run, advice, bill, .. } = &point.forecast;
             table.add_row([
-                reporting::grouped(point.visitors),
-                reporting::grouped(point.sales.into()),
-                maybe(run.sold_out),
-                maybe(point.best().sold_out),
-                reporting::grouped(run.turned_away),
+                grouped(point.visitors),
+                grouped(point.sales.into()),
+                maybe(run.half),
+                maybe(point.best().half),
+                maybe(run.nine_tenths),
+                maybe(point.best().nine_tenths),
+                grouped(run.turned_away),
                 advice.first().map_or("nothing", |one| one.limit.row().0).to_owned(),
-                reporting::grouped(run.edge_requests as u64),
-                reporting::grouped(run.api_requests as u64),
+                grouped(run.edge_requests as u64),
+                grouped(run.api_requests as u64),
                 format!("{:.2}", bill.total),
             ]);
         }

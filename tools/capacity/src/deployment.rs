@@ -170,6 +170,10 @@ impl Deployment {
         if let Some((name, _)) = positive.into_iter().find(|(_, value)| !is_one(*value)) {
             return Err(format!("{name} must be more than 0"));
         }
+        if CallRate::from_per_second(self.provider_calls_per_second).is_none() {
+            let most = CallRate::MAX_PER_SECOND;
+            return Err(format!("provider_calls_per_second must be 1 to {most}"));
+        }
         let times = [
             ("redis_ms", self.redis_ms),
             ("dynamodb_ms", self.dynamodb_ms),

@@ -2,12 +2,13 @@
 
 use std::time::Instant;
 
-use bench::cost::{Bill, Line, Prices, Usage};
+use bench::cost::{Action, Bill, Line, Prices, Usage};
+use engine::domain::call_rate::CallRate;
 use reporting::grouped;
 use serde::Serialize;
 
 use crate::Failure;
-use crate::costs::{Costs, Work};
+use crate::costs::Costs;
 use crate::deployment::Deployment;
 use crate::meters::{Limit, Met};
 use crate::plan::{Crowd, Plan};
@@ -118,6 +119,11 @@ impl Deployment {
     }
 }
 
+/// The most that a limit can be raised to.
+fn most(limit: Limit) -> f64 {
+    if limit == Limit::Calls { CallRate::MAX_PER_SECOND.into() } else { MAX_RAISED }
+}
+
 /// Two digits, rounded up: nobody asks for a quota of 13,417.
 fn rounded_up(number: f64) -> f64 {
     let unit = 10_f64.powf(number.max(1.0).log10().floor() - 1.0).max(1.0);
@@ -132,7 +138,9 @@ fn advice(deployment: &Deployment, run: &Run, unlimited: &Run, opens_at: f64) ->
             let has = deployment.has(*limit);
             let is_short = met.refused > 0.0 || has.is_some_and(|has| free.peak > has);
             // Where a bucket alone was too small, the rate is raised too.
-            let raise_to = has.map(|has| rounded_up((free.peak * HEADROOM).max(has * HEADROOM)));
+            let raised = |has: f64| rounded_up((free.peak * HEADROOM).max(has * HEADROOM));
+            let raise_to = has.filter(|has| *has < most(*limit));
+            let raise_to = raise_to.map(|has| raised(has).min(most(*limit)));
             let first = met.first.map(|first| first - opens_at);
             let (refused, asked) = (met.refused, free.peak);
             is_short.then_some(Advice { limit: *limit, first, refused, has, asked, raise_to })
@@ -172,8 +180,8 @@ pub fn forecast(
         }
         let again = simulate(plan, &better, &costs, false);
         for (limit, met) in again.limits.iter().filter(|(_, met)| met.refused > 0.0) {
-            let Some(has) = better.has(*limit).filter(|has| *has < MAX_RAISED) else { continue };
-            let raise_to = Some(rounded_up(has * 2.0));
+            let Some(has) = better.has(*limit).filter(|has| *has < most(*limit)) else { continue };
+            let raise_to = Some(rounded_up(has * 2.0).min(most(*limit)));
             match advice.iter_mut().find(|known| known.limit == *limit) {
                 Some(known) => known.raise_to = raise_to,
                 None => advice.push(Advice {
@@ -213,9 +221,9 @@ impl Advice {
 
 /// What a run costs beyond what the deployment costs anyway.
 fn bill(plan: &Plan, costs: &Costs, run: &Run, prices: &Prices) -> Bill {
-    let each = Work::ALL.into_iter().zip(&run.work);
+    let each = Action::ALL.into_iter().zip(&run.work);
     let used =
-        each.fold(Usage::default(), |sum, (work, times)| sum + costs.of(work).usage * *times);
+        each.fold(Usage::default(), |sum, (action, times)| sum + costs.of(action).usage * *times);
     let mut lines = used.bill(prices);
     let million = run.edge_requests / 1e6;
     lines.push(Line::new("CloudFront", million, "million requests", prices.edge_requests_million));
@@ -278,7 +286,7 @@ impl Forecast {
             let at = |ms: f64| time(ms / 1_000.0);
             format!("{} / {} / {}", at(of.p50_ms), at(of.p90_ms), at(of.p99_ms))
         }
-        let rows: [(&'static str, Figure); 17] = [
+        let rows: [(&'static str, Figure); 18] = [
             ("half is paid after", |run| maybe(run.half)),
             ("nine tenths are paid after", |run| maybe(run.nine_tenths)),
             ("ninety-nine of a hundred are paid after", |run| maybe(run.nearly_all)),
@@ -290,6 +298,9 @@ impl Forecast {
             ("orders", |run| grouped(run.orders)),
             ("orders cancelled, given up", |run| {
                 format!("{}, {}", grouped(run.cancelled), grouped(run.expired))
+            }),
+            ("orders given back meanwhile, refunded", |run| {
+                format!("{}, {}", grouped(run.given_back), grouped(run.refunded))
             }),
             ("requests at the edge", |run| number(run.edge_requests)),
             ("requests of the API", |run| number(run.api_requests)),
@@ -413,6 +424,38 @@ pub(crate) mod tests {
         assert!(raised.turned_away < forecast.run.turned_away / 100, "{}", forecast.tables());
         assert!(raised.sold_out.is_some(), "{}", forecast.tables());
         assert!(forecast.bill.total > 0.0);
+    }
+
+    #[test]
+    fn what_is_given_back_is_free_again_and_refunded_and_paid_for() {
+        let mut plan = plan(1_000, 20_000, json!({}));
+        let costs = Costs::kept(&Deployment::default()).unwrap();
+        let kept = simulate(&plan, &Deployment::default(), &costs, true);
+        let times = |run: &Run, action: Action| run.work[action as usize];
+        assert!(times(&kept, Action::GivingBack) < times(&kept, Action::Payment) / 20.0);
+        plan.crowd.gives_back = 0.3;
+        plan.crowd.gives_back_within_seconds = 120.0;
+        for unlimited in [true, false] {
+            let run = simulate(&plan, &Deployment::default(), &costs, unlimited);
+            assert_eq!(run.sold, 1_000, "{run:?}");
+            assert!(run.paid > kept.paid + run.given_back / 2, "sold once more: {run:?}");
+            assert!(run.given_back > 100 && run.refunded <= run.given_back, "{run:?}");
+            // Those too that are given back after all is sold.
+            let share = times(&run, Action::GivingBack) / run.paid as f64;
+            assert!((0.2..0.4).contains(&share), "{share}");
+            assert_eq!(times(&run, Action::GivingBack), times(&run, Action::Refund));
+        }
+    }
+
+    #[test]
+    fn nothing_is_raised_beyond_what_the_engine_can_be_set_to() {
+        let plan = Plan { sales: 300, ..plan(1_000, 600_000, json!({})) };
+        let forecast = of(&plan, &Deployment::default());
+        let calls = forecast.advice.iter().find(|one| one.limit == Limit::Calls).unwrap();
+        assert_eq!(calls.raise_to, Some(CallRate::MAX_PER_SECOND.into()), "{calls:?}");
+        assert!(calls.asked > CallRate::MAX_PER_SECOND.into(), "{calls:?}");
+        let raised = forecast.raised.unwrap();
+        assert!(raised.sold > raised.places * 9 / 10, "{raised:?}");
     }
 
     #[test]

@@ -6,9 +6,8 @@ use engine::domain::call_rate::{CallRate, Take};
 use fake_limits::bucket::Bucket;
 use fake_limits::lambda::{Account, Begun, Throttle};
 use fake_limits::redis::{SLOTS, Slots, ecpu};
-use fake_limits::stripe;
 use fake_limits::table;
-use fake_limits::{Cache, Now, Quotas};
+use fake_limits::{Cache, Now};
 use serde::{Deserialize, Serialize};
 use shared::http::routes::RouteName;
 use shared::providers::Operation;
@@ -192,13 +191,11 @@ pub struct Meters {
     unlimited: bool,
     rates: Vec<(Limit, Bucket)>,
     lambda: Account,
-    provider: stripe::Account,
-    calls: CallRate,
+    calls: Turns,
     /// Starts that the engine makes for each call of the setting.
     starts_of_a_call: f64,
-    next_call: Option<i64>,
-    close_rate: CallRate,
-    next_close: Option<i64>,
+    closes: Turns,
+    refunds: Turns,
     slots: Cached,
     met: Vec<Met>,
     busy: f64,
@@ -242,19 +239,18 @@ impl Meters {
             route(Limit::Starts, deployment.rare_rate, RouteName::StartPayment),
             route(Limit::Others, deployment.other_rate, RouteName::ShowOrder),
             route(Limit::Callbacks, deployment.callback_entry_rate, RouteName::TakeCallback),
+            second(Limit::Provider, f64::from(deployment.payments_per_second)),
             second(Limit::Writes, f64::from(deployment.warm_writes)),
             second(Limit::Reading, f64::from(deployment.warm_reads)),
         ];
-        let setting =
-            CallRate::from_per_second(deployment.provider_calls_per_second).unwrap_or_default();
+        let calls = deployment.provider_calls_per_second.clamp(1, CallRate::MAX_PER_SECOND);
+        let setting = CallRate::from_per_second(calls).unwrap_or_default();
         let calls = Operation::StartPayment.rate(setting);
         let nodes = deployment.cache_shards.min(sales.max(1)) as usize;
         let slots = match deployment.cache {
             Cache::Nodes => Cached::Nodes(vec![0; nodes]),
             Cache::Serverless => Cached::Serverless(Slots::default()),
         };
-        let quotas =
-            Quotas { payments_per_second: deployment.payments_per_second, ..Quotas::default() };
         let taking = deployment.take_callback_concurrency.min(deployment.concurrent_executions / 2);
         Self {
             unlimited,
@@ -264,12 +260,10 @@ impl Meters {
                 [(Function::TakeCallback.as_str(), taking)],
                 Now::ZERO,
             ),
-            provider: stripe::Account::new(quotas, Now::ZERO),
-            calls,
+            calls: Turns::new(calls),
             starts_of_a_call: f64::from(calls.per_second()) / f64::from(setting.per_second()),
-            next_call: None,
-            close_rate: Operation::ClosePayment.rate(setting),
-            next_close: None,
+            closes: Turns::new(Operation::ClosePayment.rate(setting)),
+            refunds: Turns::new(Operation::Refund.rate(setting)),
             slots,
             met: vec![Met::default(); Limit::ALL.len()],
             busy: 0.0,
@@ -309,8 +303,13 @@ impl Meters {
         if passed == 0 { 0 } else { self.pass(Limit::Gateway, passed, now) }
     }
 
-    /// Takes units of a table: what finds one is charged what it costs, and what finds none is refused. True if it
-    /// was let through.
+    /// Whether a route and the account let somebody through who stands for so many people: all of them, or nobody.
+    pub fn route_whole(&mut self, share: Limit, count: u64, now: Micros) -> bool {
+        self.units(share, count as f64, now) && self.units(Limit::Gateway, count as f64, now)
+    }
+
+    /// Takes units of a table, or turns of a route or of a provider: what finds one is charged what it costs, and what finds none is
+    /// refused. True if it was let through.
     pub fn units(&mut self, limit: Limit, units: f64, now: Micros) -> bool {
         if units <= 0.0 {
             return true;
@@ -437,7 +436,7 @@ impl Meters {
         if self.unlimited {
             return Some(0);
         }
-        let wait = take(self.calls, &mut self.next_call, count, now);
+        let wait = self.calls.take(count, now);
         if wait.is_none() {
             self.of(Limit::Calls).refuse(count as f64, now);
         }
@@ -449,30 +448,106 @@ impl Meters {
         if self.unlimited {
             return Some(0);
         }
-        take(self.close_rate, &mut self.next_close, count, now)
+        self.closes.take(count, now)
     }
 
-    /// How many of so many payments the provider lets start.
-    pub fn start(&mut self, count: u64, now: Micros) -> u64 {
-        self.of(Limit::Provider).ask(count as f64, now);
+    /// The time until it is the turn of so many refunds at the provider; none if there is no turn soon.
+    pub fn give_back(&mut self, count: u64, now: Micros) -> Option<Micros> {
         if self.unlimited {
-            return count;
+            return Some(0);
         }
-        let is_taken = |_: &u64| self.provider.admit(&stripe::Endpoint::Pay, now_of(now)).is_ok();
-        let started = (0..count).take_while(is_taken).count() as u64;
-        self.of(Limit::Provider).refuse((count - started) as f64, now);
-        started
+        self.refunds.take(count, now)
+    }
+
+    /// To be called once a second, before the turns of two more are over that the engine gives in advance.
+    pub fn pay_off(&mut self, now: Micros) {
+        let Ok(at) = i64::try_from(now) else { return };
+        for turns in [&mut self.calls, &mut self.closes, &mut self.refunds] {
+            turns.pay_off(at);
+        }
+    }
+
+    /// Whether the provider lets so many payments start: all of them, or none.
+    pub fn start(&mut self, count: u64, now: Micros) -> bool {
+        self.units(Limit::Provider, count as f64, now)
     }
 }
 
-/// The time until it is the turn of so many calls, as the engine gives them; none if there is no turn soon.
-fn take(rate: CallRate, next: &mut Option<i64>, count: u64, now: Micros) -> Option<Micros> {
-    let (at, calls) = (i64::try_from(now).ok()?, u32::try_from(count).ok()?);
-    match rate.take(*next, calls, at) {
-        Take::Calls { calls: given, first_us, next_us } if given == calls => {
-            *next = Some(next_us);
-            u64::try_from(first_us - at).ok()
+/// The turns of calls to a provider, as the engine gives them.
+#[derive(Debug)]
+struct Turns {
+    rate: CallRate,
+    next: Option<i64>,
+    /// Turns that somebody has had who stands for several people: they are taken as they come, before any other.
+    owed: u32,
+}
+
+impl Turns {
+    fn new(rate: CallRate) -> Self {
+        Self { rate, next: None, owed: 0 }
+    }
+
+    /// The time until it is the turn of so many calls; none if there is no turn soon. Who finds one has all of them.
+    fn take(&mut self, count: u64, now: Micros) -> Option<Micros> {
+        let (at, count) = (i64::try_from(now).ok()?, u32::try_from(count).ok()?);
+        self.pay_off(at);
+        if self.owed > 0 {
+            return None;
         }
-        Take::Calls { .. } | Take::UsedUp { .. } => None,
+        let (calls, first) = self.take_some(count, at)?;
+        self.owed = count - calls;
+        u64::try_from(first - at).ok()
+    }
+
+    /// Takes what is there of what is owed.
+    fn pay_off(&mut self, at: i64) {
+        if self.owed > 0 {
+            self.owed -= self.take_some(self.owed, at).map_or(0, |(calls, _)| calls);
+        }
+    }
+
+    /// As many calls as there are of so many, and the time of the first.
+    fn take_some(&mut self, count: u32, at: i64) -> Option<(u32, i64)> {
+        match self.rate.take(self.next, count, at) {
+            Take::Calls { calls, first_us, next_us } => {
+                self.next = Some(next_us);
+                Some((calls, first_us))
+            }
+            Take::UsedUp { .. } => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Payments that start in so many seconds where a thousand times a second somebody asks, who stands for so many
+    /// people.
+    fn started(people: u64, seconds: u64) -> u64 {
+        let deployment = Deployment::default();
+        let mut meters = Meters::new(&deployment, 1, false);
+        let mut started = 0;
+        for step in 0..seconds * 1_000 {
+            let now = step * 1_000;
+            if now.is_multiple_of(SECOND) {
+                meters.pay_off(now);
+            }
+            let is_through = meters.route_whole(Limit::Starts, people, now);
+            let turn = is_through.then(|| meters.turn(people, now)).flatten();
+            let is_started = turn.is_some_and(|wait| meters.start(people, now + wait));
+            started += if is_started { people } else { 0 };
+        }
+        started
+    }
+
+    #[test]
+    fn who_stands_for_several_people_has_as_many_turns_as_they_would() {
+        let each = started(1, 200);
+        assert!((4_500..5_500).contains(&each), "25 a second: {each}");
+        for people in [2, 7, 60, 600] {
+            let all = started(people, 200);
+            assert!(all.abs_diff(each) <= each / 10 + people, "{people}: {all}, {each}");
+        }
     }
 }

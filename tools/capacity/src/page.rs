@@ -9,9 +9,6 @@ use crate::curves::{Curves, Point};
 use crate::forecast::{Forecast, time};
 use crate::simulation::{Run, Sample};
 
-/// Where nothing was sold out within the time, it is drawn here: a day, in seconds.
-const NEVER: f64 = 86_400.0;
-
 /// The page of a forecast.
 ///
 /// # Errors
@@ -131,8 +128,11 @@ fn advice(forecast: &Forecast) -> Markup {
 /// # Errors
 /// A plot cannot be drawn.
 pub fn of_curves(curves: &Curves) -> Result<String, charts::Error> {
-    let mut plots = plots_over(&curves.crowds, "by people", |point| point.visitors as f64)?;
-    plots.extend(plots_over(&curves.sales, "by sales at once", |point| point.sales.into())?);
+    let mut plots =
+        plots_over(&curves.crowds, curves.hours, "by people", |point| point.visitors as f64)?;
+    plots.extend(plots_over(&curves.sales, curves.hours, "by sales at once", |point| {
+        point.sales.into()
+    })?);
     let body = html! {
         p.soft {
             "Each point is a simulation of its own, not a run: docs/capacity.md says how. Both axes are logarithmic."
@@ -146,10 +146,13 @@ pub fn of_curves(curves: &Curves) -> Result<String, charts::Error> {
 type Of = fn(&Point) -> f64;
 
 /// The names of curves, and what they show of a point.
-const TIMES: [(&str, Of); 3] = [
-    ("on this deployment", |point| point.forecast.run.sold_out.unwrap_or(NEVER)),
-    ("once raised", |point| point.best().sold_out.unwrap_or(NEVER)),
-    ("without limits", |point| point.forecast.unlimited.sold_out.unwrap_or(NEVER)),
+const TIMES: [(&str, Of); 4] = [
+    ("half, on this deployment", |point| point.forecast.run.half.unwrap_or(f64::INFINITY)),
+    ("half, once raised", |point| point.best().half.unwrap_or(f64::INFINITY)),
+    ("nine tenths, on this deployment", |point| {
+        point.forecast.run.nine_tenths.unwrap_or(f64::INFINITY)
+    }),
+    ("nine tenths, once raised", |point| point.best().nine_tenths.unwrap_or(f64::INFINITY)),
 ];
 const REQUESTS: [(&str, Of); 2] = [
     ("at the edge", |point| point.best().edge_requests),
@@ -175,10 +178,17 @@ const BILLS: [(&str, Of); 2] = [
 ];
 
 /// The plots of points along an axis.
-fn plots_over(points: &[Point], over: &str, along: Of) -> Result<Vec<Markup>, charts::Error> {
+fn plots_over(
+    points: &[Point],
+    hours: f64,
+    over: &str,
+    along: Of,
+) -> Result<Vec<Markup>, charts::Error> {
+    let most = hours * 3_600.0;
     let plot = |title: &str, caption: &str, lines: &[(&str, Of)], least: f64| {
         let of_line = |(colour, (name, of)): (usize, &(&str, Of))| {
-            let points = points.iter().map(|point| (along(point), of(point)));
+            let within = |figure: f64| if figure.is_finite() { figure } else { most };
+            let points = points.iter().map(|point| (along(point), within(of(point))));
             Curve::new(*name, colour, points.collect())
         };
         let curves: Vec<Curve> = lines.iter().enumerate().map(of_line).collect();
@@ -188,8 +198,8 @@ fn plots_over(points: &[Point], over: &str, along: Of) -> Result<Vec<Markup>, ch
     };
     Ok(vec![
         plot(
-            "Time until everything is paid",
-            "Seconds; a day where it is not within the time.",
+            "Time until half and nine tenths are paid",
+            &format!("Seconds; at the top where it is not within {hours} hours."),
             &TIMES,
             10.0,
         )?,

@@ -14,6 +14,9 @@ use crate::Failure;
 /// Tickets of an order: of a hundred buyers so many want one, two, three and four, as in the load test.
 pub const TICKETS: [u32; 4] = [20, 50, 15, 15];
 
+/// The shortest time in which somebody asks again, in seconds.
+const SHORTEST_AGAIN: f64 = 0.1;
+
 /// Who comes, and how they behave.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -42,9 +45,14 @@ pub struct Crowd {
     pub odd_callbacks: f64,
     /// Share of the paid orders that are given back afterwards.
     pub gives_back: f64,
+    /// Time within which those are, evenly, in seconds.
+    pub gives_back_within_seconds: f64,
     /// Whether payments are started by the engine; else buyers pay by a provider's own page, as the load test does
     /// without `--pay-at`.
     pub starts: bool,
+    /// Seconds after which somebody asks again whose payment could not be started: at first, and at most, for the pages
+    /// double it each time.
+    pub starts_again: (f64, f64),
     /// Seconds to choose, from and to.
     pub choosing: (f64, f64),
     /// Seconds to decide to pay, from and to.
@@ -70,7 +78,9 @@ impl Default for Crowd {
             edge_requests: 7.0,
             looks: 2.0,
             gives_back: 0.01,
+            gives_back_within_seconds: 86_400.0,
             starts: true,
+            starts_again: (1.0, 16.0),
             choosing: (0.3, 3.0),
             paying: (1.0, 6.0),
             at_provider: (15.0, 90.0),
@@ -106,7 +116,9 @@ impl Crowd {
             cancels,
             odd_callbacks: twice.into_iter().map(share).sum(),
             gives_back: 0.0,
+            gives_back_within_seconds: 0.0,
             starts: false,
+            starts_again: (1.0, 1.0),
             choosing: (0.3, 3.0),
             paying: (1.0, 6.0),
             at_provider: (0.0, 0.0),
@@ -146,6 +158,7 @@ impl Crowd {
         let times = [
             ("within_seconds", self.within_seconds),
             ("early_seconds", self.early_seconds),
+            ("gives_back_within_seconds", self.gives_back_within_seconds),
             ("edge_requests", self.edge_requests),
             ("looks", self.looks),
             ("choosing", self.choosing.0),
@@ -154,11 +167,13 @@ impl Crowd {
             ("paying", self.paying.1 - self.paying.0),
             ("at_provider", self.at_provider.0),
             ("at_provider", self.at_provider.1 - self.at_provider.0),
+            ("starts_again", self.starts_again.0 - SHORTEST_AGAIN),
+            ("starts_again", self.starts_again.1 - self.starts_again.0),
         ];
         let is_some = |number: f64| (0.0..=30.0 * 86_400.0).contains(&number);
         match times.into_iter().find(|(_, number)| !is_some(*number)) {
             Some((name, _)) => Err(format!(
-                "{name} must be 0 to 2,592,000, and the first not more than the second"
+                "{name} must be 0 to 2,592,000 (starts_again: 0.1 or more), and the first not more than the second"
             )),
             None => Ok(()),
         }

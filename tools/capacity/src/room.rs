@@ -73,7 +73,7 @@ impl Waiting {
     /// Those who have joined know their places.
     #[must_use]
     pub fn is_drawn(&self) -> bool {
-        self.state.groups.iter().all(|group| group.seed.is_some())
+        self.state.is_drawn()
     }
 
     /// The first window is closed and drawn.

@@ -1,5 +1,6 @@
 //! The simulation itself: a visitor's way through the deployed engine, event by event.
 
+use bench::cost::Action;
 use engine::domain::grace::ASKED_FOR_SECONDS;
 use engine::domain::room::counts::Entry;
 use engine::domain::time::Timestamp;
@@ -12,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use shared::runtime::functions::Function;
 
 use crate::clock::{Clock, Micros, SECOND, micros, seconds};
-use crate::costs::{Costs, Work};
+use crate::costs::Costs;
 use crate::deployment::Deployment;
 use crate::gate::{Answer, Gate};
 use crate::meters::{Limit, Met, Meters, SlotWork};
@@ -26,14 +27,14 @@ use crate::visitors::{Clump, SeededRng, Wish, arrivals, draw_lead, opens_at, wei
 const COMES_BACK: f64 = 0.25;
 /// A reservation that takes longer counts as bad for the room.
 const TARGET: Micros = TARGET_MS * 1_000;
-/// What an answer says that a request is to be repeated after for which a store or a provider has no turn.
-const TRY_AGAIN: Micros = SECOND;
 /// A capture whose callback failed is found by the next reading of the provider's list, a minute apart.
 const CAPTURES_READ: Micros = 75 * SECOND;
 /// An expiry message is handed out a little after the end of the grace.
 const EXPIRY_LAG: Micros = 2 * SECOND;
 /// Time after which a payment that could not be closed is tried again: the message's delay, and the second of a receive.
 const CLOSE_AGAIN: Micros = 6 * SECOND;
+/// A request for a refund, and the message about it, come again after this where there is no turn for it.
+const GIVE_BACK_AGAIN: Micros = CLOSE_AGAIN;
 /// More rooms than this make a turn every five seconds here, which is the longest that a turn counts.
 const ROOMS_A_SECOND: u32 = 50;
 
@@ -86,8 +87,18 @@ enum Event {
     Expire(u32),
     Expired(u32),
     Paid(u32),
+    GiveBack(Returned),
+    Refund(u32),
     Draw,
     Second,
+}
+
+/// Paid orders that are given back.
+#[derive(Debug, Clone, Copy)]
+struct Returned {
+    sale: u32,
+    orders: u32,
+    taken: Taken,
 }
 
 /// Somebody who was let in, or whose place is due.
@@ -100,6 +111,8 @@ struct Buyer {
     attempt: u32,
     choices: u32,
     callbacks: u8,
+    /// Starts of the payment that were refused.
+    starts: u8,
     /// Whether a start was asked for: the order is not freed before that payment is closed.
     has_attempt: bool,
     is_late: bool,
@@ -191,6 +204,10 @@ pub struct Run {
     pub cancelled: u64,
     /// See `orders`.
     pub expired: u64,
+    /// Paid orders that were given back while it was sold, and those of them whose money is back.
+    pub given_back: u64,
+    /// See `given_back`.
+    pub refunded: u64,
     /// Requests at the edge.
     pub edge_requests: f64,
     /// Requests that the API answered.
@@ -236,6 +253,8 @@ struct Simulation<'a> {
     late: u32,
     /// Orders that nobody pays any more, whose buyers have gone.
     given_up: u64,
+    /// Orders that are to be given back: asked for, and refunded, at some time.
+    to_give_back: [u64; 2],
     next_shop: u32,
     expiries_free_at: Micros,
     until: Micros,
@@ -302,6 +321,7 @@ impl<'a> Simulation<'a> {
             busy: 0,
             late: 0,
             given_up: 0,
+            to_give_back: [0; 2],
             next_shop: 0,
             expiries_free_at: 0,
             until: opens_at + micros(plan.hours * 3_600.0),
@@ -338,6 +358,8 @@ impl<'a> Simulation<'a> {
             Event::Expire(index) => self.expire(index),
             Event::Expired(index) => self.expired(index),
             Event::Paid(index) => self.paid(index),
+            Event::GiveBack(returned) => self.give_back(returned),
+            Event::Refund(orders) => self.refund(orders),
             Event::Draw => {
                 let now_ms = self.engine_ms();
                 for room in self.shops.iter_mut().filter_map(|shop| shop.room.as_mut()) {
@@ -425,22 +447,30 @@ impl<'a> Simulation<'a> {
     }
 
     /// A request of people at once to a function of the API: how many are carried out, and until when.
-    fn api(&mut self, share: Limit, function: Function, work: Work, people: u64) -> (u64, Micros) {
+    fn api(
+        &mut self,
+        share: Limit,
+        function: Function,
+        action: Action,
+        people: u64,
+    ) -> (u64, Micros) {
+        let passed = self.meters.route(share, people, self.clock.now());
+        if passed == 0 { (0, 0) } else { self.invoke(function, action, passed) }
+    }
+
+    /// Requests that were let through to a function: how many are carried out, and until when.
+    fn invoke(&mut self, function: Function, action: Action, passed: u64) -> (u64, Micros) {
         let now = self.clock.now();
-        let passed = self.meters.route(share, people, now);
-        if passed == 0 {
-            return (0, 0);
-        }
         self.run.api_requests += passed as f64;
         self.api_second += passed as f64;
         let (begun, new) = self.meters.invoke(function, passed, now);
         if begun == 0 {
             return (0, 0);
         }
-        let cost = *self.costs.of(work);
+        let cost = *self.costs.of(action);
         let cold = if new > 0 { micros(self.deployment.cold_ms / 1_000.0) } else { 0 };
         let mut took = cost.function_micros + cold;
-        self.run.work[work as usize] += begun as f64;
+        self.run.work[action as usize] += begun as f64;
         let usage = cost.usage;
         let writes = self.meters.units(Limit::Writes, usage.write_units * begun as f64, now);
         let reads = self.meters.units(Limit::Reading, usage.read_units * begun as f64, now);
@@ -454,7 +484,7 @@ impl<'a> Simulation<'a> {
     }
 
     fn join(&mut self, people: u64) -> u64 {
-        let (joined, took) = self.api(Limit::Places, Function::WaitingRoom, Work::Join, people);
+        let (joined, took) = self.api(Limit::Places, Function::WaitingRoom, Action::Join, people);
         if joined > 0 {
             self.clock.after(took, Event::Joined(joined));
         }
@@ -464,7 +494,7 @@ impl<'a> Simulation<'a> {
     /// People ask the gate of a sale without a room. Whoever is told to come back does, or not.
     fn ask_gate(&mut self, group: Group) -> u64 {
         let (asked, took) =
-            self.api(Limit::Admissions, Function::TokenGate, Work::Admission, group.people);
+            self.api(Limit::Admissions, Function::TokenGate, Action::Admission, group.people);
         let mut left = asked;
         while left > 0 {
             let people = u32::try_from(left.min(self.weight.into())).unwrap_or(1);
@@ -495,8 +525,8 @@ impl<'a> Simulation<'a> {
 
     /// What was asked for as an admission was refused.
     fn not_admitted(&mut self, people: u64) {
-        self.run.work[Work::Admission as usize] -= people as f64;
-        self.run.work[Work::NotAdmitted as usize] += people as f64;
+        self.run.work[Action::Admission as usize] -= people as f64;
+        self.run.work[Action::NotAdmitted as usize] += people as f64;
     }
 
     fn come_back(&mut self, group: Group, people: u64, wait: Micros) {
@@ -528,6 +558,7 @@ impl<'a> Simulation<'a> {
             attempt: 0,
             choices: 0,
             callbacks: 0,
+            starts: 0,
             has_attempt: false,
             is_late: false,
             since: now,
@@ -583,16 +614,21 @@ impl<'a> Simulation<'a> {
         index: u32,
         share: Limit,
         function: Function,
-        work: Work,
+        action: Action,
     ) -> Result<Micros, Refused> {
         let Buyer { sale, people, .. } = self.buyers[index as usize];
-        let (done, took) = self.api(share, function, work, people.into());
-        if done < u64::from(people) {
+        let people = u64::from(people);
+        if !self.meters.route_whole(share, people, self.clock.now()) {
             return Err(Refused);
         }
-        let cost = self.costs.of(work);
+        // Who stands for several people and finds room for some of them, is let through for all.
+        let (done, took) = self.invoke(function, action, people);
+        if done == 0 {
+            return Err(Refused);
+        }
+        let cost = self.costs.of(action);
         let bytes = 1_024;
-        let slot = SlotWork { sale, count: people.into(), micros: cost.slot_micros, bytes };
+        let slot = SlotWork { sale, count: people, micros: cost.slot_micros, bytes };
         let waited = self.meters.slot(slot, self.clock.now()).ok_or(Refused)?;
         Ok(took + waited)
     }
@@ -616,7 +652,7 @@ impl<'a> Simulation<'a> {
             Next::Pay => self.pay(index),
             Next::Callback => self.callback(index),
             Next::Look => {
-                if self.ask(index, Limit::Others, Function::Orders, Work::Order).is_err()
+                if self.ask(index, Limit::Others, Function::Orders, Action::Order).is_err()
                     && self.retry(index, Next::Look)
                 {
                     return;
@@ -629,7 +665,7 @@ impl<'a> Simulation<'a> {
 
     /// Somebody whose place is due asks the gate.
     fn enter(&mut self, index: u32) {
-        match self.ask(index, Limit::Admissions, Function::TokenGate, Work::Entrance) {
+        match self.ask(index, Limit::Admissions, Function::TokenGate, Action::Entrance) {
             Ok(took) => {
                 let Buyer { sale, people, due_mark, .. } = self.buyers[index as usize];
                 self.run.let_in += u64::from(people);
@@ -657,7 +693,7 @@ impl<'a> Simulation<'a> {
             taken.tickets = taken.tickets.min(left - left % people);
         }
         let is_there = taken.tickets > 0 && taken.tickets <= left;
-        let work = if is_there { Work::Reservation } else { Work::Refusal };
+        let work = if is_there { Action::Reservation } else { Action::Refusal };
         let asked = self.ask(index, Limit::Orders, Function::Reserve, work);
         let shop = &mut self.shops[sale as usize];
         if let (Some(room), Some(entry)) = (shop.room.as_mut(), entry) {
@@ -725,7 +761,7 @@ impl<'a> Simulation<'a> {
         let people = self.buyers[index as usize].people.into();
         let ends = self.expires_at(index);
         let started = self.meters.turn(people, now);
-        let started = started.filter(|_| self.meters.start(people, now) == people);
+        let started = started.filter(|wait| self.meters.start(people, now + wait));
         let closed = started.and_then(|took| Some(took + self.meters.close(people, now + took)?));
         let given_up = ends + ASKED_FOR_SECONDS.unsigned_abs() * SECOND;
         match closed {
@@ -747,34 +783,43 @@ impl<'a> Simulation<'a> {
             return self.next(index, 0, Next::Callback);
         }
         let people = u64::from(self.buyers[index as usize].people);
-        let asked = self.ask(index, Limit::Starts, Function::StartPayment, Work::Start);
+        let asked = self.ask(index, Limit::Starts, Function::StartPayment, Action::Start);
         let now = self.clock.now();
         // A start waits for its turn, and then the provider may refuse it.
         self.buyers[index as usize].has_attempt |= asked.is_ok();
         let turn = asked.ok().and_then(|took| Some(took + self.meters.turn(people, now)?));
-        let started = turn.filter(|_| self.meters.start(people, now) == people);
+        let started = turn.filter(|took| self.meters.start(people, now + took));
         match started {
             Some(took) => {
                 let at_provider = self.rng.between(self.plan.crowd.at_provider);
-                let provider = micros(self.deployment.provider_ms / 1_000.0);
-                self.next(index, took + provider + at_provider, Next::Callback);
+                self.next(index, took + at_provider, Next::Callback);
             }
             // A person goes on until the window is over.
             None if !self.is_too_late(index) => {
-                self.clock.after(TRY_AGAIN, Event::Buyer(index, Next::Pay));
+                let wait = self.start_again(index);
+                self.clock.after(wait, Event::Buyer(index, Next::Pay));
             }
             None => self.let_it_expire(index),
         }
     }
 
+    /// The time after which a buyer asks again for the start of a payment, longer each time.
+    fn start_again(&mut self, index: u32) -> Micros {
+        let starts = &mut self.buyers[index as usize].starts;
+        let (first, longest) = self.plan.crowd.starts_again;
+        let wait = (first * 2_f64.powi((*starts).into())).min(longest);
+        *starts = starts.saturating_add(1);
+        self.rng.between((wait * 0.75, wait * 1.25))
+    }
+
     /// The provider says that it is paid. A callback that fails comes again, or its money is found in the list.
     fn callback(&mut self, index: u32) {
         let people = self.buyers[index as usize].people;
-        match self.ask(index, Limit::Callbacks, Function::TakeCallback, Work::Payment) {
+        match self.ask(index, Limit::Callbacks, Function::TakeCallback, Action::Payment) {
             Ok(took) => {
                 self.clock.after(took, Event::Paid(index));
                 let odd = self.rng.of(people.into(), self.plan.crowd.odd_callbacks);
-                self.run.work[Work::Payment as usize] += odd as f64;
+                self.run.work[Action::Payment as usize] += odd as f64;
             }
             Err(Refused) => {
                 let buyer = &mut self.buyers[index as usize];
@@ -795,12 +840,10 @@ impl<'a> Simulation<'a> {
         self.run.sold += u64::from(taken.tickets);
         let now = self.clock.now();
         record(&mut self.times.to_paid, now - ordered, people);
-        for work in [Work::Counting, Work::ExpiryOfPaid] {
-            self.run.work[work as usize] += f64::from(people);
-            let units = self.costs.of(work).usage.write_units * f64::from(people);
-            self.meters.units(Limit::Writes, units, now);
+        for action in [Action::Counting, Action::ExpiryOfPaid] {
+            self.consume(action, people);
         }
-        self.run.work[Work::Refund as usize] += f64::from(people) * self.plan.crowd.gives_back;
+        self.plan_to_give_back(index);
         let since = Some(seconds(now.saturating_sub(self.opens_at)));
         let parts = [
             (&mut self.run.half, 0.5),
@@ -820,8 +863,59 @@ impl<'a> Simulation<'a> {
         }
     }
 
+    /// Messages of a kind of work are taken up: nobody waits for them.
+    fn consume(&mut self, action: Action, messages: u32) {
+        self.run.work[action as usize] += f64::from(messages);
+        let units = self.costs.of(action).usage.write_units * f64::from(messages);
+        self.meters.units(Limit::Writes, units, self.clock.now());
+    }
+
+    /// Some of the orders that a buyer stands for are given back later.
+    fn plan_to_give_back(&mut self, index: u32) {
+        let Buyer { sale, people, taken, .. } = self.buyers[index as usize];
+        let crowd = &self.plan.crowd;
+        let orders = self.rng.of(people.into(), crowd.gives_back);
+        let Ok(orders) = u32::try_from(orders) else { return };
+        if orders == 0 {
+            return;
+        }
+        let tickets = taken.tickets / people * orders;
+        let returned = Returned { sale, orders, taken: Taken { tickets, ..taken } };
+        let within = (0.0, crowd.gives_back_within_seconds);
+        self.to_give_back.iter_mut().for_each(|count| *count += u64::from(orders));
+        let wait = self.rng.between(within);
+        self.clock.after(wait, Event::GiveBack(returned));
+    }
+
+    /// Refunds are asked for: the seats are free with that.
+    fn give_back(&mut self, returned: Returned) {
+        let Returned { sale, orders, taken } = returned;
+        let function = Function::RefundOrder;
+        let is_through = self.meters.route_whole(Limit::Starts, orders.into(), self.clock.now());
+        let asked = is_through.then(|| self.invoke(function, Action::Refund, orders.into()));
+        let Some((1.., took)) = asked else {
+            return self.clock.after(GIVE_BACK_AGAIN, Event::GiveBack(returned));
+        };
+        self.shops[sale as usize].stock.take_back(taken);
+        self.run.sold -= u64::from(taken.tickets);
+        self.run.given_back += u64::from(orders);
+        self.to_give_back[0] -= u64::from(orders);
+        self.clock.after(took, Event::Refund(orders));
+    }
+
+    /// The messages of refunds: the provider is asked in its turn, and the facts are settled.
+    fn refund(&mut self, orders: u32) {
+        let Some(_) = self.meters.give_back(orders.into(), self.clock.now()) else {
+            return self.clock.after(GIVE_BACK_AGAIN, Event::Refund(orders));
+        };
+        self.run.refunded += u64::from(orders);
+        self.to_give_back[1] -= u64::from(orders);
+        self.consume(Action::GivingBack, orders);
+        self.consume(Action::Counting, orders);
+    }
+
     fn cancel(&mut self, index: u32) {
-        match self.ask(index, Limit::Others, Function::Cancel, Work::Cancellation) {
+        match self.ask(index, Limit::Others, Function::Cancel, Action::Cancellation) {
             Ok(_) => {
                 let Buyer { sale, people, taken, .. } = self.buyers[index as usize];
                 self.shops[sale as usize].stock.release(taken);
@@ -837,16 +931,14 @@ impl<'a> Simulation<'a> {
     fn expire(&mut self, index: u32) {
         let people = self.buyers[index as usize].people;
         let now = self.clock.now();
-        let cost = self.costs.of(Work::Expiry);
+        let cost = *self.costs.of(Action::Expiry);
         // A function does the messages of its batch one after the other.
         let one =
             cost.function_micros as f64 / f64::from(self.deployment.expire_orders_concurrency);
         let begins = self.expiries_free_at.max(now);
         self.expiries_free_at = begins + (one * f64::from(people)) as Micros;
         self.meters.expire(f64::from(people), begins - now, cost.function_micros, now);
-        self.run.work[Work::Expiry as usize] += f64::from(people);
-        let units = cost.usage.write_units * f64::from(people);
-        self.meters.units(Limit::Writes, units, now);
+        self.consume(Action::Expiry, people);
         self.clock.at(begins + cost.function_micros, Event::Expired(index));
     }
 
@@ -861,14 +953,15 @@ impl<'a> Simulation<'a> {
     /// Once a second: documents, turns, and whoever takes what is left; false when it is over.
     fn second(&mut self) -> bool {
         let now = self.clock.now();
+        self.meters.pay_off(now);
         let has_room = self.has_room;
         let caches = u64::from(self.deployment.edge_caches) * self.shops.len() as u64;
         if has_room {
-            self.api(Limit::Reads, Function::WaitingRoom, Work::Document, caches);
+            self.api(Limit::Reads, Function::WaitingRoom, Action::Document, caches);
             let polls = self.polls();
             self.edge(polls);
         } else if self.on_the_way > 0 && self.plan.crowd.looks > 0.0 {
-            self.api(Limit::Reads, Function::Sales, Work::Look, caches);
+            self.api(Limit::Reads, Function::Sales, Action::Look, caches);
         }
         let is_turn = self.shops.len() as u32 <= ROOMS_A_SECOND || (now / SECOND).is_multiple_of(5);
         if has_room && is_turn && now >= self.opens_at {
@@ -929,7 +1022,7 @@ impl<'a> Simulation<'a> {
         }
         let served = room.turn(now_ms, free);
         let due_mark = room.mark();
-        self.run.work[Work::Turn as usize] += 1.0;
+        self.run.work[Action::Turn as usize] += 1.0;
         record(&mut self.times.wait, now - opens_at, u32::try_from(served).unwrap_or(u32::MAX));
         let mut left = self.rng.of(served, 1.0 - self.plan.crowd.no_show);
         while left > 0 {
@@ -987,6 +1080,11 @@ impl<'a> Simulation<'a> {
     }
 
     fn over(mut self) -> Run {
+        // What is given back after all is sold costs the same.
+        let [asked, refunded] = self.to_give_back.map(|orders| orders as f64);
+        self.run.work[Action::Refund as usize] += asked;
+        self.run.work[Action::GivingBack as usize] += refunded;
+        self.run.work[Action::Counting as usize] += refunded;
         self.run.wait = Percentiles::from_histogram(&self.times.wait);
         self.run.to_order = Percentiles::from_histogram(&self.times.to_order);
         self.run.reservation = Percentiles::from_histogram(&self.times.reservation);
@@ -1014,6 +1112,8 @@ impl Run {
             paid: 0,
             cancelled: 0,
             expired: 0,
+            given_back: 0,
+            refunded: 0,
             edge_requests: 0.0,
             api_requests: 0.0,
             wait: none,
@@ -1021,7 +1121,7 @@ impl Run {
             reservation: none,
             to_paid: none,
             limits: Vec::new(),
-            work: vec![0.0; Work::ALL.len()],
+            work: vec![0.0; Action::ALL.len()],
             series: Vec::new(),
             events: 0,
             weight,

@@ -102,4 +102,12 @@ impl Stock {
         self.held -= u64::from(taken.tickets);
         self.sold += u64::from(taken.tickets);
     }
+
+    /// What was sold is given back, and free again.
+    pub fn take_back(&mut self, taken: Taken) {
+        for free in &mut self.free[usize::from(taken.tier)][taken.legs()] {
+            *free += taken.tickets;
+        }
+        self.sold -= u64::from(taken.tickets);
+    }
 }

@@ -13,7 +13,7 @@ use crate::stock::Taken;
 /// Most clumps that a crowd comes in: more people than these come together with others.
 const CLUMPS: u64 = 40_000;
 /// Most buyers with events of their own, over all that a sale can let in; more stand for several people each.
-const BUYERS: u64 = 400_000;
+const BUYERS: u64 = 200_000;
 
 /// What a buyer does with an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

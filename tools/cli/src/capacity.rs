@@ -73,9 +73,9 @@ pub struct CapacityCommand {
     /// Prices in place of the built-in ones, in the form of tools/bench/src/cost/prices.json.
     #[arg(long, value_name = "FILE")]
     prices: Option<PathBuf>,
-    /// The longest that is simulated after the opening, in hours.
-    #[arg(long, value_name = "HOURS", default_value_t = 24.0)]
-    hours: f64,
+    /// The longest that is simulated after the opening, in hours [default: 24, with --curves 6].
+    #[arg(long, value_name = "HOURS")]
+    hours: Option<f64>,
     /// Curves for 100 thousand to 100 million people, and for 1 to 1,000 sales at once.
     #[arg(long)]
     curves: bool,
@@ -107,7 +107,9 @@ impl CapacityCommand {
         let deployment = self.deployment.as_deref().map(Deployment::read).transpose()?;
         let (plan, deployment) = (self.plan()?, deployment.unwrap_or_default());
         if self.curves {
-            let curves = curves(&plan, &deployment, &prices)?;
+            let curves = curves(&plan, &deployment, &prices, |point| {
+                eprintln!("{}", point.line());
+            })?;
             if let Some(file) = &self.html {
                 page::write(file, &of_curves(&curves)?)?;
             }
@@ -139,7 +141,8 @@ impl CapacityCommand {
         };
         let crowd = Crowd { visitors, within_seconds, ..crowd };
         crowd.check()?;
-        if !(0.1..=24.0 * 30.0).contains(&self.hours) {
+        let hours = self.hours.unwrap_or(if self.curves { 6.0 } else { 24.0 });
+        if !(0.1..=24.0 * 30.0).contains(&hours) {
             return Err("--hours must be 0.1 to 720".into());
         }
         Ok(Plan {
@@ -148,7 +151,7 @@ impl CapacityCommand {
             crowd,
             shape,
             grace: Grace::DEFAULT,
-            hours: self.hours,
+            hours,
             seed: self.seed,
         })
     }

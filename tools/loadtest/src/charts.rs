@@ -218,6 +218,7 @@ where
 /// A number as an axis shows it.
 fn short(value: f64) -> String {
     match value.abs() {
+        large if large >= 1e9 => format!("{}G", trimmed(value / 1e9)),
         large if large >= 1e6 => format!("{}M", trimmed(value / 1e6)),
         large if large >= 1e3 => format!("{}k", trimmed(value / 1e3)),
         _ => trimmed(value),
@@ -242,6 +243,7 @@ mod tests {
             (1500.0, "1.5k"),
             (890_000.0, "890k"),
             (2e6, "2M"),
+            (1e11, "100G"),
         ] {
             assert_eq!(short(value), expected);
         }

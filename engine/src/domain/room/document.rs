@@ -243,7 +243,7 @@ impl Document {
         now: Timestamp,
     ) -> Self {
         let (settings, state) = (&room.settings, &record.state);
-        let drawn = state.groups.iter().all(|group| group.seed.is_some());
+        let drawn = state.is_drawn();
         let lasts = left.map(|left| lasts_for(room, state, left.free));
         let shares: u64 = settings.groups.iter().map(|group| u64::from(group.share)).sum();
         let joined = state.groups.iter().map(|group| u64::from(group.joined)).sum();

@@ -170,10 +170,9 @@ async fn advance(
     let state = &last.state;
     let is_running = now.ms() >= room.settings.opens_at_ms && state.mode != Mode::Closed;
     let since_ms = now.ms().saturating_sub(last.at_ms);
-    let is_drawn = state.groups.iter().all(|group| group.seed.is_some());
     // Without Redis nobody says how often turns are made: a clock that is behind the log counts nothing.
     let is_too_early = (0..TURN_MS).contains(&since_ms) || (since_ms < 0 && !is_timed);
-    if !is_running || !is_drawn || is_too_early {
+    if !is_running || !state.is_drawn() || is_too_early {
         return Ok(stays());
     }
     let mut joined = Vec::with_capacity(room.settings.groups.len());

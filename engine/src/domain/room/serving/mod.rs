@@ -467,6 +467,12 @@ impl State {
         self.mode == Mode::Open && !self.sold_out && !self.tripped
     }
 
+    /// True once every group has its first draw: those who joined before it know their places.
+    #[must_use]
+    pub fn is_drawn(&self) -> bool {
+        self.groups.iter().all(|group| group.seed.is_some())
+    }
+
     /// Thousandths of a place that may be served a second: the capacity, within the bounds of operator and
     /// provider.
     #[must_use]
