@@ -28,7 +28,7 @@ pub struct Deployment {
     pub sign_ins_per_second: f64,
     /// Payments a second that the payment provider lets start: agreed with it.
     pub payments_per_second: u32,
-    /// `ProviderCallsPerSecond` of the template, of which starts of payments have five quarters.
+    /// `ProviderCallsPerSecond` of the template, of which starts of payments have five quarters, 10,000 at most.
     pub provider_calls_per_second: u32,
     /// `PlaceRate` of the template: joins a second.
     pub place_rate: u32,
@@ -38,7 +38,7 @@ pub struct Deployment {
     pub order_rate: u32,
     /// `ReadRate` of the template.
     pub read_rate: u32,
-    /// `RareRate` of the template, which bounds the starts of payments.
+    /// `RareRate` of the template, which bounds the starts of payments, and requests for refunds.
     pub rare_rate: u32,
     /// `OtherRate` of the template, which bounds looks at orders and cancellations.
     pub other_rate: u32,
@@ -68,7 +68,7 @@ pub struct Deployment {
     pub dynamodb_ms: f64,
     /// Round trip to SQS, in milliseconds.
     pub sqs_ms: f64,
-    /// A provider's answer to a start, in milliseconds.
+    /// A provider's answer, in milliseconds.
     pub provider_ms: f64,
     /// From a visitor to a function and back, in milliseconds: network, edge, gateway, invocation.
     pub network_ms: f64,

@@ -6,6 +6,7 @@ use bench::cost::{Action, Bill, Line, Prices, Usage};
 use engine::domain::call_rate::CallRate;
 use reporting::grouped;
 use serde::Serialize;
+use shared::providers::Operation;
 
 use crate::Failure;
 use crate::costs::Costs;
@@ -121,7 +122,13 @@ impl Deployment {
 
 /// The most that a limit can be raised to.
 fn most(limit: Limit) -> f64 {
-    if limit == Limit::Calls { CallRate::MAX_PER_SECOND.into() } else { MAX_RAISED }
+    if limit != Limit::Calls {
+        return MAX_RAISED;
+    }
+    // Starts have more than the setting's number, and no operation has more than the highest.
+    let start = Operation::StartPayment.rate(CallRate::DEFAULT).per_second();
+    let of_a_call = f64::from(start) / f64::from(CallRate::DEFAULT.per_second());
+    f64::from(CallRate::MAX_PER_SECOND) / of_a_call
 }
 
 /// Two digits, rounded up: nobody asks for a quota of 13,417.
@@ -382,7 +389,7 @@ pub(crate) mod tests {
         Sale::new(serde_json::from_value(file).unwrap()).unwrap()
     }
 
-    fn plan(seats: u32, visitors: u64, room: Value) -> Plan {
+    pub(crate) fn plan(seats: u32, visitors: u64, room: Value) -> Plan {
         Plan {
             sale: hall(seats, room),
             sales: 1,
@@ -407,7 +414,7 @@ pub(crate) mod tests {
             let (one, other) = (run(), run());
             assert_eq!(serde_json::to_value(&one).unwrap(), serde_json::to_value(&other).unwrap());
             assert_eq!((one.sold, one.came), (3_000, 20_000), "{one:?}");
-            assert!(one.sold_out.is_some() && one.turned_away == 0);
+            assert!(one.sold_out.is_some() && one.turned_away == 0, "{one:?}");
             assert!(one.half <= one.nine_tenths && one.nine_tenths <= one.sold_out);
             assert!(one.orders >= one.paid + one.cancelled + one.expired);
         }
@@ -439,11 +446,11 @@ pub(crate) mod tests {
             let run = simulate(&plan, &Deployment::default(), &costs, unlimited);
             assert_eq!(run.sold, 1_000, "{run:?}");
             assert!(run.paid > kept.paid + run.given_back / 2, "sold once more: {run:?}");
-            assert!(run.given_back > 100 && run.refunded <= run.given_back, "{run:?}");
+            assert!(run.given_back > 100, "{run:?}");
+            assert!(run.given_back - run.refunded < 10, "no money waits: {run:?}");
             // Those too that are given back after all is sold.
             let share = times(&run, Action::GivingBack) / run.paid as f64;
             assert!((0.2..0.4).contains(&share), "{share}");
-            assert_eq!(times(&run, Action::GivingBack), times(&run, Action::Refund));
         }
     }
 
@@ -452,8 +459,9 @@ pub(crate) mod tests {
         let plan = Plan { sales: 300, ..plan(1_000, 600_000, json!({})) };
         let forecast = of(&plan, &Deployment::default());
         let calls = forecast.advice.iter().find(|one| one.limit == Limit::Calls).unwrap();
-        assert_eq!(calls.raise_to, Some(CallRate::MAX_PER_SECOND.into()), "{calls:?}");
-        assert!(calls.asked > CallRate::MAX_PER_SECOND.into(), "{calls:?}");
+        // Ten thousand starts a second, of which a call of the setting is five quarters.
+        assert_eq!(calls.raise_to, Some(8_000.0), "{calls:?}");
+        assert!(calls.asked > 8_000.0, "{calls:?}");
         let raised = forecast.raised.unwrap();
         assert!(raised.sold > raised.places * 9 / 10, "{raised:?}");
     }

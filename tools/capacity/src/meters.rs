@@ -34,7 +34,7 @@ pub enum Limit {
     Orders,
     /// Looks at what is left, and room documents.
     Reads,
-    /// Starts of payments.
+    /// Starts of payments, and requests for refunds.
     Starts,
     /// Cancellations, and looks at orders.
     Others,
@@ -54,7 +54,7 @@ pub enum Limit {
     Reading,
     /// Payments that the provider lets start.
     Provider,
-    /// Calls that the engine itself makes to start payments.
+    /// Calls that the engine itself makes to start payments; to close and to refund them, where one has no turn.
     Calls,
     /// Expiries at once.
     Expiries,
@@ -97,7 +97,7 @@ impl Limit {
             }
             Self::Orders => ("orders (OrderRate)", "requests/s", Some("order_rate")),
             Self::Reads => ("reads (ReadRate)", "requests/s", Some("read_rate")),
-            Self::Starts => ("starts of payments (RareRate)", "requests/s", Some("rare_rate")),
+            Self::Starts => ("starts, refunds (RareRate)", "requests/s", Some("rare_rate")),
             Self::Others => ("other routes (OtherRate)", "requests/s", Some("other_rate")),
             Self::Callbacks => {
                 ("callbacks (CallbackEntryRate)", "requests/s", Some("callback_entry_rate"))
@@ -308,8 +308,8 @@ impl Meters {
         self.units(share, count as f64, now) && self.units(Limit::Gateway, count as f64, now)
     }
 
-    /// Takes units of a table, or turns of a route or of a provider: what finds one is charged what it costs, and what finds none is
-    /// refused. True if it was let through.
+    /// Takes units of a table, or turns of a route or of a provider: what finds one is charged what it costs, and what
+    /// finds none is refused. True if it was let through.
     pub fn units(&mut self, limit: Limit, units: f64, now: Micros) -> bool {
         if units <= 0.0 {
             return true;
@@ -438,7 +438,7 @@ impl Meters {
         }
         let wait = self.calls.take(count, now);
         if wait.is_none() {
-            self.of(Limit::Calls).refuse(count as f64, now);
+            self.of(Limit::Calls).refuse(calls, now);
         }
         wait
     }
@@ -448,7 +448,11 @@ impl Meters {
         if self.unlimited {
             return Some(0);
         }
-        self.closes.take(count, now)
+        let wait = self.closes.take(count, now);
+        if wait.is_none() {
+            self.of(Limit::Calls).refuse(count as f64, now);
+        }
+        wait
     }
 
     /// The time until it is the turn of so many refunds at the provider; none if there is no turn soon.
@@ -456,7 +460,11 @@ impl Meters {
         if self.unlimited {
             return Some(0);
         }
-        self.refunds.take(count, now)
+        let wait = self.refunds.take(count, now);
+        if wait.is_none() {
+            self.of(Limit::Calls).refuse(count as f64, now);
+        }
+        wait
     }
 
     /// To be called once a second, before the turns of two more are over that the engine gives in advance.

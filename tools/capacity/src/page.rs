@@ -159,12 +159,8 @@ const REQUESTS: [(&str, Of); 2] = [
     ("of the API", |point| point.best().api_requests),
 ];
 const PEAKS: [(&str, Of); 2] = [
-    ("at the edge", |point| {
-        point.forecast.unlimited.series.iter().map(|one| one.edge).fold(0.0, f64::max)
-    }),
-    ("of the API", |point| {
-        point.forecast.unlimited.series.iter().map(|one| one.api).fold(0.0, f64::max)
-    }),
+    ("at the edge", |point| point.forecast.unlimited.peak_edge),
+    ("of the API", |point| point.forecast.unlimited.peak_api),
 ];
 const GAVE_UP: [(&str, Of); 2] = [
     ("on this deployment", |point| point.forecast.run.turned_away as f64),

@@ -51,7 +51,7 @@ pub struct Crowd {
     /// without `--pay-at`.
     pub starts: bool,
     /// Seconds after which somebody asks again whose payment could not be started: at first, and at most, for the pages
-    /// double it each time.
+    /// double it each time (`pages/src/checkout/pay.tsx`); a quarter more or less.
     pub starts_again: (f64, f64),
     /// Seconds to choose, from and to.
     pub choosing: (f64, f64),
@@ -80,7 +80,7 @@ impl Default for Crowd {
             gives_back: 0.01,
             gives_back_within_seconds: 86_400.0,
             starts: true,
-            starts_again: (1.0, 16.0),
+            starts_again: (1.0, 8.0),
             choosing: (0.3, 3.0),
             paying: (1.0, 6.0),
             at_provider: (15.0, 90.0),

@@ -171,7 +171,7 @@ pub struct Sample {
     pub api: f64,
     /// People who wait in rooms.
     pub waiting: u64,
-    /// Tickets that were paid.
+    /// Tickets that were paid, without those that were given back.
     pub sold: u64,
 }
 
@@ -180,7 +180,7 @@ pub struct Sample {
 pub struct Run {
     /// Places of all the sales.
     pub places: u64,
-    /// Tickets that were paid.
+    /// Tickets that were paid, without those that were given back.
     pub sold: u64,
     /// From the opening until everything was paid, in seconds; none if it was not within the time.
     pub sold_out: Option<f64>,
@@ -212,6 +212,10 @@ pub struct Run {
     pub edge_requests: f64,
     /// Requests that the API answered.
     pub api_requests: f64,
+    /// The most of them in a second, at the edge and of the API.
+    pub peak_edge: f64,
+    /// See `peak_edge`.
+    pub peak_api: f64,
     /// The wait in the room, from the opening until the turn.
     pub wait: Percentiles,
     /// From being let in, or from the turn, until there is an order.
@@ -455,26 +459,65 @@ impl<'a> Simulation<'a> {
         people: u64,
     ) -> (u64, Micros) {
         let passed = self.meters.route(share, people, self.clock.now());
-        if passed == 0 { (0, 0) } else { self.invoke(function, action, passed) }
+        if passed == 0 {
+            return (0, 0);
+        }
+        let (begun, new) = self.begin(function, passed);
+        self.carry_out(function, action, begun, (begun, new))
     }
 
-    /// Requests that were let through to a function: how many are carried out, and until when.
-    fn invoke(&mut self, function: Function, action: Action, passed: u64) -> (u64, Micros) {
+    /// A request of somebody who stands for several people: until when it is carried out for all of them.
+    fn ask_whole(
+        &mut self,
+        sale: u32,
+        people: u64,
+        share: Limit,
+        function: Function,
+        action: Action,
+    ) -> Result<Micros, Refused> {
         let now = self.clock.now();
+        if !self.meters.route_whole(share, people, now) {
+            return Err(Refused);
+        }
+        // Where fewer can begin at once, those that do take the others' turns after their own.
+        let begun = self.begin(function, people);
+        let (done, took) = self.carry_out(function, action, people, begun);
+        if done == 0 {
+            return Err(Refused);
+        }
+        let (micros, bytes) = (self.costs.of(action).slot_micros, 1_024);
+        let slot = SlotWork { sale, count: people, micros, bytes };
+        Ok(took + self.meters.slot(slot, now).ok_or(Refused)?)
+    }
+
+    /// Requests that were let through to a function: how many begin, and how many of them in an environment that is new.
+    fn begin(&mut self, function: Function, passed: u64) -> (u64, u64) {
         self.run.api_requests += passed as f64;
         self.api_second += passed as f64;
-        let (begun, new) = self.meters.invoke(function, passed, now);
+        self.meters.invoke(function, passed, self.clock.now())
+    }
+
+    /// So many requests, in as many invocations as begun and after each other in each: how many are carried out, and
+    /// until when.
+    fn carry_out(
+        &mut self,
+        function: Function,
+        action: Action,
+        requests: u64,
+        (begun, new): (u64, u64),
+    ) -> (u64, Micros) {
+        let now = self.clock.now();
         if begun == 0 {
             return (0, 0);
         }
         let cost = *self.costs.of(action);
         let cold = if new > 0 { micros(self.deployment.cold_ms / 1_000.0) } else { 0 };
-        let mut took = cost.function_micros + cold;
-        self.run.work[action as usize] += begun as f64;
+        let mut took = cost.function_micros * requests / begun + cold;
+        self.run.work[action as usize] += requests as f64;
         let usage = cost.usage;
-        let writes = self.meters.units(Limit::Writes, usage.write_units * begun as f64, now);
-        let reads = self.meters.units(Limit::Reading, usage.read_units * begun as f64, now);
-        let done = if writes && reads { begun } else { 0 };
+        let writes = self.meters.units(Limit::Writes, usage.write_units * requests as f64, now);
+        let reads = self.meters.units(Limit::Reading, usage.read_units * requests as f64, now);
+        let done = if writes && reads { requests } else { 0 };
         if done == 0 {
             // The function tries for a while before it says so.
             took += SECOND;
@@ -617,20 +660,7 @@ impl<'a> Simulation<'a> {
         action: Action,
     ) -> Result<Micros, Refused> {
         let Buyer { sale, people, .. } = self.buyers[index as usize];
-        let people = u64::from(people);
-        if !self.meters.route_whole(share, people, self.clock.now()) {
-            return Err(Refused);
-        }
-        // Who stands for several people and finds room for some of them, is let through for all.
-        let (done, took) = self.invoke(function, action, people);
-        if done == 0 {
-            return Err(Refused);
-        }
-        let cost = self.costs.of(action);
-        let bytes = 1_024;
-        let slot = SlotWork { sale, count: people, micros: cost.slot_micros, bytes };
-        let waited = self.meters.slot(slot, self.clock.now()).ok_or(Refused)?;
-        Ok(took + waited)
+        self.ask_whole(sale, people.into(), share, function, action)
     }
 
     /// A buyer tries the same again; true unless it was too often.
@@ -891,9 +921,8 @@ impl<'a> Simulation<'a> {
     fn give_back(&mut self, returned: Returned) {
         let Returned { sale, orders, taken } = returned;
         let function = Function::RefundOrder;
-        let is_through = self.meters.route_whole(Limit::Starts, orders.into(), self.clock.now());
-        let asked = is_through.then(|| self.invoke(function, Action::Refund, orders.into()));
-        let Some((1.., took)) = asked else {
+        let asked = self.ask_whole(sale, orders.into(), Limit::Starts, function, Action::Refund);
+        let Ok(took) = asked else {
             return self.clock.after(GIVE_BACK_AGAIN, Event::GiveBack(returned));
         };
         self.shops[sale as usize].stock.take_back(taken);
@@ -974,7 +1003,7 @@ impl<'a> Simulation<'a> {
             self.take_what_is_left();
         }
         self.sample();
-        let is_sold = self.run.sold >= self.run.places;
+        let is_sold = self.run.sold_out.is_some();
         let is_idle = self.busy == 0 && self.on_the_way == 0 && now > self.opens_at;
         let is_over = is_sold || is_idle && self.is_nobody_to_come();
         self.clock.after(SECOND, Event::Second);
@@ -1069,6 +1098,8 @@ impl<'a> Simulation<'a> {
             self.shops.iter().filter_map(|shop| shop.room.as_ref()).map(Waiting::waiting).sum();
         let (edge, api) = (self.edge_second, self.api_second);
         (self.edge_second, self.api_second) = (0.0, 0.0);
+        self.run.peak_edge = self.run.peak_edge.max(edge);
+        self.run.peak_api = self.run.peak_api.max(api);
         self.run.series.push(Sample { second, edge, api, waiting, sold: self.run.sold });
         if self.run.series.len() > MAX_SAMPLES {
             let mut index = 0;
@@ -1115,6 +1146,8 @@ impl Run {
             given_back: 0,
             refunded: 0,
             edge_requests: 0.0,
+            peak_edge: 0.0,
+            peak_api: 0.0,
             api_requests: 0.0,
             wait: none,
             to_order: none,
@@ -1137,4 +1170,26 @@ fn backoff(attempt: u32) -> Micros {
 fn record(times: &mut Histogram<u64>, micros: Micros, people: u32) {
     // A time is recorded whatever it is: the histogram grows.
     let _grows = times.record_n(micros.max(1), people.into());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::forecast::tests::plan;
+
+    #[test]
+    fn fewer_invocations_do_the_work_of_several_people_one_after_the_other() {
+        let (plan, deployment) = (plan(1_000, 1_000, serde_json::json!({})), Deployment::default());
+        let costs = Costs::kept(&deployment).unwrap();
+        let mut simulation = Simulation::new(&plan, &deployment, &costs, false);
+        let mut took = |requests: u64, begun: u64| {
+            let (function, action) = (Function::Orders, Action::Order);
+            let (done, took) = simulation.carry_out(function, action, requests, (begun, 0));
+            assert_eq!(done, requests);
+            took - micros(deployment.network_ms / 1_000.0)
+        };
+        assert_eq!(took(60, 10), 6 * took(1, 1));
+        assert_eq!(took(60, 60), took(1, 1));
+        assert_eq!(simulation.run.work[Action::Order as usize], 122.0);
+    }
 }

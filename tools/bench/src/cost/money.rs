@@ -37,6 +37,9 @@ impl Worker<'_> {
             capture(self.environment.endpoints(), &Payment { id, order, amount }).await?;
             let refunds = self.app.ports.orders().order_refunds(order).await?;
             let refunds = refunds.iter().map(Refund::from).collect::<Vec<_>>();
+            if refunds.is_empty() {
+                return Err(format!("order {order} has no refund").into());
+            }
             messages.push(Work::GiveBack(batch(&refunds)?));
         }
         let usage = self.measured(messages, 1).await?;
