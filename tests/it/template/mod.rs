@@ -9,5 +9,6 @@ mod linters;
 mod pages_deployment;
 mod permissions;
 mod recorder;
+mod released;
 mod stack;
 mod tables;
