@@ -1,35 +1,13 @@
 //! `lua/add_tokens.lua`: adds tokens to one shard of a sale's gate by hand, once for each id.
 
 use super::call::{Call, Reply};
-use super::contract::{Contract, KeyKind, integer, key, reply, string};
 use super::keys::GateKeys;
 use super::script::{Script, script};
 use engine::domain::gate::tokens::{AddTokens, AddTokensReply};
 use engine::ports::Stored;
 
-/// The keys, arguments and replies of `lua/add_tokens.lua`.
-pub(super) const CONTRACT: Contract = Contract {
-    script: "add_tokens",
-    keys: &[key("gate", KeyKind::Hash)],
-    args: &[
-        string("id"),
-        integer("tokens"),
-        integer("total"),
-        integer("max_additions"),
-        integer("first_budget"),
-        integer("first_left"),
-        integer("now_ms"),
-    ],
-    replies: &[
-        reply("added", &[]),
-        reply("known", &[]),
-        reply("differs", &["total"]),
-        reply("too_many", &[]),
-    ],
-};
-
 pub(super) fn script() -> Script {
-    script!(CONTRACT, refused_when_full: "include/names.lua" "add_tokens.lua")
+    script!(refused_when_full: "include/names.lua" "add_tokens.lua")
 }
 
 pub(super) fn encode<'s>(script: &'s Script, command: &AddTokens) -> Call<'s> {

@@ -1,40 +1,13 @@
 //! `lua/admit.lua`: admits a buyer at one shard of a sale's gate, or says for how long not.
 
 use super::call::{Call, Reply};
-use super::contract::{Contract, KeyKind, integer, key, reply, string};
 use super::keys::GateKeys;
 use super::script::{Script, script};
 use engine::domain::gate::{Admit, AdmitReply};
 use engine::ports::Stored;
 
-/// The keys, arguments and replies of `lua/admit.lua`.
-pub(super) const CONTRACT: Contract = Contract {
-    script: "admit",
-    keys: &[key("gate", KeyKind::Hash), key("lock", KeyKind::String)],
-    args: &[
-        integer("tickets"),
-        integer("now_ms"),
-        integer("user_lock_ms"),
-        integer("rate_per_second"),
-        integer("first_budget"),
-        integer("first_left"),
-        string("generation"),
-        integer("budget"),
-        integer("left"),
-        integer("dry_ms"),
-        string("holds"),
-    ],
-    replies: &[
-        reply("admitted", &[]),
-        reply("dry", &["retry_ms", "holds"]),
-        reply("locked", &["retry_ms"]),
-        reply("too_fast", &["retry_ms"]),
-        reply("exhausted", &["generation"]),
-    ],
-};
-
 pub(super) fn script() -> Script {
-    script!(CONTRACT, refused_when_full: "include/names.lua" "admit.lua")
+    script!(refused_when_full: "include/names.lua" "admit.lua")
 }
 
 /// True if held tickets may still come back, as the script writes it.

@@ -128,7 +128,7 @@ pub(super) struct Reply {
 }
 
 impl Reply {
-    fn read(contract: &'static Contract, value: Value) -> Stored<Self> {
+    fn read(contract: &Contract, value: Value) -> Stored<Self> {
         let script = contract.script;
         let broken = |what: String| StoreError::Contract(format!("{script} answered {what}"));
         let mut values: Vec<String> = redis::from_redis_value_ref(&value)

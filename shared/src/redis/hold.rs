@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 
 use super::broken;
 use super::call::{Call, Reply};
-use super::contract::{Contract, DUE, SALE, TAKEN_OF_LINE, TIER_OF_LINE, integer, reply, string};
 use super::hold_record::{self, seats_from_text, seats_to_text};
 use super::keys::InventoryKeys;
 use super::load::refuse_repeated_tiers;
@@ -15,45 +14,12 @@ use engine::domain::inventory::{Hold, HoldReply};
 use engine::domain::sale::MAX_LEGS;
 use engine::ports::Stored;
 
-/// The keys, arguments and replies of `lua/hold.lua`.
-pub(super) const CONTRACT: Contract = Contract {
-    script: "hold",
-    keys: &[SALE, DUE, TIER_OF_LINE, TAKEN_OF_LINE],
-    args: &[
-        string("epoch"),
-        string("order"),
-        string("user"),
-        string("content"),
-        integer("now_ms"),
-        integer("deadline_ms"),
-        integer("replaced"),
-        string("tier[line]"),
-        integer("from[line]"),
-        integer("to[line]"),
-        string("choice[line]"),
-        integer("count[line]"),
-        string("search[line]"),
-        string("detail[line]"),
-    ],
-    replies: &[
-        reply("held", &["record", "allowance"]),
-        reply("not_loaded", &[]),
-        reply("content_differs", &[]),
-        reply("hold_expired", &[]),
-        reply("sale_closed", &[]),
-        reply("limit_reached", &["allowance"]),
-        reply("seat_taken", &["tier", "seats"]),
-        reply("sold_out", &["tier"]),
-        reply("no_adjacent", &["tier"]),
-    ],
-};
-
 // The script unpacks a byte of each leg of a line at once: Lua's stack holds 8000 values.
 // Source: LUAI_MAXCSTACK in luaconf.h of Lua 5.1, <https://www.lua.org/source/5.1/luaconf.h.html>
 const _: () = assert!(MAX_LEGS + 1 < 8000);
 
 pub(super) fn script() -> Script {
-    script!(CONTRACT, refused_when_full:
+    script!(refused_when_full:
         "include/names.lua" "include/record.lua" "include/runs.lua" "include/search.lua"
         "hold.lua")
 }

@@ -2,7 +2,6 @@
 
 use super::broken;
 use super::call::{Call, Reply};
-use super::contract::{Contract, DUE, KeyKind, SALE, bitmap, integer, key, reply, string};
 use super::hold_record;
 use super::keys::{InventoryKeys, buyer};
 use super::leg_bytes;
@@ -11,55 +10,6 @@ use engine::domain::ids::{Epoch, TierId};
 use engine::domain::inventory::{LoadPart, LoadReply, TierGrid};
 use engine::domain::sale::MAX_BITMAP_BYTES;
 use engine::ports::{MAX_REQUEST_ARGUMENTS, Stored};
-
-/// The keys, arguments and replies of `lua/load.lua`.
-pub(super) const CONTRACT: Contract = Contract {
-    script: "load",
-    keys: &[
-        SALE,
-        DUE,
-        key("loading", KeyKind::Hash),
-        key("loading_due", KeyKind::Zset),
-        key("tier[tier]", KeyKind::Hash),
-        key("freed[tier]", KeyKind::Counters),
-        key("taken[tier]", KeyKind::Bitmap),
-        key("sold[tier]", KeyKind::Bitmap),
-        key("old[old]", KeyKind::Any),
-    ],
-    args: &[
-        string("expected"),
-        string("epoch"),
-        integer("place"),
-        integer("is_last"),
-        string("state"),
-        integer("opens_ms"),
-        integer("closes_ms"),
-        integer("limit"),
-        integer("legs"),
-        string("old_tiers"),
-        string("tiers"),
-        integer("tier_count"),
-        integer("hold_count"),
-        integer("bought_count"),
-        integer("rows[tier]"),
-        integer("row_bytes[tier]"),
-        integer("leg_count[tier]"),
-        bitmap("taken[tier]"),
-        bitmap("sold[tier]"),
-        string("order[hold]"),
-        string("record[hold]"),
-        string("buyer[buyer]"),
-        integer("tickets[buyer]"),
-    ],
-    replies: &[
-        reply("staged", &[]),
-        reply("loaded", &[]),
-        reply("updated", &[]),
-        reply("stale", &["epoch"]),
-        reply("absent", &[]),
-        reply("other_tiers", &[]),
-    ],
-};
 
 // A bitmap is one argument and one value: 512 MB.
 // Source: <https://redis.io/docs/latest/develop/data-types/strings/>
@@ -73,7 +23,7 @@ const _: () = assert!(2 * MAX_BITMAP_BYTES <= 1024 * 1024 * 1024 / 2);
 const _: () = assert!(MAX_REQUEST_ARGUMENTS < 8000);
 
 pub(super) fn script() -> Script {
-    script!(CONTRACT, refused_when_full: "include/names.lua" "load.lua")
+    script!(refused_when_full: "include/names.lua" "load.lua")
 }
 
 /// Lists tiers joined by `;`: from this a later load knows which keys to remove.

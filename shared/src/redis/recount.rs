@@ -1,30 +1,14 @@
 //! `lua/recount.lua`: corrects how many tickets a buyer has.
 
 use super::call::{Call, Reply};
-use super::contract::{Contract, KeyKind, SALE, TIER_OF_LINE, integer, key, reply, string};
 use super::keys::InventoryKeys;
 use super::repair::counters_to_text;
 use super::script::{Script, script};
 use engine::domain::inventory::{Recount, RecountReply};
 use engine::ports::Stored;
 
-/// The keys, arguments and replies of `lua/recount.lua`.
-pub(super) const CONTRACT: Contract = Contract {
-    script: "recount",
-    keys: &[SALE, TIER_OF_LINE, key("freed[line]", KeyKind::Counters)],
-    args: &[
-        string("epoch"),
-        string("user"),
-        integer("seen"),
-        integer("tickets"),
-        string("seats[line]"),
-        string("freed[line]"),
-    ],
-    replies: &[reply("counted", &[]), reply("changed", &[]), reply("not_loaded", &[])],
-};
-
 pub(super) fn script() -> Script {
-    script!(CONTRACT, runs_when_full:
+    script!(runs_when_full:
         "include/names.lua" "include/lines.lua" "include/grid.lua" "include/bought.lua"
         "include/blocks.lua" "include/counters.lua" "include/freed.lua" "recount.lua")
 }

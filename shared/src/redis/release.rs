@@ -1,23 +1,14 @@
 //! `lua/release.lua`: gives a hold back, if it still is what the caller saw.
 
 use super::call::{Call, Reply};
-use super::contract::{Contract, KEYS_OF_FREED_LINES, reply, string};
 use super::hold_record;
 use super::keys::InventoryKeys;
 use super::script::{Script, script};
 use engine::domain::inventory::{Release, ReleaseReply};
 use engine::ports::Stored;
 
-/// The keys, arguments and replies of `lua/release.lua`.
-pub(super) const CONTRACT: Contract = Contract {
-    script: "release",
-    keys: &KEYS_OF_FREED_LINES,
-    args: &[string("order"), string("record")],
-    replies: &[reply("released", &[]), reply("not_held", &[]), reply("changed", &[])],
-};
-
 pub(super) fn script() -> Script {
-    script!(CONTRACT, runs_when_full:
+    script!(runs_when_full:
         "include/names.lua" "include/record.lua" "include/lines.lua" "include/runs.lua"
         "include/bits.lua" "include/grid.lua" "include/walk.lua" "include/bought.lua"
         "include/blocks.lua" "include/freed.lua" "include/give_back.lua" "release.lua")

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use super::call::{Call, Reply};
-use super::contract::{Contract, KeyKind, SALE, integer, key, reply, string};
 use super::hold_record::seats_to_text;
 use super::keys::InventoryKeys;
 use super::script::{Script, script};
@@ -11,22 +10,8 @@ use engine::domain::ids::{Leg, Seat};
 use engine::domain::inventory::{Repair, RepairReply};
 use engine::ports::Stored;
 
-/// The keys, arguments and replies of `lua/repair.lua`.
-pub(super) const CONTRACT: Contract = Contract {
-    script: "repair",
-    keys: &[
-        SALE,
-        key("tier", KeyKind::Hash),
-        key("freed", KeyKind::Counters),
-        key("taken", KeyKind::Bitmap),
-        key("sold", KeyKind::Bitmap),
-    ],
-    args: &[string("epoch"), string("freed"), integer("leg[leg]"), string("seats[leg]")],
-    replies: &[reply("repaired", &[]), reply("changed", &[]), reply("not_loaded", &[])],
-};
-
 pub(super) fn script() -> Script {
-    script!(CONTRACT, runs_when_full:
+    script!(runs_when_full:
         "include/names.lua" "include/lines.lua" "include/runs.lua" "include/bits.lua"
         "include/grid.lua" "include/blocks.lua" "include/counters.lua" "include/freed.lua" "repair.lua")
 }

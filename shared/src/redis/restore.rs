@@ -1,7 +1,6 @@
 //! `lua/restore.lua`: writes the hold of a pending order that Redis has forgotten.
 
 use super::call::{Call, Reply};
-use super::contract::{Contract, KEYS_OF_FREED_LINES, reply, string};
 use super::hold_record;
 use super::keys::InventoryKeys;
 use super::repair::counters_to_text;
@@ -9,22 +8,8 @@ use super::script::{Script, script};
 use engine::domain::inventory::{Restore, RestoreReply};
 use engine::ports::Stored;
 
-/// The keys, arguments and replies of `lua/restore.lua`.
-pub(super) const CONTRACT: Contract = Contract {
-    script: "restore",
-    keys: &KEYS_OF_FREED_LINES,
-    args: &[
-        string("epoch"),
-        string("order"),
-        string("record"),
-        string("sold"),
-        string("freed[line]"),
-    ],
-    replies: &[reply("restored", &[]), reply("changed", &[]), reply("not_loaded", &[])],
-};
-
 pub(super) fn script() -> Script {
-    script!(CONTRACT, refused_when_full:
+    script!(refused_when_full:
         "include/names.lua" "include/record.lua" "include/lines.lua" "include/runs.lua"
         "include/bits.lua" "include/grid.lua" "include/walk.lua" "include/bought.lua"
         "include/blocks.lua" "include/counters.lua" "restore.lua")

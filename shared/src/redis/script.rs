@@ -5,24 +5,18 @@ use std::sync::{Arc, LazyLock, OnceLock};
 
 use super::contract::Contract;
 
-/// A script from its contract and its files in `lua/`, includes first. `refused_when_full` is for
+/// A script from its files in `lua/`, includes first. `refused_when_full` is for
 /// scripts that take something: Redis refuses them before they begin when its memory is full.
 /// `runs_when_full` is for scripts that settle what is there already.
 macro_rules! script {
-    ($contract:expr, refused_when_full: $($file:literal)+) => {
+    (refused_when_full: $($file:literal)+) => {
         $crate::redis::script::Script::new(
-            &$contract,
-            concat!("#!lua\n", $(include_str!(concat!("../../../lua/", $file))),+).into(),
+            concat!("#!lua\n", $(include_str!(concat!("../../../lua/", $file))),+),
         )
     };
-    ($contract:expr, runs_when_full: $($file:literal)+) => {
+    (runs_when_full: $($file:literal)+) => {
         $crate::redis::script::Script::new(
-            &$contract,
-            concat!(
-                "#!lua flags=allow-oom\n",
-                $(include_str!(concat!("../../../lua/", $file))),+
-            )
-            .into(),
+            concat!("#!lua flags=allow-oom\n", $(include_str!(concat!("../../../lua/", $file))),+),
         )
     };
 }
@@ -31,21 +25,27 @@ pub(super) use script;
 /// One script: its source with all includes, its hash and its contract.
 #[derive(Debug, Clone)]
 pub struct Script {
-    contract: &'static Contract,
     source: Cow<'static, str>,
-    /// Computed when it is first called: no function calls all scripts.
+    /// The source whose header is the contract; a planted mistake leaves it as it is.
+    header: &'static str,
+    // Both are worked out at the first call: no function calls all scripts.
+    contract: OnceLock<Contract>,
     hash: OnceLock<String>,
 }
 
 impl Script {
-    pub(super) fn new(contract: &'static Contract, source: Cow<'static, str>) -> Self {
-        Self { contract, source, hash: OnceLock::new() }
+    pub(super) fn new(source: &'static str) -> Self {
+        let (contract, hash) = (OnceLock::new(), OnceLock::new());
+        Self { source: source.into(), header: source, contract, hash }
     }
 
-    /// Its keys, arguments and replies.
-    #[must_use]
-    pub fn contract(&self) -> &'static Contract {
-        self.contract
+    /// The keys, arguments and replies that the header names.
+    ///
+    /// # Panics
+    /// If the header cannot be read. A test reads that of each script.
+    pub fn contract(&self) -> &Contract {
+        let read = || Contract::from_header(self.header).unwrap_or_else(|fault| panic!("{fault}"));
+        self.contract.get_or_init(read)
     }
 
     /// The SHA-1 of its source, by which a server that has seen the script knows it.
@@ -64,7 +64,12 @@ impl Script {
     #[must_use]
     pub fn replaced(&self, fragment: &str, with: &str) -> Option<Self> {
         let occurs_once = self.source.matches(fragment).count() == 1;
-        occurs_once.then(|| Self::new(self.contract, self.source.replace(fragment, with).into()))
+        occurs_once.then(|| Self {
+            source: self.source.replace(fragment, with).into(),
+            header: self.header,
+            contract: self.contract.clone(),
+            hash: OnceLock::new(),
+        })
     }
 }
 

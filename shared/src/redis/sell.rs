@@ -1,7 +1,6 @@
 //! `lua/sell.lua`: marks the seats of an order sold.
 
 use super::call::{Call, Reply};
-use super::contract::{Contract, KEYS_OF_FREED_LINES, reply, string};
 use super::hold_record;
 use super::keys::InventoryKeys;
 use super::repair::counters_to_text;
@@ -9,27 +8,8 @@ use super::script::{Script, script};
 use engine::domain::inventory::{Sell, SellReply};
 use engine::ports::Stored;
 
-/// The keys, arguments and replies of `lua/sell.lua`.
-pub(super) const CONTRACT: Contract = Contract {
-    script: "sell",
-    keys: &KEYS_OF_FREED_LINES,
-    args: &[
-        string("epoch"),
-        string("order"),
-        string("user"),
-        string("lines"),
-        string("freed[line]"),
-    ],
-    replies: &[
-        reply("sold", &[]),
-        reply("not_held", &[]),
-        reply("changed", &[]),
-        reply("not_loaded", &[]),
-    ],
-};
-
 pub(super) fn script() -> Script {
-    script!(CONTRACT, runs_when_full:
+    script!(runs_when_full:
         "include/names.lua" "include/record.lua" "include/lines.lua" "include/runs.lua"
         "include/bits.lua" "include/grid.lua" "include/walk.lua" "include/bought.lua"
         "include/blocks.lua" "include/counters.lua" "sell.lua")

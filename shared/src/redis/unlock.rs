@@ -1,20 +1,11 @@
 //! `lua/unlock.lua`: gives the lock of a buyer's wallet back, if it still is its owner's.
 
 use super::call::{Call, Reply};
-use super::contract::{Contract, KeyKind, key, reply, string};
 use super::script::{Script, script};
 use engine::ports::Stored;
 
-/// The keys, arguments and replies of `lua/unlock.lua`.
-pub(super) const CONTRACT: Contract = Contract {
-    script: "unlock",
-    keys: &[key("lock", KeyKind::String)],
-    args: &[string("owner")],
-    replies: &[reply("unlocked", &[]), reply("not_owned", &[])],
-};
-
 pub(super) fn script() -> Script {
-    script!(CONTRACT, runs_when_full: "include/names.lua" "unlock.lua")
+    script!(runs_when_full: "include/names.lua" "unlock.lua")
 }
 
 pub(super) fn encode<'s>(script: &'s Script, lock: String, owner: &str) -> Call<'s> {

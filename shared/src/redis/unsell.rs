@@ -1,7 +1,6 @@
 //! `lua/unsell.lua`: frees the seats of tickets that were refunded.
 
 use super::call::{Call, Reply};
-use super::contract::{Contract, KEYS_OF_FREED_LINES, reply, string};
 use super::hold_record;
 use super::keys::InventoryKeys;
 use super::repair::counters_to_text;
@@ -9,21 +8,8 @@ use super::script::{Script, script};
 use engine::domain::inventory::{Unsell, UnsellReply};
 use engine::ports::Stored;
 
-/// The keys, arguments and replies of `lua/unsell.lua`.
-pub(super) const CONTRACT: Contract = Contract {
-    script: "unsell",
-    keys: &KEYS_OF_FREED_LINES,
-    args: &[string("epoch"), string("user"), string("lines"), string("freed[line]")],
-    replies: &[
-        reply("unsold", &[]),
-        reply("not_sold", &[]),
-        reply("changed", &[]),
-        reply("not_loaded", &[]),
-    ],
-};
-
 pub(super) fn script() -> Script {
-    script!(CONTRACT, runs_when_full:
+    script!(runs_when_full:
         "include/names.lua" "include/lines.lua" "include/runs.lua" "include/bits.lua"
         "include/grid.lua" "include/walk.lua" "include/bought.lua" "include/blocks.lua"
         "include/counters.lua" "include/freed.lua" "unsell.lua")
