@@ -162,6 +162,7 @@ impl Scene {
             profile: self.profile,
             seed,
             most: MAX_SECONDS,
+            may_take_longer: false,
             ledger: None,
             progress: false,
             callback_repeats: CallbackRepeats::default(),

@@ -292,6 +292,7 @@ fn start_crowd(
         profile: LoadProfile::Fickle,
         seed: options.setup.seed,
         most: MAX_CROWD,
+        may_take_longer: false,
         ledger: Some(ledger.path().to_owned()),
         progress: false,
         callback_repeats: CallbackRepeats::Soon,

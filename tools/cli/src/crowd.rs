@@ -97,6 +97,12 @@ impl CrowdArgs {
         self.seed
     }
 
+    /// True if the command says how long it may take.
+    #[must_use]
+    pub fn says_how_long(&self) -> bool {
+        self.most_seconds.is_some()
+    }
+
     /// How long it may take.
     #[must_use]
     pub fn most(&self, otherwise: Otherwise) -> Duration {

@@ -52,6 +52,7 @@ impl DemoCommand {
             profile: self.crowd.profile(),
             seed: self.crowd.seed(),
             most: self.crowd.most(OTHERWISE),
+            may_take_longer: !self.crowd.says_how_long(),
             progress: !json,
             limits: self.limits.limits(),
             pages: self.pages.shares(),

@@ -62,6 +62,8 @@ pub struct Options {
     pub seed: u64,
     /// The longest that the crowd may take.
     pub most: Duration,
+    /// True if a slow machine gets more time.
+    pub may_take_longer: bool,
     /// True if progress bars are drawn.
     pub progress: bool,
     /// The limits of the services.
@@ -259,6 +261,7 @@ pub async fn run(sales: &[SaleFile], options: &Options) -> Result<Outcome, Error
         profile: options.profile,
         seed: options.seed,
         most: options.most,
+        may_take_longer: options.may_take_longer,
         ledger: Some(ledger.clone()),
         progress: options.progress,
         callback_repeats: crate::CallbackRepeats::default(),

@@ -22,6 +22,7 @@ pub mod ledger;
 pub mod money_back;
 mod open_loop;
 mod options;
+mod pace;
 pub mod page;
 pub mod pages;
 pub mod payment;

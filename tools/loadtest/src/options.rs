@@ -95,6 +95,8 @@ pub struct Options {
     pub seed: u64,
     /// The longest that it may take.
     pub most: Duration,
+    /// True if a closed loop gets more time where its first seconds show that the machine is slow.
+    pub may_take_longer: bool,
     /// File for the ledger, if one is written.
     pub ledger: Option<PathBuf>,
     /// True if progress bars are drawn.

@@ -1,5 +1,7 @@
 //! What is shown while the crowd runs.
 
+use std::io::{self, Write as _};
+
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::series::Sample;
@@ -15,7 +17,7 @@ pub struct Progress {
     tickets: ProgressBar,
     second: ProgressBar,
     // Draws the bars; they stay where they are when it is dropped.
-    _all: MultiProgress,
+    all: MultiProgress,
 }
 
 impl Progress {
@@ -34,7 +36,7 @@ impl Progress {
         let style = ProgressStyle::with_template("{msg}");
         let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());
         let second = all.add(ProgressBar::new_spinner().with_style(style));
-        Self { people, tickets, second, _all: all }
+        Self { people, tickets, second, all }
     }
 
     /// Shows the progress so far.
@@ -59,6 +61,14 @@ impl Progress {
             sample.response_p99_ms,
             sample.lag_p99_ms,
         ));
+    }
+
+    /// Prints a line that stays, whether bars are drawn or not.
+    pub fn note(&self, line: &str) {
+        let is_drawn = !self.people.is_hidden();
+        let said = if is_drawn { self.all.println(line) } else { writeln!(io::stderr(), "{line}") };
+        // Whoever started us may not listen.
+        let _unheard = said;
     }
 
     /// Nothing more is shown.

@@ -19,6 +19,7 @@ use super::cpu::{self, GENERATOR_THREADS, Meter, Shares};
 use super::credentials::Credentials;
 use super::ledger::Ledger;
 use super::options::{Load, Options};
+use super::pace::{Limit, MEASURED};
 use super::pages::Pages;
 use super::people::Class;
 use super::people::plan::{self, Arrival, Crowd};
@@ -158,6 +159,7 @@ async fn prepare(
         unhurried: matches!(options.load, Load::Open { .. }),
         tasks: Rc::default(),
         waiting: Cell::default(),
+        gone: Cell::default(),
         controller,
     })
 }
@@ -180,20 +182,20 @@ async fn execute(
     let progress = Progress::new(options.progress, options.load.arrivals(), seats);
     let meter = meter(options.endpoints.as_ref()).await;
     let started = Instant::now();
-    let end = started + options.most;
-    let until = end - LAST_MOST.min(options.most / 10);
+    let limit = Limit::new(options.most);
+    let until = || limit.end() - LAST_MOST.min(options.most / 10);
     let series = RefCell::new(Series::new(started));
     let crowd = async {
         match options.load {
-            Load::Open { .. } => test.open_loop(opening, started, until).await,
-            Load::Closed { arrivals, at_once } => test.closed_loop(arrivals, at_once, until).await,
+            Load::Open { .. } => test.open_loop(opening, started, until()).await,
+            Load::Closed { arrivals, at_once } => test.closed_loop(arrivals, at_once, &until).await,
         }
         match &test.controller {
             None if options.rehearsal.is_none() && !test.has_room() => {
-                test.sell_the_rest(options.load.late_at_once(), until).await
+                test.sell_the_rest(options.load.late_at_once(), until()).await
             }
             Some(_) | None => {
-                while test.tasks.count() > 0 && Instant::now() < until {
+                while test.tasks.count() > 0 && Instant::now() < until() {
                     test.tasks.changed().await;
                 }
                 test.has_room() && options.rehearsal.is_none() && test.is_sold_out().await
@@ -208,7 +210,7 @@ async fn execute(
             false
         }
         // An engine that is ill keeps its buyers waiting and repeating for minutes.
-        () = tokio::time::sleep_until(end.into()) => {
+        () = over(&test, options, &limit, &progress) => {
             tracing::warn!(requests = test.client.under_way(), "the time is over: given up");
             false
         }
@@ -226,6 +228,23 @@ async fn execute(
     };
     let samples = series.into_inner().into_samples();
     Ok(Report { cpu, ..Report::from_test(&test, options, started, took, sold_out, sales, samples) })
+}
+
+/// Waits until the time of a run is over, and gives more of it where its first seconds show that it is needed.
+async fn over(test: &LoadTest, options: &Options, limit: &Limit, progress: &Progress) {
+    if options.may_take_longer {
+        tokio::time::sleep(MEASURED).await;
+        let people = options.load.arrivals();
+        if limit.look(test.gone.get(), people) {
+            progress.note(&format!(
+                "this machine is slow: {} of {people} people in {} s; they may take {} minutes",
+                test.gone.get(),
+                MEASURED.as_secs(),
+                limit.end().duration_since(Instant::now()).as_secs().div_ceil(60),
+            ));
+        }
+    }
+    tokio::time::sleep_until(limit.end().into()).await;
 }
 
 /// The opening of the sale that opens last, from now; zero if all are open.
@@ -320,19 +339,25 @@ async fn watch(
 
 impl LoadTest {
     /// The next one comes when one leaves.
-    async fn closed_loop(self: &Rc<Self>, arrivals: u64, at_once: usize, until: Instant) {
+    async fn closed_loop(
+        self: &Rc<Self>,
+        arrivals: u64,
+        at_once: usize,
+        until: &impl Fn() -> Instant,
+    ) {
         let next = Cell::new(0);
         let places = stream::iter(0..at_once.max(1)).for_each_concurrent(None, |_| async {
             loop {
                 let index = next.get();
                 let is_over =
                     self.controller.as_ref().is_some_and(|controller| controller.is_over());
-                if index >= arrivals || is_over || Instant::now() >= until {
+                if index >= arrivals || is_over || Instant::now() >= until() {
                     return;
                 }
                 next.set(index + 1);
                 let _turn = self.turn().await;
                 self.run_session(self.buyer(index)).await;
+                self.gone.set(self.gone.get() + 1);
             }
         });
         places.await;
@@ -433,6 +458,7 @@ mod tests {
             profile: LoadProfile::Paying,
             seed: 1,
             most: Duration::from_secs(2),
+            may_take_longer: false,
             ledger: None,
             progress: false,
             endpoints: None,

@@ -98,6 +98,8 @@ pub struct LoadTest {
     pub tasks: Rc<TaskCounter>,
     /// Number of people who wait for a connection to ask for an admission.
     pub waiting: Cell<u64>,
+    /// People of a closed loop who have come and gone.
+    pub gone: Cell<u64>,
     /// Controller that makes the crowd rest and leave, if there is one.
     pub controller: Option<Arc<Controller>>,
 }

@@ -134,6 +134,7 @@ async fn load_test(engine: &Engine, options: &Options) -> Result<Scenario, Failu
         profile: LoadProfile::default(),
         seed: options.seed,
         most: MAX,
+        may_take_longer: false,
         ledger: None,
         progress: false,
         callback_repeats: CallbackRepeats::default(),

@@ -294,6 +294,7 @@ fn crowd(options: &Options, engine: &Engine, name: &str, ledger: &Path) -> crate
         profile: options.profile,
         seed: options.seed,
         most: options.most,
+        may_take_longer: false,
         ledger: Some(ledger.to_owned()),
         progress: options.progress,
         callback_repeats: crate::CallbackRepeats::default(),
