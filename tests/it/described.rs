@@ -101,6 +101,14 @@ impl Description {
         })
     }
 
+    /// A response of an operation, which may be one of the components.
+    pub fn resolved<'d>(&'d self, response: &'d Value) -> &'d Value {
+        response["$ref"].as_str().map_or(response, |reference| {
+            let pointer = reference.strip_prefix('#').unwrap();
+            self.document.pointer(pointer).unwrap_or_else(|| panic!("no {reference}"))
+        })
+    }
+
     /// What the document says of a request: its operation, or `None` for another method, or an
     /// error if there is no such path.
     fn of(&self, method: &str, target: &str) -> Result<Option<&Value>, ()> {
@@ -130,9 +138,9 @@ impl Description {
             Ok(Some(operation)) => {
                 let responses = operation["responses"].as_object().unwrap();
                 let response = responses.get(&answer.status.to_string());
-                response
-                    .unwrap_or_else(|| panic!("{what}: {} is not described", answer.status))
-                    .clone()
+                let response = response
+                    .unwrap_or_else(|| panic!("{what}: {} is not described", answer.status));
+                self.resolved(response).clone()
             }
             Ok(None) => self.only("MethodNotAllowedProblem"),
             Err(()) => self.only("NotFoundProblem"),

@@ -15,7 +15,7 @@ use shared::http::problem::Kind;
 
 use super::backends;
 use super::described::{Answer, Description};
-use crate::repository::{read, root};
+use text::{read, root};
 
 /// Admissions asked for until the rate of a sale refuses one.
 const MAX_ADMISSIONS_TRIED: usize = 200;
@@ -438,6 +438,7 @@ fn every_reply_that_is_shown_is_of_its_schema() {
     let mut shown = 0;
     for (_, _, operation) in description.operations() {
         for (status, response) in operation["responses"].as_object().unwrap() {
+            let response = description.resolved(response);
             for content in response["content"].as_object().unwrap().values() {
                 for (name, example) in content["examples"].as_object().into_iter().flatten() {
                     let what = format!("{} {status} {name}", operation["operationId"]);
@@ -498,12 +499,13 @@ fn the_docs_list_the_same_operations_and_types() {
         });
         assert!(listed, "{link} under its status");
     }
-    for (method, path, operation) in Description::new().operations() {
+    let described = Description::new();
+    for (method, path, operation) in described.operations() {
         let heading = format!("\n## {method} {path}\n");
         let (_, section) = endpoints.split_once(&heading).unwrap_or_else(|| panic!("{heading}"));
         let section = section.split("\n## ").next().unwrap();
         for response in operation["responses"].as_object().unwrap().values() {
-            let description = response["description"].as_str().unwrap();
+            let description = described.resolved(response)["description"].as_str().unwrap();
             for kind in Kind::ALL {
                 let anywhere = matches!(
                     kind,

@@ -8,7 +8,7 @@ import type { components, paths } from "./schema.ts";
 import { OnsaleProblem, problemOf } from "./problem.ts";
 
 export type { components, operations, paths } from "./schema.ts";
-export { OnsaleProblem, type ProblemSlug } from "./problem.ts";
+export { type AdmissionFate, OnsaleProblem, type ProblemSlug } from "./problem.ts";
 
 /** The types of bodies and replies by name, such as `Schemas["OrderReply"]`. */
 export type Schemas = components["schemas"];

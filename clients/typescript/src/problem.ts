@@ -1,4 +1,5 @@
 /** Refusals: problem documents (RFC 9457), and answers that are none. */
+import { ADMISSION } from "./admission.ts";
 import type { components } from "./schema.ts";
 
 /** The problem documents of the API. */
@@ -13,6 +14,13 @@ type SlugOf<Type> = Type extends `/problems/${infer Slug}` ? Slug : never;
  * time, so that it is not known whether the request was carried out.
  */
 export type ProblemSlug = SlugOf<Extract<Documents, { type: unknown }>["type"]> | "no-answer";
+
+/**
+ * What the refusal of a reservation leaves of its admission. `kept`: no order was made, and the admission may be sent
+ * with another reservation. `used-up`: the admission makes no order any more. `undecided`: the same reservation, sent
+ * again, tells whether an order was made.
+ */
+export type AdmissionFate = (typeof ADMISSION)[keyof typeof ADMISSION];
 
 /** A request that was refused, or got no answer. */
 export class OnsaleProblem extends Error {
@@ -45,6 +53,15 @@ export class OnsaleProblem extends Error {
     const detail = document["detail"] ?? document["title"] ?? document["message"];
     const message = typeof detail === "string" ? detail : `status ${status}`;
     return new OnsaleProblem(slugOf(document["type"], status), status, seconds, document, message);
+  }
+
+  /**
+   * What the refusal leaves of the admission. Without an answer, or if a server failed in a way that this client does not
+   * know, an order may have been made; an unknown refusal of a newer server made none.
+   */
+  get admission(): AdmissionFate {
+    const known = (ADMISSION as Partial<Record<string, AdmissionFate>>)[this.slug];
+    return known ?? (this.status === 0 || this.status >= 500 ? "undecided" : "kept");
   }
 
   /** A member of the document that is text, such as `opens_at`; null if there is none. */

@@ -4500,7 +4500,480 @@ export interface components {
             seed: components["schemas"]["Hash"];
         };
     };
-    responses: never;
+    responses: {
+        /** @description A challenge must be answered (`/problems/challenge-required`); The answer to the challenge is no good (`/problems/challenge-failed`); The sale takes no reservations now (`/problems/sale-closed`); Joining has not begun (`/problems/joins-not-open`); The code does not let you join (`/problems/code-refused`); Registration is over (`/problems/registration-over`); The request did not come through the edge (`/problems/not-through-the-edge`); A rule of the sale refuses this (`/problems/refused-by-rule`). */
+        ChallengeRequiredOrChallengeFailedOrSaleClosedOrJoinsNotOpenOrCodeRefusedOrRegistrationOverOrNotThroughTheEdgeOrRefusedByRule: {
+            headers: {
+                /** @description Not to be kept. */
+                "Cache-Control": "no-store";
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ChallengeRequiredProblem"] | components["schemas"]["ChallengeFailedProblem"] | components["schemas"]["SaleClosedProblem"] | components["schemas"]["JoinsNotOpenProblem"] | components["schemas"]["CodeRefusedProblem"] | components["schemas"]["RegistrationOverProblem"] | components["schemas"]["NotThroughTheEdgeProblem"] | components["schemas"]["RefusedByRuleProblem"];
+            };
+        };
+        /** @description A challenge must be answered (`/problems/challenge-required`); The answer to the challenge is no good (`/problems/challenge-failed`); The sale takes no reservations now (`/problems/sale-closed`); The request did not come through the edge (`/problems/not-through-the-edge`); A rule of the sale refuses this (`/problems/refused-by-rule`); A place is needed (`/problems/place-required`); The place is not the sender's (`/problems/place-invalid`); No attempt is left (`/problems/too-many-attempts`). */
+        ChallengeRequiredOrChallengeFailedOrSaleClosedOrNotThroughTheEdgeOrRefusedByRuleOrPlaceRequiredOrPlaceInvalidOrTooManyAttempts: {
+            headers: {
+                /** @description Not to be kept. */
+                "Cache-Control": "no-store";
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ChallengeRequiredProblem"] | components["schemas"]["ChallengeFailedProblem"] | components["schemas"]["SaleClosedProblem"] | components["schemas"]["NotThroughTheEdgeProblem"] | components["schemas"]["RefusedByRuleProblem"] | components["schemas"]["PlaceRequiredProblem"] | components["schemas"]["PlaceInvalidProblem"] | components["schemas"]["TooManyAttemptsProblem"];
+            };
+        };
+        /** @description Something went wrong (`/problems/internal`). */
+        Internal: {
+            headers: {
+                /** @description Not to be kept. */
+                "Cache-Control": "no-store";
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["InternalProblem"];
+            };
+        };
+        /** @description The request breaks a rule (`/problems/invalid`). */
+        Invalid: {
+            headers: {
+                /** @description Not to be kept. */
+                "Cache-Control": "no-store";
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["InvalidProblem"];
+            };
+        };
+        /** @description The request breaks a rule (`/problems/invalid`); An order of this sale has one tier (`/problems/one-tier-only`); The admission was used for another request (`/problems/token-reused`); The order has no such ticket (`/problems/unknown-ticket`); Tickets are exchanged one for one (`/problems/exchange-differs`). */
+        InvalidOrOneTierOnlyOrTokenReusedOrUnknownTicketOrExchangeDiffers: {
+            headers: {
+                /** @description Not to be kept. */
+                "Cache-Control": "no-store";
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["InvalidProblem"] | components["schemas"]["OneTierOnlyProblem"] | components["schemas"]["TokenReusedProblem"] | components["schemas"]["UnknownTicketProblem"] | components["schemas"]["ExchangeDiffersProblem"];
+            };
+        };
+        /** @description The request breaks a rule (`/problems/invalid`); The order cannot be paid with this (`/problems/payment-not-offered`). */
+        InvalidOrPaymentNotOffered: {
+            headers: {
+                /** @description Not to be kept. */
+                "Cache-Control": "no-store";
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["InvalidProblem"] | components["schemas"]["PaymentNotOfferedProblem"];
+            };
+        };
+        /** @description The request breaks a rule (`/problems/invalid`); The order has no such ticket (`/problems/unknown-ticket`); There is nothing to refund (`/problems/nothing-to-refund`). */
+        InvalidOrUnknownTicketOrNothingToRefund: {
+            headers: {
+                /** @description Not to be kept. */
+                "Cache-Control": "no-store";
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["InvalidProblem"] | components["schemas"]["UnknownTicketProblem"] | components["schemas"]["NothingToRefundProblem"];
+            };
+        };
+        /** @description The request breaks a rule (`/problems/invalid`); The order has no such ticket (`/problems/unknown-ticket`); There is nothing to refund (`/problems/nothing-to-refund`); The order has another currency (`/problems/other-currency`). */
+        InvalidOrUnknownTicketOrNothingToRefundOrOtherCurrency: {
+            headers: {
+                /** @description Not to be kept. */
+                "Cache-Control": "no-store";
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["InvalidProblem"] | components["schemas"]["UnknownTicketProblem"] | components["schemas"]["NothingToRefundProblem"] | components["schemas"]["OtherCurrencyProblem"];
+            };
+        };
+        /** @description The body cannot be read (`/problems/malformed`). */
+        Malformed: {
+            headers: {
+                /** @description Not to be kept. */
+                "Cache-Control": "no-store";
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["MalformedProblem"];
+            };
+        };
+        /** @description An admission is needed (`/problems/not-admitted`); The sale takes no reservations now (`/problems/sale-closed`); The limit of tickets is reached (`/problems/limit-reached`); Too many people were named (`/problems/attendee-limit`); The request did not come through the edge (`/problems/not-through-the-edge`); The terms allow no such exchange (`/problems/exchange-not-allowed`). */
+        NotAdmittedOrSaleClosedOrLimitReachedOrAttendeeLimitOrNotThroughTheEdgeOrExchangeNotAllowed: {
+            headers: {
+                /** @description Not to be kept. */
+                "Cache-Control": "no-store";
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["NotAdmittedProblem"] | components["schemas"]["SaleClosedProblem"] | components["schemas"]["LimitReachedProblem"] | components["schemas"]["AttendeeLimitProblem"] | components["schemas"]["NotThroughTheEdgeProblem"] | components["schemas"]["ExchangeNotAllowedProblem"];
+            };
+        };
+        /** @description The sender is not known (`/problems/not-authenticated`). */
+        NotAuthenticated: {
+            headers: {
+                /** @description Not to be kept. */
+                "Cache-Control": "no-store";
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
+            };
+        };
+        /** @description There is no such thing (`/problems/not-found`). */
+        NotFound: {
+            headers: {
+                /** @description Not to be kept. */
+                "Cache-Control": "no-store";
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["NotFoundProblem"];
+            };
+        };
+        /** @description Only an operator may do this (`/problems/not-permitted`); The request did not come through the edge (`/problems/not-through-the-edge`). */
+        NotPermittedOrNotThroughTheEdge: {
+            headers: {
+                /** @description Not to be kept. */
+                "Cache-Control": "no-store";
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["NotPermittedProblem"] | components["schemas"]["NotThroughTheEdgeProblem"];
+            };
+        };
+        /** @description The request did not come through the edge (`/problems/not-through-the-edge`). */
+        NotThroughTheEdge: {
+            headers: {
+                /** @description Not to be kept. */
+                "Cache-Control": "no-store";
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"];
+            };
+        };
+        /** @description The request did not come through the edge (`/problems/not-through-the-edge`); The terms allow no refund (`/problems/refund-not-allowed`). */
+        NotThroughTheEdgeOrRefundNotAllowed: {
+            headers: {
+                /** @description Not to be kept. */
+                "Cache-Control": "no-store";
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"] | components["schemas"]["RefundNotAllowedProblem"];
+            };
+        };
+        /** @description The order is not paid (`/problems/order-not-paid`); A ticket is refunded already (`/problems/ticket-refunded`). */
+        OrderNotPaidOrTicketRefunded: {
+            headers: {
+                /** @description Not to be kept. */
+                "Cache-Control": "no-store";
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["OrderNotPaidProblem"] | components["schemas"]["TicketRefundedProblem"];
+            };
+        };
+        /** @description The order is decided (`/problems/order-resolved`). */
+        OrderResolved: {
+            headers: {
+                /** @description Not to be kept. */
+                "Cache-Control": "no-store";
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["OrderResolvedProblem"];
+            };
+        };
+        /** @description The order is decided (`/problems/order-resolved`); Another payment is being closed (`/problems/payment-being-closed`); Too many payments were started (`/problems/too-many-payments`). */
+        OrderResolvedOrPaymentBeingClosedOrTooManyPayments: {
+            headers: {
+                /** @description Not to be kept. */
+                "Cache-Control": "no-store";
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["OrderResolvedProblem"] | components["schemas"]["PaymentBeingClosedProblem"] | components["schemas"]["TooManyPaymentsProblem"];
+            };
+        };
+        /** @description The order is decided (`/problems/order-resolved`); The wallet has too little (`/problems/wallet-short`). */
+        OrderResolvedOrWalletShort: {
+            headers: {
+                /** @description Not to be kept. */
+                "Cache-Control": "no-store";
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["OrderResolvedProblem"] | components["schemas"]["WalletShortProblem"];
+            };
+        };
+        /** @description The order cannot be paid with this (`/problems/payment-not-offered`). */
+        PaymentNotOffered: {
+            headers: {
+                /** @description Not to be kept. */
+                "Cache-Control": "no-store";
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["PaymentNotOfferedProblem"];
+            };
+        };
+        /** @description The provider starts no payment (`/problems/payment-not-started`). */
+        PaymentNotStarted: {
+            headers: {
+                /** @description Not to be kept. */
+                "Cache-Control": "no-store";
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["PaymentNotStartedProblem"];
+            };
+        };
+        /** @description The time to pay is over (`/problems/payment-over`). */
+        PaymentOver: {
+            headers: {
+                /** @description Not to be kept. */
+                "Cache-Control": "no-store";
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["PaymentOverProblem"];
+            };
+        };
+        /** @description The payment is too old to be refunded (`/problems/payment-too-old`). */
+        PaymentTooOld: {
+            headers: {
+                /** @description Not to be kept. */
+                "Cache-Control": "no-store";
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["PaymentTooOldProblem"];
+            };
+        };
+        /** @description The place is not due (`/problems/place-not-due`); Too many requests (`/problems/too-many-requests`); Held seats may come back (`/problems/waiting`). */
+        PlaceNotDueOrTooManyRequestsOrWaiting: {
+            headers: {
+                /** @description Not to be kept. */
+                "Cache-Control": "no-store";
+                /** @description After how many seconds to try again. */
+                "Retry-After": number;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["PlaceNotDueProblem"] | components["schemas"]["TooManyRequestsProblem"] | components["schemas"]["WaitingProblem"];
+            };
+        };
+        /** @description The waiting room is closed (`/problems/room-closed`). */
+        RoomClosed: {
+            headers: {
+                /** @description Not to be kept. */
+                "Cache-Control": "no-store";
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["RoomClosedProblem"];
+            };
+        };
+        /** @description The waiting room is full (`/problems/room-full`). */
+        RoomFull: {
+            headers: {
+                /** @description Not to be kept. */
+                "Cache-Control": "no-store";
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["RoomFullProblem"];
+            };
+        };
+        /** @description The waiting room is paused (`/problems/room-paused`); No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
+        RoomPausedOrUnavailableOrOutcomeUnknown: {
+            headers: {
+                /** @description Not to be kept. */
+                "Cache-Control": "no-store";
+                /** @description After how many seconds to try again. */
+                "Retry-After": number;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["RoomPausedProblem"] | components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
+            };
+        };
+        /** @description The round decides no draw here (`/problems/round-refused`). */
+        RoundRefused: {
+            headers: {
+                /** @description Not to be kept. */
+                "Cache-Control": "no-store";
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["RoundRefusedProblem"];
+            };
+        };
+        /** @description The sale is archived (`/problems/sale-archived`). */
+        SaleArchived: {
+            headers: {
+                /** @description Not to be kept. */
+                "Cache-Control": "no-store";
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["SaleArchivedProblem"];
+            };
+        };
+        /** @description The sale is archived (`/problems/sale-archived`); The order was not paid in time (`/problems/hold-expired`); The payment is too old to be refunded (`/problems/payment-too-old`). */
+        SaleArchivedOrHoldExpiredOrPaymentTooOld: {
+            headers: {
+                /** @description Not to be kept. */
+                "Cache-Control": "no-store";
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["SaleArchivedProblem"] | components["schemas"]["HoldExpiredProblem"] | components["schemas"]["PaymentTooOldProblem"];
+            };
+        };
+        /** @description The sale is archived (`/problems/sale-archived`); The place has run out (`/problems/place-run-out`); The visit is over (`/problems/visit-over`). */
+        SaleArchivedOrPlaceRunOutOrVisitOver: {
+            headers: {
+                /** @description Not to be kept. */
+                "Cache-Control": "no-store";
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["SaleArchivedProblem"] | components["schemas"]["PlaceRunOutProblem"] | components["schemas"]["VisitOverProblem"];
+            };
+        };
+        /** @description The sale is archived (`/problems/sale-archived`); The sale is cancelled (`/problems/sale-cancelled`). */
+        SaleArchivedOrSaleCancelled: {
+            headers: {
+                /** @description Not to be kept. */
+                "Cache-Control": "no-store";
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["SaleArchivedProblem"] | components["schemas"]["SaleCancelledProblem"];
+            };
+        };
+        /** @description Chosen seats are taken (`/problems/seat-taken`); An attendee has a ticket already (`/problems/attendee-taken`); Nothing is left that fits (`/problems/sold-out`); No seats are left side by side (`/problems/no-adjacent`); The order is decided (`/problems/order-resolved`); The order is not paid (`/problems/order-not-paid`); A ticket is refunded already (`/problems/ticket-refunded`); A ticket was used to get in (`/problems/ticket-checked-in`); The payment is disputed (`/problems/payment-disputed`); The order has too many refunds (`/problems/too-many-refunds`). */
+        SeatTakenOrAttendeeTakenOrSoldOutOrNoAdjacentOrOrderResolvedOrOrderNotPaidOrTicketRefundedOrTicketCheckedInOrPaymentDisputedOrTooManyRefunds: {
+            headers: {
+                /** @description Not to be kept. */
+                "Cache-Control": "no-store";
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["SeatTakenProblem"] | components["schemas"]["AttendeeTakenProblem"] | components["schemas"]["SoldOutProblem"] | components["schemas"]["NoAdjacentProblem"] | components["schemas"]["OrderResolvedProblem"] | components["schemas"]["OrderNotPaidProblem"] | components["schemas"]["TicketRefundedProblem"] | components["schemas"]["TicketCheckedInProblem"] | components["schemas"]["PaymentDisputedProblem"] | components["schemas"]["TooManyRefundsProblem"];
+            };
+        };
+        /** @description The seats of a sale cannot change (`/problems/seats-differ`); The waiting room of a sale cannot change (`/problems/room-differs`). */
+        SeatsDifferOrRoomDiffers: {
+            headers: {
+                /** @description Not to be kept. */
+                "Cache-Control": "no-store";
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["SeatsDifferProblem"] | components["schemas"]["RoomDiffersProblem"];
+            };
+        };
+        /** @description Nothing is left that fits (`/problems/sold-out`). */
+        SoldOut: {
+            headers: {
+                /** @description Not to be kept. */
+                "Cache-Control": "no-store";
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["SoldOutProblem"];
+            };
+        };
+        /** @description The body is too large (`/problems/too-large`). */
+        TooLarge: {
+            headers: {
+                /** @description Not to be kept. */
+                "Cache-Control": "no-store";
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["TooLargeProblem"];
+            };
+        };
+        /** @description Too many requests (`/problems/too-many-requests`). */
+        TooManyRequests: {
+            headers: {
+                /** @description Not to be kept. */
+                "Cache-Control": "no-store";
+                /** @description After how many seconds to try again. */
+                "Retry-After": number;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["TooManyRequestsProblem"];
+            };
+        };
+        /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
+        UnavailableOrOutcomeUnknown: {
+            headers: {
+                /** @description Not to be kept. */
+                "Cache-Control": "no-store";
+                /** @description After how many seconds to try again. */
+                "Retry-After": number;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
+            };
+        };
+        /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`); The sale is being prepared (`/problems/not-loaded`). */
+        UnavailableOrOutcomeUnknownOrNotLoaded: {
+            headers: {
+                /** @description Not to be kept. */
+                "Cache-Control": "no-store";
+                /** @description After how many seconds to try again. */
+                "Retry-After": number;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"] | components["schemas"]["NotLoadedProblem"];
+            };
+        };
+        /** @description The body must be JSON (`/problems/unsupported-media-type`). */
+        UnsupportedMediaType: {
+            headers: {
+                /** @description Not to be kept. */
+                "Cache-Control": "no-store";
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["UnsupportedMediaTypeProblem"];
+            };
+        };
+        /** @description The wallet has too little (`/problems/wallet-short`); The order is not paid (`/problems/order-not-paid`); A ticket is refunded already (`/problems/ticket-refunded`); It is more than is left of the payment (`/problems/more-than-left`); The payment is disputed (`/problems/payment-disputed`); The next refund has another number (`/problems/other-refund-number`); The order has too many refunds (`/problems/too-many-refunds`). */
+        WalletShortOrOrderNotPaidOrTicketRefundedOrMoreThanLeftOrPaymentDisputedOrOtherRefundNumberOrTooManyRefunds: {
+            headers: {
+                /** @description Not to be kept. */
+                "Cache-Control": "no-store";
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["WalletShortProblem"] | components["schemas"]["OrderNotPaidProblem"] | components["schemas"]["TicketRefundedProblem"] | components["schemas"]["MoreThanLeftProblem"] | components["schemas"]["PaymentDisputedProblem"] | components["schemas"]["OtherRefundNumberProblem"] | components["schemas"]["TooManyRefundsProblem"];
+            };
+        };
+        /** @description The wallet has too little (`/problems/wallet-short`); The order is not paid (`/problems/order-not-paid`); A ticket is refunded already (`/problems/ticket-refunded`); A ticket was used to get in (`/problems/ticket-checked-in`); The payment is disputed (`/problems/payment-disputed`); The next refund has another number (`/problems/other-refund-number`); The order has too many refunds (`/problems/too-many-refunds`). */
+        WalletShortOrOrderNotPaidOrTicketRefundedOrTicketCheckedInOrPaymentDisputedOrOtherRefundNumberOrTooManyRefunds: {
+            headers: {
+                /** @description Not to be kept. */
+                "Cache-Control": "no-store";
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["WalletShortProblem"] | components["schemas"]["OrderNotPaidProblem"] | components["schemas"]["TicketRefundedProblem"] | components["schemas"]["TicketCheckedInProblem"] | components["schemas"]["PaymentDisputedProblem"] | components["schemas"]["OtherRefundNumberProblem"] | components["schemas"]["TooManyRefundsProblem"];
+            };
+        };
+    };
     parameters: never;
     requestBodies: never;
     headers: never;
@@ -4528,63 +5001,11 @@ export interface operations {
                     "application/json": Record<string, unknown>;
                 };
             };
-            /** @description The body cannot be read (`/problems/malformed`). */
-            400: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["MalformedProblem"];
-                };
-            };
-            /** @description The request did not come through the edge (`/problems/not-through-the-edge`). */
-            403: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"];
-                };
-            };
-            /** @description The body is too large (`/problems/too-large`). */
-            413: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["TooLargeProblem"];
-                };
-            };
-            /** @description Something went wrong (`/problems/internal`). */
-            500: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InternalProblem"];
-                };
-            };
-            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
-            503: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    /** @description After how many seconds to try again. */
-                    "Retry-After": number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            403: components["responses"]["NotThroughTheEdge"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableOrOutcomeUnknown"];
         };
     };
     operatorAccounts: {
@@ -4610,96 +5031,14 @@ export interface operations {
                     "application/json": components["schemas"]["Accounts"];
                 };
             };
-            /** @description The body cannot be read (`/problems/malformed`). */
-            400: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["MalformedProblem"];
-                };
-            };
-            /** @description The sender is not known (`/problems/not-authenticated`). */
-            401: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
-                };
-            };
-            /** @description Only an operator may do this (`/problems/not-permitted`); The request did not come through the edge (`/problems/not-through-the-edge`). */
-            403: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotPermittedProblem"] | components["schemas"]["NotThroughTheEdgeProblem"];
-                };
-            };
-            /** @description There is no such thing (`/problems/not-found`). */
-            404: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotFoundProblem"];
-                };
-            };
-            /** @description The body is too large (`/problems/too-large`). */
-            413: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["TooLargeProblem"];
-                };
-            };
-            /** @description The request breaks a rule (`/problems/invalid`). */
-            422: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InvalidProblem"];
-                };
-            };
-            /** @description Something went wrong (`/problems/internal`). */
-            500: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InternalProblem"];
-                };
-            };
-            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
-            503: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    /** @description After how many seconds to try again. */
-                    "Retry-After": number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["NotAuthenticated"];
+            403: components["responses"]["NotPermittedOrNotThroughTheEdge"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            422: components["responses"]["Invalid"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableOrOutcomeUnknown"];
         };
     };
     operatorActions: {
@@ -4725,85 +5064,13 @@ export interface operations {
                     "application/json": components["schemas"]["Actions"];
                 };
             };
-            /** @description The body cannot be read (`/problems/malformed`). */
-            400: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["MalformedProblem"];
-                };
-            };
-            /** @description The sender is not known (`/problems/not-authenticated`). */
-            401: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
-                };
-            };
-            /** @description Only an operator may do this (`/problems/not-permitted`); The request did not come through the edge (`/problems/not-through-the-edge`). */
-            403: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotPermittedProblem"] | components["schemas"]["NotThroughTheEdgeProblem"];
-                };
-            };
-            /** @description The body is too large (`/problems/too-large`). */
-            413: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["TooLargeProblem"];
-                };
-            };
-            /** @description The request breaks a rule (`/problems/invalid`). */
-            422: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InvalidProblem"];
-                };
-            };
-            /** @description Something went wrong (`/problems/internal`). */
-            500: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InternalProblem"];
-                };
-            };
-            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
-            503: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    /** @description After how many seconds to try again. */
-                    "Retry-After": number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["NotAuthenticated"];
+            403: components["responses"]["NotPermittedOrNotThroughTheEdge"];
+            413: components["responses"]["TooLarge"];
+            422: components["responses"]["Invalid"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableOrOutcomeUnknown"];
         };
     };
     operatorDisputes: {
@@ -4834,85 +5101,13 @@ export interface operations {
                     "application/json": components["schemas"]["Disputes"];
                 };
             };
-            /** @description The body cannot be read (`/problems/malformed`). */
-            400: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["MalformedProblem"];
-                };
-            };
-            /** @description The sender is not known (`/problems/not-authenticated`). */
-            401: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
-                };
-            };
-            /** @description Only an operator may do this (`/problems/not-permitted`); The request did not come through the edge (`/problems/not-through-the-edge`). */
-            403: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotPermittedProblem"] | components["schemas"]["NotThroughTheEdgeProblem"];
-                };
-            };
-            /** @description The body is too large (`/problems/too-large`). */
-            413: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["TooLargeProblem"];
-                };
-            };
-            /** @description The request breaks a rule (`/problems/invalid`). */
-            422: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InvalidProblem"];
-                };
-            };
-            /** @description Something went wrong (`/problems/internal`). */
-            500: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InternalProblem"];
-                };
-            };
-            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
-            503: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    /** @description After how many seconds to try again. */
-                    "Retry-After": number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["NotAuthenticated"];
+            403: components["responses"]["NotPermittedOrNotThroughTheEdge"];
+            413: components["responses"]["TooLarge"];
+            422: components["responses"]["Invalid"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableOrOutcomeUnknown"];
         };
     };
     operatorOrders: {
@@ -4953,96 +5148,14 @@ export interface operations {
                     "application/json": components["schemas"]["FoundOrders"];
                 };
             };
-            /** @description The body cannot be read (`/problems/malformed`). */
-            400: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["MalformedProblem"];
-                };
-            };
-            /** @description The sender is not known (`/problems/not-authenticated`). */
-            401: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
-                };
-            };
-            /** @description Only an operator may do this (`/problems/not-permitted`); The request did not come through the edge (`/problems/not-through-the-edge`). */
-            403: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotPermittedProblem"] | components["schemas"]["NotThroughTheEdgeProblem"];
-                };
-            };
-            /** @description There is no such thing (`/problems/not-found`). */
-            404: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotFoundProblem"];
-                };
-            };
-            /** @description The body is too large (`/problems/too-large`). */
-            413: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["TooLargeProblem"];
-                };
-            };
-            /** @description The request breaks a rule (`/problems/invalid`). */
-            422: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InvalidProblem"];
-                };
-            };
-            /** @description Something went wrong (`/problems/internal`). */
-            500: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InternalProblem"];
-                };
-            };
-            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
-            503: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    /** @description After how many seconds to try again. */
-                    "Retry-After": number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["NotAuthenticated"];
+            403: components["responses"]["NotPermittedOrNotThroughTheEdge"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            422: components["responses"]["Invalid"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableOrOutcomeUnknown"];
         };
     };
     operatorOrder: {
@@ -5068,85 +5181,13 @@ export interface operations {
                     "application/json": components["schemas"]["OperatorOrder"];
                 };
             };
-            /** @description The body cannot be read (`/problems/malformed`). */
-            400: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["MalformedProblem"];
-                };
-            };
-            /** @description The sender is not known (`/problems/not-authenticated`). */
-            401: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
-                };
-            };
-            /** @description Only an operator may do this (`/problems/not-permitted`); The request did not come through the edge (`/problems/not-through-the-edge`). */
-            403: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotPermittedProblem"] | components["schemas"]["NotThroughTheEdgeProblem"];
-                };
-            };
-            /** @description There is no such thing (`/problems/not-found`). */
-            404: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotFoundProblem"];
-                };
-            };
-            /** @description The body is too large (`/problems/too-large`). */
-            413: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["TooLargeProblem"];
-                };
-            };
-            /** @description Something went wrong (`/problems/internal`). */
-            500: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InternalProblem"];
-                };
-            };
-            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
-            503: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    /** @description After how many seconds to try again. */
-                    "Retry-After": number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["NotAuthenticated"];
+            403: components["responses"]["NotPermittedOrNotThroughTheEdge"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableOrOutcomeUnknown"];
         };
     };
     operatorCancel: {
@@ -5172,96 +5213,14 @@ export interface operations {
                     "application/json": components["schemas"]["OrderReply"];
                 };
             };
-            /** @description The body cannot be read (`/problems/malformed`). */
-            400: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["MalformedProblem"];
-                };
-            };
-            /** @description The sender is not known (`/problems/not-authenticated`). */
-            401: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
-                };
-            };
-            /** @description Only an operator may do this (`/problems/not-permitted`); The request did not come through the edge (`/problems/not-through-the-edge`). */
-            403: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotPermittedProblem"] | components["schemas"]["NotThroughTheEdgeProblem"];
-                };
-            };
-            /** @description There is no such thing (`/problems/not-found`). */
-            404: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotFoundProblem"];
-                };
-            };
-            /** @description The order is decided (`/problems/order-resolved`). */
-            409: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["OrderResolvedProblem"];
-                };
-            };
-            /** @description The body is too large (`/problems/too-large`). */
-            413: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["TooLargeProblem"];
-                };
-            };
-            /** @description Something went wrong (`/problems/internal`). */
-            500: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InternalProblem"];
-                };
-            };
-            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
-            503: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    /** @description After how many seconds to try again. */
-                    "Retry-After": number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["NotAuthenticated"];
+            403: components["responses"]["NotPermittedOrNotThroughTheEdge"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["OrderResolved"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableOrOutcomeUnknown"];
         };
     };
     operatorRefund: {
@@ -5292,129 +5251,17 @@ export interface operations {
                     "application/json": components["schemas"]["OrderRefund"];
                 };
             };
-            /** @description The body cannot be read (`/problems/malformed`). */
-            400: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["MalformedProblem"];
-                };
-            };
-            /** @description The sender is not known (`/problems/not-authenticated`). */
-            401: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
-                };
-            };
-            /** @description Only an operator may do this (`/problems/not-permitted`); The request did not come through the edge (`/problems/not-through-the-edge`). */
-            403: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotPermittedProblem"] | components["schemas"]["NotThroughTheEdgeProblem"];
-                };
-            };
-            /** @description There is no such thing (`/problems/not-found`). */
-            404: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotFoundProblem"];
-                };
-            };
-            /** @description The wallet has too little (`/problems/wallet-short`); The order is not paid (`/problems/order-not-paid`); A ticket is refunded already (`/problems/ticket-refunded`); It is more than is left of the payment (`/problems/more-than-left`); The payment is disputed (`/problems/payment-disputed`); The next refund has another number (`/problems/other-refund-number`); The order has too many refunds (`/problems/too-many-refunds`). */
-            409: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["WalletShortProblem"] | components["schemas"]["OrderNotPaidProblem"] | components["schemas"]["TicketRefundedProblem"] | components["schemas"]["MoreThanLeftProblem"] | components["schemas"]["PaymentDisputedProblem"] | components["schemas"]["OtherRefundNumberProblem"] | components["schemas"]["TooManyRefundsProblem"];
-                };
-            };
-            /** @description The payment is too old to be refunded (`/problems/payment-too-old`). */
-            410: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["PaymentTooOldProblem"];
-                };
-            };
-            /** @description The body is too large (`/problems/too-large`). */
-            413: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["TooLargeProblem"];
-                };
-            };
-            /** @description The body must be JSON (`/problems/unsupported-media-type`). */
-            415: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnsupportedMediaTypeProblem"];
-                };
-            };
-            /** @description The request breaks a rule (`/problems/invalid`); The order has no such ticket (`/problems/unknown-ticket`); There is nothing to refund (`/problems/nothing-to-refund`); The order has another currency (`/problems/other-currency`). */
-            422: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InvalidProblem"] | components["schemas"]["UnknownTicketProblem"] | components["schemas"]["NothingToRefundProblem"] | components["schemas"]["OtherCurrencyProblem"];
-                };
-            };
-            /** @description Something went wrong (`/problems/internal`). */
-            500: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InternalProblem"];
-                };
-            };
-            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
-            503: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    /** @description After how many seconds to try again. */
-                    "Retry-After": number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["NotAuthenticated"];
+            403: components["responses"]["NotPermittedOrNotThroughTheEdge"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["WalletShortOrOrderNotPaidOrTicketRefundedOrMoreThanLeftOrPaymentDisputedOrOtherRefundNumberOrTooManyRefunds"];
+            410: components["responses"]["PaymentTooOld"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["InvalidOrUnknownTicketOrNothingToRefundOrOtherCurrency"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableOrOutcomeUnknown"];
         };
     };
     operatorReissue: {
@@ -5445,118 +5292,16 @@ export interface operations {
                     "application/json": components["schemas"]["Reissued"];
                 };
             };
-            /** @description The body cannot be read (`/problems/malformed`). */
-            400: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["MalformedProblem"];
-                };
-            };
-            /** @description The sender is not known (`/problems/not-authenticated`). */
-            401: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
-                };
-            };
-            /** @description Only an operator may do this (`/problems/not-permitted`); The request did not come through the edge (`/problems/not-through-the-edge`). */
-            403: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotPermittedProblem"] | components["schemas"]["NotThroughTheEdgeProblem"];
-                };
-            };
-            /** @description There is no such thing (`/problems/not-found`). */
-            404: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotFoundProblem"];
-                };
-            };
-            /** @description The order is not paid (`/problems/order-not-paid`); A ticket is refunded already (`/problems/ticket-refunded`). */
-            409: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["OrderNotPaidProblem"] | components["schemas"]["TicketRefundedProblem"];
-                };
-            };
-            /** @description The body is too large (`/problems/too-large`). */
-            413: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["TooLargeProblem"];
-                };
-            };
-            /** @description The body must be JSON (`/problems/unsupported-media-type`). */
-            415: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnsupportedMediaTypeProblem"];
-                };
-            };
-            /** @description The request breaks a rule (`/problems/invalid`). */
-            422: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InvalidProblem"];
-                };
-            };
-            /** @description Something went wrong (`/problems/internal`). */
-            500: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InternalProblem"];
-                };
-            };
-            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
-            503: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    /** @description After how many seconds to try again. */
-                    "Retry-After": number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["NotAuthenticated"];
+            403: components["responses"]["NotPermittedOrNotThroughTheEdge"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["OrderNotPaidOrTicketRefunded"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableOrOutcomeUnknown"];
         };
     };
     operatorPublish: {
@@ -5587,129 +5332,17 @@ export interface operations {
                     "application/json": components["schemas"]["SaleReply"];
                 };
             };
-            /** @description The body cannot be read (`/problems/malformed`). */
-            400: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["MalformedProblem"];
-                };
-            };
-            /** @description The sender is not known (`/problems/not-authenticated`). */
-            401: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
-                };
-            };
-            /** @description Only an operator may do this (`/problems/not-permitted`); The request did not come through the edge (`/problems/not-through-the-edge`). */
-            403: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotPermittedProblem"] | components["schemas"]["NotThroughTheEdgeProblem"];
-                };
-            };
-            /** @description There is no such thing (`/problems/not-found`). */
-            404: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotFoundProblem"];
-                };
-            };
-            /** @description The seats of a sale cannot change (`/problems/seats-differ`); The waiting room of a sale cannot change (`/problems/room-differs`). */
-            409: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["SeatsDifferProblem"] | components["schemas"]["RoomDiffersProblem"];
-                };
-            };
-            /** @description The sale is archived (`/problems/sale-archived`); The sale is cancelled (`/problems/sale-cancelled`). */
-            410: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["SaleArchivedProblem"] | components["schemas"]["SaleCancelledProblem"];
-                };
-            };
-            /** @description The body is too large (`/problems/too-large`). */
-            413: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["TooLargeProblem"];
-                };
-            };
-            /** @description The body must be JSON (`/problems/unsupported-media-type`). */
-            415: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnsupportedMediaTypeProblem"];
-                };
-            };
-            /** @description The request breaks a rule (`/problems/invalid`). */
-            422: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InvalidProblem"];
-                };
-            };
-            /** @description Something went wrong (`/problems/internal`). */
-            500: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InternalProblem"];
-                };
-            };
-            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
-            503: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    /** @description After how many seconds to try again. */
-                    "Retry-After": number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["NotAuthenticated"];
+            403: components["responses"]["NotPermittedOrNotThroughTheEdge"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["SeatsDifferOrRoomDiffers"];
+            410: components["responses"]["SaleArchivedOrSaleCancelled"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableOrOutcomeUnknown"];
         };
     };
     operatorBoard: {
@@ -5735,85 +5368,13 @@ export interface operations {
                     "application/json": components["schemas"]["Board"];
                 };
             };
-            /** @description The body cannot be read (`/problems/malformed`). */
-            400: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["MalformedProblem"];
-                };
-            };
-            /** @description The sender is not known (`/problems/not-authenticated`). */
-            401: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
-                };
-            };
-            /** @description Only an operator may do this (`/problems/not-permitted`); The request did not come through the edge (`/problems/not-through-the-edge`). */
-            403: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotPermittedProblem"] | components["schemas"]["NotThroughTheEdgeProblem"];
-                };
-            };
-            /** @description There is no such thing (`/problems/not-found`). */
-            404: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotFoundProblem"];
-                };
-            };
-            /** @description The body is too large (`/problems/too-large`). */
-            413: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["TooLargeProblem"];
-                };
-            };
-            /** @description Something went wrong (`/problems/internal`). */
-            500: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InternalProblem"];
-                };
-            };
-            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
-            503: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    /** @description After how many seconds to try again. */
-                    "Retry-After": number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["NotAuthenticated"];
+            403: components["responses"]["NotPermittedOrNotThroughTheEdge"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableOrOutcomeUnknown"];
         };
     };
     operatorCheckIns: {
@@ -5844,96 +5405,14 @@ export interface operations {
                     "application/json": components["schemas"]["CheckInBoard"];
                 };
             };
-            /** @description The body cannot be read (`/problems/malformed`). */
-            400: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["MalformedProblem"];
-                };
-            };
-            /** @description The sender is not known (`/problems/not-authenticated`). */
-            401: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
-                };
-            };
-            /** @description Only an operator may do this (`/problems/not-permitted`); The request did not come through the edge (`/problems/not-through-the-edge`). */
-            403: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotPermittedProblem"] | components["schemas"]["NotThroughTheEdgeProblem"];
-                };
-            };
-            /** @description There is no such thing (`/problems/not-found`). */
-            404: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotFoundProblem"];
-                };
-            };
-            /** @description The body is too large (`/problems/too-large`). */
-            413: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["TooLargeProblem"];
-                };
-            };
-            /** @description The request breaks a rule (`/problems/invalid`). */
-            422: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InvalidProblem"];
-                };
-            };
-            /** @description Something went wrong (`/problems/internal`). */
-            500: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InternalProblem"];
-                };
-            };
-            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
-            503: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    /** @description After how many seconds to try again. */
-                    "Retry-After": number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["NotAuthenticated"];
+            403: components["responses"]["NotPermittedOrNotThroughTheEdge"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            422: components["responses"]["Invalid"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableOrOutcomeUnknown"];
         };
     };
     operatorCheckIn: {
@@ -5964,107 +5443,15 @@ export interface operations {
                     "application/json": components["schemas"]["CheckInResults"];
                 };
             };
-            /** @description The body cannot be read (`/problems/malformed`). */
-            400: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["MalformedProblem"];
-                };
-            };
-            /** @description The sender is not known (`/problems/not-authenticated`). */
-            401: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
-                };
-            };
-            /** @description Only an operator may do this (`/problems/not-permitted`); The request did not come through the edge (`/problems/not-through-the-edge`). */
-            403: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotPermittedProblem"] | components["schemas"]["NotThroughTheEdgeProblem"];
-                };
-            };
-            /** @description There is no such thing (`/problems/not-found`). */
-            404: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotFoundProblem"];
-                };
-            };
-            /** @description The body is too large (`/problems/too-large`). */
-            413: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["TooLargeProblem"];
-                };
-            };
-            /** @description The body must be JSON (`/problems/unsupported-media-type`). */
-            415: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnsupportedMediaTypeProblem"];
-                };
-            };
-            /** @description The request breaks a rule (`/problems/invalid`). */
-            422: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InvalidProblem"];
-                };
-            };
-            /** @description Something went wrong (`/problems/internal`). */
-            500: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InternalProblem"];
-                };
-            };
-            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
-            503: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    /** @description After how many seconds to try again. */
-                    "Retry-After": number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["NotAuthenticated"];
+            403: components["responses"]["NotPermittedOrNotThroughTheEdge"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableOrOutcomeUnknown"];
         };
     };
     operatorFigures: {
@@ -6093,96 +5480,14 @@ export interface operations {
                     "application/json": components["schemas"]["Figures"];
                 };
             };
-            /** @description The body cannot be read (`/problems/malformed`). */
-            400: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["MalformedProblem"];
-                };
-            };
-            /** @description The sender is not known (`/problems/not-authenticated`). */
-            401: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
-                };
-            };
-            /** @description Only an operator may do this (`/problems/not-permitted`); The request did not come through the edge (`/problems/not-through-the-edge`). */
-            403: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotPermittedProblem"] | components["schemas"]["NotThroughTheEdgeProblem"];
-                };
-            };
-            /** @description There is no such thing (`/problems/not-found`). */
-            404: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotFoundProblem"];
-                };
-            };
-            /** @description The body is too large (`/problems/too-large`). */
-            413: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["TooLargeProblem"];
-                };
-            };
-            /** @description The request breaks a rule (`/problems/invalid`). */
-            422: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InvalidProblem"];
-                };
-            };
-            /** @description Something went wrong (`/problems/internal`). */
-            500: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InternalProblem"];
-                };
-            };
-            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
-            503: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    /** @description After how many seconds to try again. */
-                    "Retry-After": number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["NotAuthenticated"];
+            403: components["responses"]["NotPermittedOrNotThroughTheEdge"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            422: components["responses"]["Invalid"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableOrOutcomeUnknown"];
         };
     };
     operatorExport: {
@@ -6211,96 +5516,14 @@ export interface operations {
                     "text/csv; charset=utf-8": string;
                 };
             };
-            /** @description The body cannot be read (`/problems/malformed`). */
-            400: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["MalformedProblem"];
-                };
-            };
-            /** @description The sender is not known (`/problems/not-authenticated`). */
-            401: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
-                };
-            };
-            /** @description Only an operator may do this (`/problems/not-permitted`); The request did not come through the edge (`/problems/not-through-the-edge`). */
-            403: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotPermittedProblem"] | components["schemas"]["NotThroughTheEdgeProblem"];
-                };
-            };
-            /** @description There is no such thing (`/problems/not-found`). */
-            404: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotFoundProblem"];
-                };
-            };
-            /** @description The body is too large (`/problems/too-large`). */
-            413: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["TooLargeProblem"];
-                };
-            };
-            /** @description The request breaks a rule (`/problems/invalid`). */
-            422: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InvalidProblem"];
-                };
-            };
-            /** @description Something went wrong (`/problems/internal`). */
-            500: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InternalProblem"];
-                };
-            };
-            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
-            503: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    /** @description After how many seconds to try again. */
-                    "Retry-After": number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["NotAuthenticated"];
+            403: components["responses"]["NotPermittedOrNotThroughTheEdge"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            422: components["responses"]["Invalid"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableOrOutcomeUnknown"];
         };
     };
     operatorCommand: {
@@ -6331,118 +5554,16 @@ export interface operations {
                     "application/json": components["schemas"]["Document"];
                 };
             };
-            /** @description The body cannot be read (`/problems/malformed`). */
-            400: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["MalformedProblem"];
-                };
-            };
-            /** @description The sender is not known (`/problems/not-authenticated`). */
-            401: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
-                };
-            };
-            /** @description Only an operator may do this (`/problems/not-permitted`); The request did not come through the edge (`/problems/not-through-the-edge`). */
-            403: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotPermittedProblem"] | components["schemas"]["NotThroughTheEdgeProblem"];
-                };
-            };
-            /** @description There is no such thing (`/problems/not-found`). */
-            404: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotFoundProblem"];
-                };
-            };
-            /** @description The waiting room is closed (`/problems/room-closed`). */
-            409: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["RoomClosedProblem"];
-                };
-            };
-            /** @description The body is too large (`/problems/too-large`). */
-            413: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["TooLargeProblem"];
-                };
-            };
-            /** @description The body must be JSON (`/problems/unsupported-media-type`). */
-            415: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnsupportedMediaTypeProblem"];
-                };
-            };
-            /** @description The request breaks a rule (`/problems/invalid`). */
-            422: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InvalidProblem"];
-                };
-            };
-            /** @description Something went wrong (`/problems/internal`). */
-            500: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InternalProblem"];
-                };
-            };
-            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
-            503: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    /** @description After how many seconds to try again. */
-                    "Retry-After": number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["NotAuthenticated"];
+            403: components["responses"]["NotPermittedOrNotThroughTheEdge"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["RoomClosed"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableOrOutcomeUnknown"];
         };
     };
     operatorTakings: {
@@ -6476,96 +5597,14 @@ export interface operations {
                     "application/json": components["schemas"]["Takings"];
                 };
             };
-            /** @description The body cannot be read (`/problems/malformed`). */
-            400: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["MalformedProblem"];
-                };
-            };
-            /** @description The sender is not known (`/problems/not-authenticated`). */
-            401: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
-                };
-            };
-            /** @description Only an operator may do this (`/problems/not-permitted`); The request did not come through the edge (`/problems/not-through-the-edge`). */
-            403: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotPermittedProblem"] | components["schemas"]["NotThroughTheEdgeProblem"];
-                };
-            };
-            /** @description There is no such thing (`/problems/not-found`). */
-            404: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotFoundProblem"];
-                };
-            };
-            /** @description The body is too large (`/problems/too-large`). */
-            413: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["TooLargeProblem"];
-                };
-            };
-            /** @description The request breaks a rule (`/problems/invalid`). */
-            422: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InvalidProblem"];
-                };
-            };
-            /** @description Something went wrong (`/problems/internal`). */
-            500: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InternalProblem"];
-                };
-            };
-            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
-            503: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    /** @description After how many seconds to try again. */
-                    "Retry-After": number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["NotAuthenticated"];
+            403: components["responses"]["NotPermittedOrNotThroughTheEdge"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            422: components["responses"]["Invalid"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableOrOutcomeUnknown"];
         };
     };
     operatorStuck: {
@@ -6588,74 +5627,12 @@ export interface operations {
                     "application/json": components["schemas"]["Stuck"];
                 };
             };
-            /** @description The body cannot be read (`/problems/malformed`). */
-            400: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["MalformedProblem"];
-                };
-            };
-            /** @description The sender is not known (`/problems/not-authenticated`). */
-            401: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
-                };
-            };
-            /** @description Only an operator may do this (`/problems/not-permitted`); The request did not come through the edge (`/problems/not-through-the-edge`). */
-            403: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotPermittedProblem"] | components["schemas"]["NotThroughTheEdgeProblem"];
-                };
-            };
-            /** @description The body is too large (`/problems/too-large`). */
-            413: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["TooLargeProblem"];
-                };
-            };
-            /** @description Something went wrong (`/problems/internal`). */
-            500: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InternalProblem"];
-                };
-            };
-            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
-            503: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    /** @description After how many seconds to try again. */
-                    "Retry-After": number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["NotAuthenticated"];
+            403: components["responses"]["NotPermittedOrNotThroughTheEdge"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableOrOutcomeUnknown"];
         };
     };
     operatorWebhooks: {
@@ -6678,74 +5655,12 @@ export interface operations {
                     "application/json": components["schemas"]["Webhooks"];
                 };
             };
-            /** @description The body cannot be read (`/problems/malformed`). */
-            400: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["MalformedProblem"];
-                };
-            };
-            /** @description The sender is not known (`/problems/not-authenticated`). */
-            401: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
-                };
-            };
-            /** @description Only an operator may do this (`/problems/not-permitted`); The request did not come through the edge (`/problems/not-through-the-edge`). */
-            403: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotPermittedProblem"] | components["schemas"]["NotThroughTheEdgeProblem"];
-                };
-            };
-            /** @description The body is too large (`/problems/too-large`). */
-            413: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["TooLargeProblem"];
-                };
-            };
-            /** @description Something went wrong (`/problems/internal`). */
-            500: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InternalProblem"];
-                };
-            };
-            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
-            503: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    /** @description After how many seconds to try again. */
-                    "Retry-After": number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["NotAuthenticated"];
+            403: components["responses"]["NotPermittedOrNotThroughTheEdge"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableOrOutcomeUnknown"];
         };
     };
     listOrders: {
@@ -6773,85 +5688,13 @@ export interface operations {
                     "application/json": components["schemas"]["PageReply"];
                 };
             };
-            /** @description The body cannot be read (`/problems/malformed`). */
-            400: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["MalformedProblem"];
-                };
-            };
-            /** @description The sender is not known (`/problems/not-authenticated`). */
-            401: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
-                };
-            };
-            /** @description The request did not come through the edge (`/problems/not-through-the-edge`). */
-            403: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"];
-                };
-            };
-            /** @description The body is too large (`/problems/too-large`). */
-            413: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["TooLargeProblem"];
-                };
-            };
-            /** @description The request breaks a rule (`/problems/invalid`). */
-            422: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InvalidProblem"];
-                };
-            };
-            /** @description Something went wrong (`/problems/internal`). */
-            500: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InternalProblem"];
-                };
-            };
-            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
-            503: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    /** @description After how many seconds to try again. */
-                    "Retry-After": number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["NotAuthenticated"];
+            403: components["responses"]["NotThroughTheEdge"];
+            413: components["responses"]["TooLarge"];
+            422: components["responses"]["Invalid"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableOrOutcomeUnknown"];
         };
     };
     showOrder: {
@@ -6877,85 +5720,13 @@ export interface operations {
                     "application/json": components["schemas"]["OrderReply"];
                 };
             };
-            /** @description The body cannot be read (`/problems/malformed`). */
-            400: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["MalformedProblem"];
-                };
-            };
-            /** @description The sender is not known (`/problems/not-authenticated`). */
-            401: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
-                };
-            };
-            /** @description The request did not come through the edge (`/problems/not-through-the-edge`). */
-            403: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"];
-                };
-            };
-            /** @description There is no such thing (`/problems/not-found`). */
-            404: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotFoundProblem"];
-                };
-            };
-            /** @description The body is too large (`/problems/too-large`). */
-            413: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["TooLargeProblem"];
-                };
-            };
-            /** @description Something went wrong (`/problems/internal`). */
-            500: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InternalProblem"];
-                };
-            };
-            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
-            503: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    /** @description After how many seconds to try again. */
-                    "Retry-After": number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["NotAuthenticated"];
+            403: components["responses"]["NotThroughTheEdge"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableOrOutcomeUnknown"];
         };
     };
     cancelOrder: {
@@ -6981,96 +5752,14 @@ export interface operations {
                     "application/json": components["schemas"]["OrderReply"];
                 };
             };
-            /** @description The body cannot be read (`/problems/malformed`). */
-            400: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["MalformedProblem"];
-                };
-            };
-            /** @description The sender is not known (`/problems/not-authenticated`). */
-            401: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
-                };
-            };
-            /** @description The request did not come through the edge (`/problems/not-through-the-edge`). */
-            403: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"];
-                };
-            };
-            /** @description There is no such thing (`/problems/not-found`). */
-            404: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotFoundProblem"];
-                };
-            };
-            /** @description The order is decided (`/problems/order-resolved`). */
-            409: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["OrderResolvedProblem"];
-                };
-            };
-            /** @description The body is too large (`/problems/too-large`). */
-            413: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["TooLargeProblem"];
-                };
-            };
-            /** @description Something went wrong (`/problems/internal`). */
-            500: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InternalProblem"];
-                };
-            };
-            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
-            503: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    /** @description After how many seconds to try again. */
-                    "Retry-After": number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["NotAuthenticated"];
+            403: components["responses"]["NotThroughTheEdge"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["OrderResolved"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableOrOutcomeUnknown"];
         };
     };
     startPayment: {
@@ -7101,140 +5790,18 @@ export interface operations {
                     "application/json": components["schemas"]["StartedReply"];
                 };
             };
-            /** @description The body cannot be read (`/problems/malformed`). */
-            400: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["MalformedProblem"];
-                };
-            };
-            /** @description The sender is not known (`/problems/not-authenticated`). */
-            401: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
-                };
-            };
-            /** @description The request did not come through the edge (`/problems/not-through-the-edge`). */
-            403: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"];
-                };
-            };
-            /** @description There is no such thing (`/problems/not-found`). */
-            404: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotFoundProblem"];
-                };
-            };
-            /** @description The order is decided (`/problems/order-resolved`); Another payment is being closed (`/problems/payment-being-closed`); Too many payments were started (`/problems/too-many-payments`). */
-            409: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["OrderResolvedProblem"] | components["schemas"]["PaymentBeingClosedProblem"] | components["schemas"]["TooManyPaymentsProblem"];
-                };
-            };
-            /** @description The time to pay is over (`/problems/payment-over`). */
-            410: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["PaymentOverProblem"];
-                };
-            };
-            /** @description The body is too large (`/problems/too-large`). */
-            413: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["TooLargeProblem"];
-                };
-            };
-            /** @description The body must be JSON (`/problems/unsupported-media-type`). */
-            415: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnsupportedMediaTypeProblem"];
-                };
-            };
-            /** @description The request breaks a rule (`/problems/invalid`); The order cannot be paid with this (`/problems/payment-not-offered`). */
-            422: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InvalidProblem"] | components["schemas"]["PaymentNotOfferedProblem"];
-                };
-            };
-            /** @description Something went wrong (`/problems/internal`). */
-            500: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InternalProblem"];
-                };
-            };
-            /** @description The provider starts no payment (`/problems/payment-not-started`). */
-            502: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["PaymentNotStartedProblem"];
-                };
-            };
-            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
-            503: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    /** @description After how many seconds to try again. */
-                    "Retry-After": number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["NotAuthenticated"];
+            403: components["responses"]["NotThroughTheEdge"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["OrderResolvedOrPaymentBeingClosedOrTooManyPayments"];
+            410: components["responses"]["PaymentOver"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["InvalidOrPaymentNotOffered"];
+            500: components["responses"]["Internal"];
+            502: components["responses"]["PaymentNotStarted"];
+            503: components["responses"]["UnavailableOrOutcomeUnknown"];
         };
     };
     payFromWallet: {
@@ -7260,118 +5827,16 @@ export interface operations {
                     "application/json": components["schemas"]["OrderReply"];
                 };
             };
-            /** @description The body cannot be read (`/problems/malformed`). */
-            400: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["MalformedProblem"];
-                };
-            };
-            /** @description The sender is not known (`/problems/not-authenticated`). */
-            401: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
-                };
-            };
-            /** @description The request did not come through the edge (`/problems/not-through-the-edge`). */
-            403: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"];
-                };
-            };
-            /** @description There is no such thing (`/problems/not-found`). */
-            404: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotFoundProblem"];
-                };
-            };
-            /** @description The order is decided (`/problems/order-resolved`); The wallet has too little (`/problems/wallet-short`). */
-            409: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["OrderResolvedProblem"] | components["schemas"]["WalletShortProblem"];
-                };
-            };
-            /** @description The time to pay is over (`/problems/payment-over`). */
-            410: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["PaymentOverProblem"];
-                };
-            };
-            /** @description The body is too large (`/problems/too-large`). */
-            413: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["TooLargeProblem"];
-                };
-            };
-            /** @description The order cannot be paid with this (`/problems/payment-not-offered`). */
-            422: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["PaymentNotOfferedProblem"];
-                };
-            };
-            /** @description Something went wrong (`/problems/internal`). */
-            500: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InternalProblem"];
-                };
-            };
-            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
-            503: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    /** @description After how many seconds to try again. */
-                    "Retry-After": number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["NotAuthenticated"];
+            403: components["responses"]["NotThroughTheEdge"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["OrderResolvedOrWalletShort"];
+            410: components["responses"]["PaymentOver"];
+            413: components["responses"]["TooLarge"];
+            422: components["responses"]["PaymentNotOffered"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableOrOutcomeUnknown"];
         };
     };
     listRefunds: {
@@ -7397,85 +5862,13 @@ export interface operations {
                     "application/json": components["schemas"]["OrderRefunds"];
                 };
             };
-            /** @description The body cannot be read (`/problems/malformed`). */
-            400: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["MalformedProblem"];
-                };
-            };
-            /** @description The sender is not known (`/problems/not-authenticated`). */
-            401: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
-                };
-            };
-            /** @description The request did not come through the edge (`/problems/not-through-the-edge`). */
-            403: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"];
-                };
-            };
-            /** @description There is no such thing (`/problems/not-found`). */
-            404: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotFoundProblem"];
-                };
-            };
-            /** @description The body is too large (`/problems/too-large`). */
-            413: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["TooLargeProblem"];
-                };
-            };
-            /** @description Something went wrong (`/problems/internal`). */
-            500: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InternalProblem"];
-                };
-            };
-            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
-            503: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    /** @description After how many seconds to try again. */
-                    "Retry-After": number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["NotAuthenticated"];
+            403: components["responses"]["NotThroughTheEdge"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableOrOutcomeUnknown"];
         };
     };
     giveBack: {
@@ -7506,129 +5899,17 @@ export interface operations {
                     "application/json": components["schemas"]["OrderRefund"];
                 };
             };
-            /** @description The body cannot be read (`/problems/malformed`). */
-            400: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["MalformedProblem"];
-                };
-            };
-            /** @description The sender is not known (`/problems/not-authenticated`). */
-            401: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
-                };
-            };
-            /** @description The request did not come through the edge (`/problems/not-through-the-edge`); The terms allow no refund (`/problems/refund-not-allowed`). */
-            403: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"] | components["schemas"]["RefundNotAllowedProblem"];
-                };
-            };
-            /** @description There is no such thing (`/problems/not-found`). */
-            404: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotFoundProblem"];
-                };
-            };
-            /** @description The wallet has too little (`/problems/wallet-short`); The order is not paid (`/problems/order-not-paid`); A ticket is refunded already (`/problems/ticket-refunded`); A ticket was used to get in (`/problems/ticket-checked-in`); The payment is disputed (`/problems/payment-disputed`); The next refund has another number (`/problems/other-refund-number`); The order has too many refunds (`/problems/too-many-refunds`). */
-            409: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["WalletShortProblem"] | components["schemas"]["OrderNotPaidProblem"] | components["schemas"]["TicketRefundedProblem"] | components["schemas"]["TicketCheckedInProblem"] | components["schemas"]["PaymentDisputedProblem"] | components["schemas"]["OtherRefundNumberProblem"] | components["schemas"]["TooManyRefundsProblem"];
-                };
-            };
-            /** @description The payment is too old to be refunded (`/problems/payment-too-old`). */
-            410: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["PaymentTooOldProblem"];
-                };
-            };
-            /** @description The body is too large (`/problems/too-large`). */
-            413: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["TooLargeProblem"];
-                };
-            };
-            /** @description The body must be JSON (`/problems/unsupported-media-type`). */
-            415: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnsupportedMediaTypeProblem"];
-                };
-            };
-            /** @description The request breaks a rule (`/problems/invalid`); The order has no such ticket (`/problems/unknown-ticket`); There is nothing to refund (`/problems/nothing-to-refund`). */
-            422: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InvalidProblem"] | components["schemas"]["UnknownTicketProblem"] | components["schemas"]["NothingToRefundProblem"];
-                };
-            };
-            /** @description Something went wrong (`/problems/internal`). */
-            500: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InternalProblem"];
-                };
-            };
-            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
-            503: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    /** @description After how many seconds to try again. */
-                    "Retry-After": number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["NotAuthenticated"];
+            403: components["responses"]["NotThroughTheEdgeOrRefundNotAllowed"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["WalletShortOrOrderNotPaidOrTicketRefundedOrTicketCheckedInOrPaymentDisputedOrOtherRefundNumberOrTooManyRefunds"];
+            410: components["responses"]["PaymentTooOld"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["InvalidOrUnknownTicketOrNothingToRefund"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableOrOutcomeUnknown"];
         };
     };
     refundOrder: {
@@ -7659,129 +5940,17 @@ export interface operations {
                     "application/json": components["schemas"]["OrderRefund"];
                 };
             };
-            /** @description The body cannot be read (`/problems/malformed`). */
-            400: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["MalformedProblem"];
-                };
-            };
-            /** @description The sender is not known (`/problems/not-authenticated`). */
-            401: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
-                };
-            };
-            /** @description Only an operator may do this (`/problems/not-permitted`); The request did not come through the edge (`/problems/not-through-the-edge`). */
-            403: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotPermittedProblem"] | components["schemas"]["NotThroughTheEdgeProblem"];
-                };
-            };
-            /** @description There is no such thing (`/problems/not-found`). */
-            404: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotFoundProblem"];
-                };
-            };
-            /** @description The wallet has too little (`/problems/wallet-short`); The order is not paid (`/problems/order-not-paid`); A ticket is refunded already (`/problems/ticket-refunded`); It is more than is left of the payment (`/problems/more-than-left`); The payment is disputed (`/problems/payment-disputed`); The next refund has another number (`/problems/other-refund-number`); The order has too many refunds (`/problems/too-many-refunds`). */
-            409: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["WalletShortProblem"] | components["schemas"]["OrderNotPaidProblem"] | components["schemas"]["TicketRefundedProblem"] | components["schemas"]["MoreThanLeftProblem"] | components["schemas"]["PaymentDisputedProblem"] | components["schemas"]["OtherRefundNumberProblem"] | components["schemas"]["TooManyRefundsProblem"];
-                };
-            };
-            /** @description The payment is too old to be refunded (`/problems/payment-too-old`). */
-            410: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["PaymentTooOldProblem"];
-                };
-            };
-            /** @description The body is too large (`/problems/too-large`). */
-            413: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["TooLargeProblem"];
-                };
-            };
-            /** @description The body must be JSON (`/problems/unsupported-media-type`). */
-            415: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnsupportedMediaTypeProblem"];
-                };
-            };
-            /** @description The request breaks a rule (`/problems/invalid`); The order has no such ticket (`/problems/unknown-ticket`); There is nothing to refund (`/problems/nothing-to-refund`); The order has another currency (`/problems/other-currency`). */
-            422: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InvalidProblem"] | components["schemas"]["UnknownTicketProblem"] | components["schemas"]["NothingToRefundProblem"] | components["schemas"]["OtherCurrencyProblem"];
-                };
-            };
-            /** @description Something went wrong (`/problems/internal`). */
-            500: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InternalProblem"];
-                };
-            };
-            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
-            503: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    /** @description After how many seconds to try again. */
-                    "Retry-After": number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["NotAuthenticated"];
+            403: components["responses"]["NotPermittedOrNotThroughTheEdge"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["WalletShortOrOrderNotPaidOrTicketRefundedOrMoreThanLeftOrPaymentDisputedOrOtherRefundNumberOrTooManyRefunds"];
+            410: components["responses"]["PaymentTooOld"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["InvalidOrUnknownTicketOrNothingToRefundOrOtherCurrency"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableOrOutcomeUnknown"];
         };
     };
     showTickets: {
@@ -7807,85 +5976,13 @@ export interface operations {
                     "application/json": components["schemas"]["IssuedTickets"];
                 };
             };
-            /** @description The body cannot be read (`/problems/malformed`). */
-            400: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["MalformedProblem"];
-                };
-            };
-            /** @description The sender is not known (`/problems/not-authenticated`). */
-            401: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
-                };
-            };
-            /** @description The request did not come through the edge (`/problems/not-through-the-edge`). */
-            403: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"];
-                };
-            };
-            /** @description There is no such thing (`/problems/not-found`). */
-            404: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotFoundProblem"];
-                };
-            };
-            /** @description The body is too large (`/problems/too-large`). */
-            413: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["TooLargeProblem"];
-                };
-            };
-            /** @description Something went wrong (`/problems/internal`). */
-            500: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InternalProblem"];
-                };
-            };
-            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
-            503: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    /** @description After how many seconds to try again. */
-                    "Retry-After": number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["NotAuthenticated"];
+            403: components["responses"]["NotThroughTheEdge"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableOrOutcomeUnknown"];
         };
     };
     paymentCallback: {
@@ -7916,96 +6013,14 @@ export interface operations {
                     "application/json": components["schemas"]["CallbackReply"];
                 };
             };
-            /** @description The body cannot be read (`/problems/malformed`). */
-            400: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["MalformedProblem"];
-                };
-            };
-            /** @description The sender is not known (`/problems/not-authenticated`). */
-            401: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
-                };
-            };
-            /** @description The request did not come through the edge (`/problems/not-through-the-edge`). */
-            403: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"];
-                };
-            };
-            /** @description There is no such thing (`/problems/not-found`). */
-            404: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotFoundProblem"];
-                };
-            };
-            /** @description The body is too large (`/problems/too-large`). */
-            413: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["TooLargeProblem"];
-                };
-            };
-            /** @description The request breaks a rule (`/problems/invalid`). */
-            422: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InvalidProblem"];
-                };
-            };
-            /** @description Something went wrong (`/problems/internal`). */
-            500: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InternalProblem"];
-                };
-            };
-            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
-            503: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    /** @description After how many seconds to try again. */
-                    "Retry-After": number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["NotAuthenticated"];
+            403: components["responses"]["NotThroughTheEdge"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            422: components["responses"]["Invalid"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableOrOutcomeUnknown"];
         };
     };
     showPoints: {
@@ -8028,74 +6043,12 @@ export interface operations {
                     "application/json": components["schemas"]["PointsReply"];
                 };
             };
-            /** @description The body cannot be read (`/problems/malformed`). */
-            400: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["MalformedProblem"];
-                };
-            };
-            /** @description The sender is not known (`/problems/not-authenticated`). */
-            401: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
-                };
-            };
-            /** @description The request did not come through the edge (`/problems/not-through-the-edge`). */
-            403: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"];
-                };
-            };
-            /** @description The body is too large (`/problems/too-large`). */
-            413: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["TooLargeProblem"];
-                };
-            };
-            /** @description Something went wrong (`/problems/internal`). */
-            500: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InternalProblem"];
-                };
-            };
-            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
-            503: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    /** @description After how many seconds to try again. */
-                    "Retry-After": number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["NotAuthenticated"];
+            403: components["responses"]["NotThroughTheEdge"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableOrOutcomeUnknown"];
         };
     };
     showPlainRoom: {
@@ -8121,85 +6074,13 @@ export interface operations {
                     "text/html; charset=utf-8": string;
                 };
             };
-            /** @description The body cannot be read (`/problems/malformed`). */
-            400: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["MalformedProblem"];
-                };
-            };
-            /** @description The request did not come through the edge (`/problems/not-through-the-edge`). */
-            403: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"];
-                };
-            };
-            /** @description There is no such thing (`/problems/not-found`). */
-            404: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotFoundProblem"];
-                };
-            };
-            /** @description The sale is archived (`/problems/sale-archived`). */
-            410: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["SaleArchivedProblem"];
-                };
-            };
-            /** @description The body is too large (`/problems/too-large`). */
-            413: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["TooLargeProblem"];
-                };
-            };
-            /** @description Something went wrong (`/problems/internal`). */
-            500: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InternalProblem"];
-                };
-            };
-            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
-            503: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    /** @description After how many seconds to try again. */
-                    "Retry-After": number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            403: components["responses"]["NotThroughTheEdge"];
+            404: components["responses"]["NotFound"];
+            410: components["responses"]["SaleArchived"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableOrOutcomeUnknown"];
         };
     };
     listSales: {
@@ -8227,74 +6108,12 @@ export interface operations {
                     "application/json": components["schemas"]["SalesReply"];
                 };
             };
-            /** @description The body cannot be read (`/problems/malformed`). */
-            400: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["MalformedProblem"];
-                };
-            };
-            /** @description The request did not come through the edge (`/problems/not-through-the-edge`). */
-            403: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"];
-                };
-            };
-            /** @description The body is too large (`/problems/too-large`). */
-            413: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["TooLargeProblem"];
-                };
-            };
-            /** @description The request breaks a rule (`/problems/invalid`). */
-            422: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InvalidProblem"];
-                };
-            };
-            /** @description Something went wrong (`/problems/internal`). */
-            500: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InternalProblem"];
-                };
-            };
-            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
-            503: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    /** @description After how many seconds to try again. */
-                    "Retry-After": number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            403: components["responses"]["NotThroughTheEdge"];
+            413: components["responses"]["TooLarge"];
+            422: components["responses"]["Invalid"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableOrOutcomeUnknown"];
         };
     };
     showSale: {
@@ -8320,74 +6139,12 @@ export interface operations {
                     "application/json": components["schemas"]["SaleReply"];
                 };
             };
-            /** @description The body cannot be read (`/problems/malformed`). */
-            400: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["MalformedProblem"];
-                };
-            };
-            /** @description The request did not come through the edge (`/problems/not-through-the-edge`). */
-            403: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"];
-                };
-            };
-            /** @description There is no such thing (`/problems/not-found`). */
-            404: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotFoundProblem"];
-                };
-            };
-            /** @description The body is too large (`/problems/too-large`). */
-            413: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["TooLargeProblem"];
-                };
-            };
-            /** @description Something went wrong (`/problems/internal`). */
-            500: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InternalProblem"];
-                };
-            };
-            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
-            503: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    /** @description After how many seconds to try again. */
-                    "Retry-After": number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            403: components["responses"]["NotThroughTheEdge"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableOrOutcomeUnknown"];
         };
     };
     publishSale: {
@@ -8418,129 +6175,17 @@ export interface operations {
                     "application/json": components["schemas"]["SaleReply"];
                 };
             };
-            /** @description The body cannot be read (`/problems/malformed`). */
-            400: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["MalformedProblem"];
-                };
-            };
-            /** @description The sender is not known (`/problems/not-authenticated`). */
-            401: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
-                };
-            };
-            /** @description Only an operator may do this (`/problems/not-permitted`); The request did not come through the edge (`/problems/not-through-the-edge`). */
-            403: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotPermittedProblem"] | components["schemas"]["NotThroughTheEdgeProblem"];
-                };
-            };
-            /** @description There is no such thing (`/problems/not-found`). */
-            404: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotFoundProblem"];
-                };
-            };
-            /** @description The seats of a sale cannot change (`/problems/seats-differ`); The waiting room of a sale cannot change (`/problems/room-differs`). */
-            409: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["SeatsDifferProblem"] | components["schemas"]["RoomDiffersProblem"];
-                };
-            };
-            /** @description The sale is archived (`/problems/sale-archived`); The sale is cancelled (`/problems/sale-cancelled`). */
-            410: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["SaleArchivedProblem"] | components["schemas"]["SaleCancelledProblem"];
-                };
-            };
-            /** @description The body is too large (`/problems/too-large`). */
-            413: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["TooLargeProblem"];
-                };
-            };
-            /** @description The body must be JSON (`/problems/unsupported-media-type`). */
-            415: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnsupportedMediaTypeProblem"];
-                };
-            };
-            /** @description The request breaks a rule (`/problems/invalid`). */
-            422: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InvalidProblem"];
-                };
-            };
-            /** @description Something went wrong (`/problems/internal`). */
-            500: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InternalProblem"];
-                };
-            };
-            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
-            503: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    /** @description After how many seconds to try again. */
-                    "Retry-After": number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["NotAuthenticated"];
+            403: components["responses"]["NotPermittedOrNotThroughTheEdge"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["SeatsDifferOrRoomDiffers"];
+            410: components["responses"]["SaleArchivedOrSaleCancelled"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableOrOutcomeUnknown"];
         };
     };
     admit: {
@@ -8574,142 +6219,18 @@ export interface operations {
                     "application/json": components["schemas"]["AdmissionReply"];
                 };
             };
-            /** @description The body cannot be read (`/problems/malformed`). */
-            400: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["MalformedProblem"];
-                };
-            };
-            /** @description The sender is not known (`/problems/not-authenticated`). */
-            401: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
-                };
-            };
-            /** @description A challenge must be answered (`/problems/challenge-required`); The answer to the challenge is no good (`/problems/challenge-failed`); The sale takes no reservations now (`/problems/sale-closed`); The request did not come through the edge (`/problems/not-through-the-edge`); A rule of the sale refuses this (`/problems/refused-by-rule`); A place is needed (`/problems/place-required`); The place is not the sender's (`/problems/place-invalid`); No attempt is left (`/problems/too-many-attempts`). */
-            403: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ChallengeRequiredProblem"] | components["schemas"]["ChallengeFailedProblem"] | components["schemas"]["SaleClosedProblem"] | components["schemas"]["NotThroughTheEdgeProblem"] | components["schemas"]["RefusedByRuleProblem"] | components["schemas"]["PlaceRequiredProblem"] | components["schemas"]["PlaceInvalidProblem"] | components["schemas"]["TooManyAttemptsProblem"];
-                };
-            };
-            /** @description There is no such thing (`/problems/not-found`). */
-            404: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotFoundProblem"];
-                };
-            };
-            /** @description Nothing is left that fits (`/problems/sold-out`). */
-            409: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["SoldOutProblem"];
-                };
-            };
-            /** @description The sale is archived (`/problems/sale-archived`); The place has run out (`/problems/place-run-out`); The visit is over (`/problems/visit-over`). */
-            410: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["SaleArchivedProblem"] | components["schemas"]["PlaceRunOutProblem"] | components["schemas"]["VisitOverProblem"];
-                };
-            };
-            /** @description The body is too large (`/problems/too-large`). */
-            413: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["TooLargeProblem"];
-                };
-            };
-            /** @description The body must be JSON (`/problems/unsupported-media-type`). */
-            415: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnsupportedMediaTypeProblem"];
-                };
-            };
-            /** @description The request breaks a rule (`/problems/invalid`). */
-            422: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InvalidProblem"];
-                };
-            };
-            /** @description The place is not due (`/problems/place-not-due`); Too many requests (`/problems/too-many-requests`); Held seats may come back (`/problems/waiting`). */
-            429: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    /** @description After how many seconds to try again. */
-                    "Retry-After": number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["PlaceNotDueProblem"] | components["schemas"]["TooManyRequestsProblem"] | components["schemas"]["WaitingProblem"];
-                };
-            };
-            /** @description Something went wrong (`/problems/internal`). */
-            500: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InternalProblem"];
-                };
-            };
-            /** @description The waiting room is paused (`/problems/room-paused`); No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
-            503: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    /** @description After how many seconds to try again. */
-                    "Retry-After": number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["RoomPausedProblem"] | components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["NotAuthenticated"];
+            403: components["responses"]["ChallengeRequiredOrChallengeFailedOrSaleClosedOrNotThroughTheEdgeOrRefusedByRuleOrPlaceRequiredOrPlaceInvalidOrTooManyAttempts"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["SoldOut"];
+            410: components["responses"]["SaleArchivedOrPlaceRunOutOrVisitOver"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["PlaceNotDueOrTooManyRequestsOrWaiting"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["RoomPausedOrUnavailableOrOutcomeUnknown"];
         };
     };
     showAvailability: {
@@ -8746,96 +6267,14 @@ export interface operations {
                     "application/json": components["schemas"]["AvailabilityReply"];
                 };
             };
-            /** @description The body cannot be read (`/problems/malformed`). */
-            400: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["MalformedProblem"];
-                };
-            };
-            /** @description The request did not come through the edge (`/problems/not-through-the-edge`). */
-            403: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"];
-                };
-            };
-            /** @description There is no such thing (`/problems/not-found`). */
-            404: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotFoundProblem"];
-                };
-            };
-            /** @description The sale is archived (`/problems/sale-archived`). */
-            410: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["SaleArchivedProblem"];
-                };
-            };
-            /** @description The body is too large (`/problems/too-large`). */
-            413: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["TooLargeProblem"];
-                };
-            };
-            /** @description The request breaks a rule (`/problems/invalid`). */
-            422: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InvalidProblem"];
-                };
-            };
-            /** @description Something went wrong (`/problems/internal`). */
-            500: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InternalProblem"];
-                };
-            };
-            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`); The sale is being prepared (`/problems/not-loaded`). */
-            503: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    /** @description After how many seconds to try again. */
-                    "Retry-After": number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"] | components["schemas"]["NotLoadedProblem"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            403: components["responses"]["NotThroughTheEdge"];
+            404: components["responses"]["NotFound"];
+            410: components["responses"]["SaleArchived"];
+            413: components["responses"]["TooLarge"];
+            422: components["responses"]["Invalid"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableOrOutcomeUnknownOrNotLoaded"];
         };
     };
     showMap: {
@@ -8864,85 +6303,13 @@ export interface operations {
                     "application/json": components["schemas"]["SeatMap"];
                 };
             };
-            /** @description The body cannot be read (`/problems/malformed`). */
-            400: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["MalformedProblem"];
-                };
-            };
-            /** @description The request did not come through the edge (`/problems/not-through-the-edge`). */
-            403: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"];
-                };
-            };
-            /** @description There is no such thing (`/problems/not-found`). */
-            404: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotFoundProblem"];
-                };
-            };
-            /** @description The body is too large (`/problems/too-large`). */
-            413: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["TooLargeProblem"];
-                };
-            };
-            /** @description The request breaks a rule (`/problems/invalid`). */
-            422: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InvalidProblem"];
-                };
-            };
-            /** @description Something went wrong (`/problems/internal`). */
-            500: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InternalProblem"];
-                };
-            };
-            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
-            503: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    /** @description After how many seconds to try again. */
-                    "Retry-After": number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            403: components["responses"]["NotThroughTheEdge"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            422: components["responses"]["Invalid"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableOrOutcomeUnknown"];
         };
     };
     reserve: {
@@ -8976,142 +6343,18 @@ export interface operations {
                     "application/json": components["schemas"]["OrderReply"];
                 };
             };
-            /** @description The body cannot be read (`/problems/malformed`). */
-            400: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["MalformedProblem"];
-                };
-            };
-            /** @description The sender is not known (`/problems/not-authenticated`). */
-            401: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
-                };
-            };
-            /** @description An admission is needed (`/problems/not-admitted`); The sale takes no reservations now (`/problems/sale-closed`); The limit of tickets is reached (`/problems/limit-reached`); Too many people were named (`/problems/attendee-limit`); The request did not come through the edge (`/problems/not-through-the-edge`); The terms allow no such exchange (`/problems/exchange-not-allowed`). */
-            403: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotAdmittedProblem"] | components["schemas"]["SaleClosedProblem"] | components["schemas"]["LimitReachedProblem"] | components["schemas"]["AttendeeLimitProblem"] | components["schemas"]["NotThroughTheEdgeProblem"] | components["schemas"]["ExchangeNotAllowedProblem"];
-                };
-            };
-            /** @description There is no such thing (`/problems/not-found`). */
-            404: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotFoundProblem"];
-                };
-            };
-            /** @description Chosen seats are taken (`/problems/seat-taken`); An attendee has a ticket already (`/problems/attendee-taken`); Nothing is left that fits (`/problems/sold-out`); No seats are left side by side (`/problems/no-adjacent`); The order is decided (`/problems/order-resolved`); The order is not paid (`/problems/order-not-paid`); A ticket is refunded already (`/problems/ticket-refunded`); A ticket was used to get in (`/problems/ticket-checked-in`); The payment is disputed (`/problems/payment-disputed`); The order has too many refunds (`/problems/too-many-refunds`). */
-            409: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["SeatTakenProblem"] | components["schemas"]["AttendeeTakenProblem"] | components["schemas"]["SoldOutProblem"] | components["schemas"]["NoAdjacentProblem"] | components["schemas"]["OrderResolvedProblem"] | components["schemas"]["OrderNotPaidProblem"] | components["schemas"]["TicketRefundedProblem"] | components["schemas"]["TicketCheckedInProblem"] | components["schemas"]["PaymentDisputedProblem"] | components["schemas"]["TooManyRefundsProblem"];
-                };
-            };
-            /** @description The sale is archived (`/problems/sale-archived`); The order was not paid in time (`/problems/hold-expired`); The payment is too old to be refunded (`/problems/payment-too-old`). */
-            410: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["SaleArchivedProblem"] | components["schemas"]["HoldExpiredProblem"] | components["schemas"]["PaymentTooOldProblem"];
-                };
-            };
-            /** @description The body is too large (`/problems/too-large`). */
-            413: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["TooLargeProblem"];
-                };
-            };
-            /** @description The body must be JSON (`/problems/unsupported-media-type`). */
-            415: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnsupportedMediaTypeProblem"];
-                };
-            };
-            /** @description The request breaks a rule (`/problems/invalid`); An order of this sale has one tier (`/problems/one-tier-only`); The admission was used for another request (`/problems/token-reused`); The order has no such ticket (`/problems/unknown-ticket`); Tickets are exchanged one for one (`/problems/exchange-differs`). */
-            422: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InvalidProblem"] | components["schemas"]["OneTierOnlyProblem"] | components["schemas"]["TokenReusedProblem"] | components["schemas"]["UnknownTicketProblem"] | components["schemas"]["ExchangeDiffersProblem"];
-                };
-            };
-            /** @description Too many requests (`/problems/too-many-requests`). */
-            429: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    /** @description After how many seconds to try again. */
-                    "Retry-After": number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["TooManyRequestsProblem"];
-                };
-            };
-            /** @description Something went wrong (`/problems/internal`). */
-            500: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InternalProblem"];
-                };
-            };
-            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`); The sale is being prepared (`/problems/not-loaded`). */
-            503: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    /** @description After how many seconds to try again. */
-                    "Retry-After": number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"] | components["schemas"]["NotLoadedProblem"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["NotAuthenticated"];
+            403: components["responses"]["NotAdmittedOrSaleClosedOrLimitReachedOrAttendeeLimitOrNotThroughTheEdgeOrExchangeNotAllowed"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["SeatTakenOrAttendeeTakenOrSoldOutOrNoAdjacentOrOrderResolvedOrOrderNotPaidOrTicketRefundedOrTicketCheckedInOrPaymentDisputedOrTooManyRefunds"];
+            410: components["responses"]["SaleArchivedOrHoldExpiredOrPaymentTooOld"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["InvalidOrOneTierOnlyOrTokenReusedOrUnknownTicketOrExchangeDiffers"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableOrOutcomeUnknownOrNotLoaded"];
         };
     };
     joinRoom: {
@@ -9142,142 +6385,18 @@ export interface operations {
                     "application/json": components["schemas"]["PlaceReply"];
                 };
             };
-            /** @description The body cannot be read (`/problems/malformed`). */
-            400: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["MalformedProblem"];
-                };
-            };
-            /** @description The sender is not known (`/problems/not-authenticated`). */
-            401: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
-                };
-            };
-            /** @description A challenge must be answered (`/problems/challenge-required`); The answer to the challenge is no good (`/problems/challenge-failed`); The sale takes no reservations now (`/problems/sale-closed`); Joining has not begun (`/problems/joins-not-open`); The code does not let you join (`/problems/code-refused`); Registration is over (`/problems/registration-over`); The request did not come through the edge (`/problems/not-through-the-edge`); A rule of the sale refuses this (`/problems/refused-by-rule`). */
-            403: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ChallengeRequiredProblem"] | components["schemas"]["ChallengeFailedProblem"] | components["schemas"]["SaleClosedProblem"] | components["schemas"]["JoinsNotOpenProblem"] | components["schemas"]["CodeRefusedProblem"] | components["schemas"]["RegistrationOverProblem"] | components["schemas"]["NotThroughTheEdgeProblem"] | components["schemas"]["RefusedByRuleProblem"];
-                };
-            };
-            /** @description There is no such thing (`/problems/not-found`). */
-            404: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotFoundProblem"];
-                };
-            };
-            /** @description The waiting room is full (`/problems/room-full`). */
-            409: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["RoomFullProblem"];
-                };
-            };
-            /** @description The sale is archived (`/problems/sale-archived`). */
-            410: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["SaleArchivedProblem"];
-                };
-            };
-            /** @description The body is too large (`/problems/too-large`). */
-            413: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["TooLargeProblem"];
-                };
-            };
-            /** @description The body must be JSON (`/problems/unsupported-media-type`). */
-            415: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnsupportedMediaTypeProblem"];
-                };
-            };
-            /** @description The request breaks a rule (`/problems/invalid`). */
-            422: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InvalidProblem"];
-                };
-            };
-            /** @description Too many requests (`/problems/too-many-requests`). */
-            429: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    /** @description After how many seconds to try again. */
-                    "Retry-After": number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["TooManyRequestsProblem"];
-                };
-            };
-            /** @description Something went wrong (`/problems/internal`). */
-            500: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InternalProblem"];
-                };
-            };
-            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
-            503: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    /** @description After how many seconds to try again. */
-                    "Retry-After": number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["NotAuthenticated"];
+            403: components["responses"]["ChallengeRequiredOrChallengeFailedOrSaleClosedOrJoinsNotOpenOrCodeRefusedOrRegistrationOverOrNotThroughTheEdgeOrRefusedByRule"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["RoomFull"];
+            410: components["responses"]["SaleArchived"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableOrOutcomeUnknown"];
         };
     };
     showRevoked: {
@@ -9306,85 +6425,13 @@ export interface operations {
                     "application/json": components["schemas"]["RevokedTickets"];
                 };
             };
-            /** @description The body cannot be read (`/problems/malformed`). */
-            400: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["MalformedProblem"];
-                };
-            };
-            /** @description The request did not come through the edge (`/problems/not-through-the-edge`). */
-            403: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"];
-                };
-            };
-            /** @description There is no such thing (`/problems/not-found`). */
-            404: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotFoundProblem"];
-                };
-            };
-            /** @description The body is too large (`/problems/too-large`). */
-            413: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["TooLargeProblem"];
-                };
-            };
-            /** @description The request breaks a rule (`/problems/invalid`). */
-            422: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InvalidProblem"];
-                };
-            };
-            /** @description Something went wrong (`/problems/internal`). */
-            500: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InternalProblem"];
-                };
-            };
-            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
-            503: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    /** @description After how many seconds to try again. */
-                    "Retry-After": number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            403: components["responses"]["NotThroughTheEdge"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            422: components["responses"]["Invalid"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableOrOutcomeUnknown"];
         };
     };
     showRoom: {
@@ -9410,85 +6457,13 @@ export interface operations {
                     "application/json": components["schemas"]["Document"];
                 };
             };
-            /** @description The body cannot be read (`/problems/malformed`). */
-            400: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["MalformedProblem"];
-                };
-            };
-            /** @description The request did not come through the edge (`/problems/not-through-the-edge`). */
-            403: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"];
-                };
-            };
-            /** @description There is no such thing (`/problems/not-found`). */
-            404: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotFoundProblem"];
-                };
-            };
-            /** @description The sale is archived (`/problems/sale-archived`). */
-            410: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["SaleArchivedProblem"];
-                };
-            };
-            /** @description The body is too large (`/problems/too-large`). */
-            413: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["TooLargeProblem"];
-                };
-            };
-            /** @description Something went wrong (`/problems/internal`). */
-            500: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InternalProblem"];
-                };
-            };
-            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
-            503: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    /** @description After how many seconds to try again. */
-                    "Retry-After": number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            403: components["responses"]["NotThroughTheEdge"];
+            404: components["responses"]["NotFound"];
+            410: components["responses"]["SaleArchived"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableOrOutcomeUnknown"];
         };
     };
     bringRound: {
@@ -9519,107 +6494,15 @@ export interface operations {
                     "application/json": components["schemas"]["BroughtReply"];
                 };
             };
-            /** @description The body cannot be read (`/problems/malformed`). */
-            400: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["MalformedProblem"];
-                };
-            };
-            /** @description The request did not come through the edge (`/problems/not-through-the-edge`). */
-            403: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"];
-                };
-            };
-            /** @description There is no such thing (`/problems/not-found`). */
-            404: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotFoundProblem"];
-                };
-            };
-            /** @description The round decides no draw here (`/problems/round-refused`). */
-            409: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["RoundRefusedProblem"];
-                };
-            };
-            /** @description The body is too large (`/problems/too-large`). */
-            413: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["TooLargeProblem"];
-                };
-            };
-            /** @description The body must be JSON (`/problems/unsupported-media-type`). */
-            415: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnsupportedMediaTypeProblem"];
-                };
-            };
-            /** @description The request breaks a rule (`/problems/invalid`). */
-            422: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InvalidProblem"];
-                };
-            };
-            /** @description Something went wrong (`/problems/internal`). */
-            500: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InternalProblem"];
-                };
-            };
-            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
-            503: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    /** @description After how many seconds to try again. */
-                    "Retry-After": number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            403: components["responses"]["NotThroughTheEdge"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["RoundRefused"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableOrOutcomeUnknown"];
         };
     };
     commandRoom: {
@@ -9650,118 +6533,16 @@ export interface operations {
                     "application/json": components["schemas"]["Document"];
                 };
             };
-            /** @description The body cannot be read (`/problems/malformed`). */
-            400: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["MalformedProblem"];
-                };
-            };
-            /** @description The sender is not known (`/problems/not-authenticated`). */
-            401: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
-                };
-            };
-            /** @description Only an operator may do this (`/problems/not-permitted`); The request did not come through the edge (`/problems/not-through-the-edge`). */
-            403: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotPermittedProblem"] | components["schemas"]["NotThroughTheEdgeProblem"];
-                };
-            };
-            /** @description There is no such thing (`/problems/not-found`). */
-            404: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotFoundProblem"];
-                };
-            };
-            /** @description The waiting room is closed (`/problems/room-closed`). */
-            409: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["RoomClosedProblem"];
-                };
-            };
-            /** @description The body is too large (`/problems/too-large`). */
-            413: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["TooLargeProblem"];
-                };
-            };
-            /** @description The body must be JSON (`/problems/unsupported-media-type`). */
-            415: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnsupportedMediaTypeProblem"];
-                };
-            };
-            /** @description The request breaks a rule (`/problems/invalid`). */
-            422: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InvalidProblem"];
-                };
-            };
-            /** @description Something went wrong (`/problems/internal`). */
-            500: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InternalProblem"];
-                };
-            };
-            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
-            503: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    /** @description After how many seconds to try again. */
-                    "Retry-After": number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["NotAuthenticated"];
+            403: components["responses"]["NotPermittedOrNotThroughTheEdge"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["RoomClosed"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Invalid"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableOrOutcomeUnknown"];
         };
     };
     showRoomLeaves: {
@@ -9791,74 +6572,12 @@ export interface operations {
                     "application/json": components["schemas"]["Chunk"];
                 };
             };
-            /** @description The body cannot be read (`/problems/malformed`). */
-            400: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["MalformedProblem"];
-                };
-            };
-            /** @description The request did not come through the edge (`/problems/not-through-the-edge`). */
-            403: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"];
-                };
-            };
-            /** @description There is no such thing (`/problems/not-found`). */
-            404: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotFoundProblem"];
-                };
-            };
-            /** @description The body is too large (`/problems/too-large`). */
-            413: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["TooLargeProblem"];
-                };
-            };
-            /** @description Something went wrong (`/problems/internal`). */
-            500: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InternalProblem"];
-                };
-            };
-            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
-            503: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    /** @description After how many seconds to try again. */
-                    "Retry-After": number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            403: components["responses"]["NotThroughTheEdge"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableOrOutcomeUnknown"];
         };
     };
     showRoomLog: {
@@ -9887,85 +6606,13 @@ export interface operations {
                     "application/x-ndjson": string;
                 };
             };
-            /** @description The body cannot be read (`/problems/malformed`). */
-            400: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["MalformedProblem"];
-                };
-            };
-            /** @description The request did not come through the edge (`/problems/not-through-the-edge`). */
-            403: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"];
-                };
-            };
-            /** @description There is no such thing (`/problems/not-found`). */
-            404: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotFoundProblem"];
-                };
-            };
-            /** @description The body is too large (`/problems/too-large`). */
-            413: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["TooLargeProblem"];
-                };
-            };
-            /** @description The request breaks a rule (`/problems/invalid`). */
-            422: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InvalidProblem"];
-                };
-            };
-            /** @description Something went wrong (`/problems/internal`). */
-            500: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InternalProblem"];
-                };
-            };
-            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
-            503: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    /** @description After how many seconds to try again. */
-                    "Retry-After": number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            403: components["responses"]["NotThroughTheEdge"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            422: components["responses"]["Invalid"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableOrOutcomeUnknown"];
         };
     };
     showRoomWindow: {
@@ -9995,74 +6642,12 @@ export interface operations {
                     "application/json": components["schemas"]["WindowReply"];
                 };
             };
-            /** @description The body cannot be read (`/problems/malformed`). */
-            400: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["MalformedProblem"];
-                };
-            };
-            /** @description The request did not come through the edge (`/problems/not-through-the-edge`). */
-            403: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"];
-                };
-            };
-            /** @description There is no such thing (`/problems/not-found`). */
-            404: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotFoundProblem"];
-                };
-            };
-            /** @description The body is too large (`/problems/too-large`). */
-            413: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["TooLargeProblem"];
-                };
-            };
-            /** @description Something went wrong (`/problems/internal`). */
-            500: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InternalProblem"];
-                };
-            };
-            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
-            503: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    /** @description After how many seconds to try again. */
-                    "Retry-After": number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            403: components["responses"]["NotThroughTheEdge"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableOrOutcomeUnknown"];
         };
     };
     showTicketKeys: {
@@ -10085,63 +6670,11 @@ export interface operations {
                     "application/json": components["schemas"]["TicketKeys"];
                 };
             };
-            /** @description The body cannot be read (`/problems/malformed`). */
-            400: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["MalformedProblem"];
-                };
-            };
-            /** @description The request did not come through the edge (`/problems/not-through-the-edge`). */
-            403: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"];
-                };
-            };
-            /** @description The body is too large (`/problems/too-large`). */
-            413: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["TooLargeProblem"];
-                };
-            };
-            /** @description Something went wrong (`/problems/internal`). */
-            500: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InternalProblem"];
-                };
-            };
-            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
-            503: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    /** @description After how many seconds to try again. */
-                    "Retry-After": number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            403: components["responses"]["NotThroughTheEdge"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableOrOutcomeUnknown"];
         };
     };
     listTrains: {
@@ -10184,74 +6717,12 @@ export interface operations {
                     "application/json": components["schemas"]["TrainsReply"];
                 };
             };
-            /** @description The body cannot be read (`/problems/malformed`). */
-            400: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["MalformedProblem"];
-                };
-            };
-            /** @description The request did not come through the edge (`/problems/not-through-the-edge`). */
-            403: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"];
-                };
-            };
-            /** @description The body is too large (`/problems/too-large`). */
-            413: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["TooLargeProblem"];
-                };
-            };
-            /** @description The request breaks a rule (`/problems/invalid`). */
-            422: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InvalidProblem"];
-                };
-            };
-            /** @description Something went wrong (`/problems/internal`). */
-            500: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InternalProblem"];
-                };
-            };
-            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
-            503: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    /** @description After how many seconds to try again. */
-                    "Retry-After": number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            403: components["responses"]["NotThroughTheEdge"];
+            413: components["responses"]["TooLarge"];
+            422: components["responses"]["Invalid"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableOrOutcomeUnknown"];
         };
     };
     showWallets: {
@@ -10274,74 +6745,12 @@ export interface operations {
                     "application/json": components["schemas"]["WalletsReply"];
                 };
             };
-            /** @description The body cannot be read (`/problems/malformed`). */
-            400: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["MalformedProblem"];
-                };
-            };
-            /** @description The sender is not known (`/problems/not-authenticated`). */
-            401: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotAuthenticatedProblem"];
-                };
-            };
-            /** @description The request did not come through the edge (`/problems/not-through-the-edge`). */
-            403: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["NotThroughTheEdgeProblem"];
-                };
-            };
-            /** @description The body is too large (`/problems/too-large`). */
-            413: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["TooLargeProblem"];
-                };
-            };
-            /** @description Something went wrong (`/problems/internal`). */
-            500: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["InternalProblem"];
-                };
-            };
-            /** @description No answer now (`/problems/unavailable`); The outcome is not known (`/problems/outcome-unknown`). */
-            503: {
-                headers: {
-                    /** @description Not to be kept. */
-                    "Cache-Control": "no-store";
-                    /** @description After how many seconds to try again. */
-                    "Retry-After": number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["UnavailableProblem"] | components["schemas"]["OutcomeUnknownProblem"];
-                };
-            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["NotAuthenticated"];
+            403: components["responses"]["NotThroughTheEdge"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableOrOutcomeUnknown"];
         };
     };
 }

@@ -2,11 +2,18 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import openapiTS, { astToString, COMMENT_HEADER } from "openapi-typescript";
+const { admissions, types } = await import(new URL("../generate.mjs", import.meta.url).href);
+const written = (name: string) => readFileSync(new URL(`../src/${name}`, import.meta.url), "utf8");
+const STALE = "is stale: npm run generate -w clients/typescript";
 
 test("the types are those of the OpenAPI document", async () => {
-  const document = new URL("../../../docs/openapi.json", import.meta.url);
-  const generated = COMMENT_HEADER + astToString(await openapiTS(document, { defaultNonNullable: false, emptyObjectsUnknown: true }));
-  const written = readFileSync(new URL("../src/schema.ts", import.meta.url), "utf8");
-  assert.ok(written === generated, "src/schema.ts is stale: npm run generate -w clients/typescript");
+  assert.ok(written("schema.ts") === await types(), `src/schema.ts ${STALE}`);
+});
+
+test("what becomes of an admission is what the OpenAPI document says", () => {
+  const record: string = admissions();
+  assert.ok(written("admission.ts") === record, `src/admission.ts ${STALE}`);
+  for (const line of ['"seat-taken": "kept"', '"token-reused": "used-up"', '"outcome-unknown": "undecided"']) {
+    assert.ok(record.includes(line), line);
+  }
 });

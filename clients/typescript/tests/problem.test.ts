@@ -53,3 +53,13 @@ test("no answer is a problem too", async () => {
   assert.equal(problem.slug, "no-answer");
   assert.equal(problem.status, 0);
 });
+
+test("a refusal says what it leaves of an admission", async () => {
+  const of = (slug: string, status: number) => refused(() => Response.json({ type: `/problems/${slug}`, status }, { status }));
+  assert.equal((await of("seat-taken", 409)).admission, "kept");
+  assert.equal((await of("token-reused", 422)).admission, "used-up");
+  assert.equal((await of("outcome-unknown", 503)).admission, "undecided");
+  // Of a newer server: what it refuses made no order, what it fails at may have.
+  assert.equal((await of("not-yet-known", 409)).admission, "kept");
+  assert.equal((await of("not-yet-known", 500)).admission, "undecided");
+});

@@ -159,19 +159,21 @@ async function settled(around: Surroundings, attempt: Attempt, wasEarlier: boole
       around.keep(null);
       return order === null ? { kind: "refused", problem } : { kind: "ordered", order, wasEarlier: true };
     }
-    case "exchange-differs": case "sold-out": case "no-adjacent": case "limit-reached": case "attendee-taken": case "attendee-limit": case "one-tier-only": case "invalid":
-      // The admission is not used up.
-      around.keep({ ...attempt, isOpen: false });
-      return { kind: "refused", problem };
-    case "not-authenticated":
-      // The answer is still to be found out, by whoever signs in again.
-      return { kind: "refused", problem };
-    case "no-answer": case "outcome-unknown": case "unavailable": case "internal": case "not-loaded": case "too-many-requests":
-      return { kind: "refused", problem };
     default:
-      around.keep(null);
-      return { kind: "refused", problem };
+      break;
   }
+  switch (problem.admission) {
+    case "kept":
+      around.keep({ ...attempt, isOpen: false });
+      break;
+    case "used-up":
+      around.keep(null);
+      break;
+    case "undecided":
+      // The same request, sent again, finds out: by whoever signs in again, if nobody was.
+      break;
+  }
+  return { kind: "refused", problem };
 }
 
 /** True if an order was sent and nobody knows yet what became of it. */

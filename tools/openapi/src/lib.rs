@@ -48,11 +48,12 @@ pub fn print() -> String {
 #[must_use]
 pub fn document() -> Value {
     let mut schemas = Schemas::new();
+    let mut refusals = Refusals::new();
     let mut paths: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
     // The entry of callbacks is another API, at an address that only providers are told.
     let is_published = |route: &&Row| route.access != Access::ProviderWithKey;
     for route in ROUTES.iter().filter(is_published) {
-        let described = describe(route, operation(route.name), &mut schemas);
+        let described = describe(route, operation(route.name), &mut schemas, &mut refusals);
         paths.entry(route.path).or_default().insert(route.method.to_ascii_lowercase(), described);
     }
     for (path, operations) in &mut paths {
@@ -85,7 +86,11 @@ pub fn document() -> Value {
             { "name": "meta", "description": "The API itself." }
         ],
         "paths": paths,
-        "components": { "schemas": components, "securitySchemes": security_schemes() }
+        "components": {
+            "schemas": components,
+            "responses": refusals,
+            "securitySchemes": security_schemes()
+        }
     })
 }
 
@@ -238,15 +243,23 @@ fn security(route: &Row) -> Value {
     }
 }
 
+/// The responses that refuse, by name: several operations answer the same.
+type Refusals = BTreeMap<String, Value>;
+
 /// One operation.
-fn describe(route: &Row, operation: Operation, schemas: &mut Schemas) -> Value {
+fn describe(
+    route: &Row,
+    operation: Operation,
+    schemas: &mut Schemas,
+    refusals: &mut Refusals,
+) -> Value {
     let mut described = json!({
         "operationId": operation.id,
         "tags": [operation.tag],
         "summary": operation.summary,
         "description": operation.description,
         "security": security(route),
-        "responses": responses(route.name, &operation, schemas)
+        "responses": responses(route.name, &operation, schemas, refusals)
     });
     let parameters: Vec<Value> =
         operation.parameters.iter().map(|parameter| parameter.describe(schemas)).collect();
@@ -270,14 +283,25 @@ fn named(examples: Vec<(&'static str, &'static str, Value)>) -> Value {
     Value::Object(examples.into_iter().map(example).collect())
 }
 
-fn responses(route: RouteName, operation: &Operation, schemas: &mut Schemas) -> Value {
+fn responses(
+    route: RouteName,
+    operation: &Operation,
+    schemas: &mut Schemas,
+    refusals: &mut Refusals,
+) -> Value {
     let mut responses = BTreeMap::from([success(&operation.success, schemas)]);
     let mut by_status: BTreeMap<u16, Vec<Kind>> = BTreeMap::new();
     for kind in Kind::ALL.into_iter().filter(|kind| kind.routes().contains(&route)) {
         by_status.entry(kind.status().as_u16()).or_default().push(kind);
     }
-    responses
-        .extend(by_status.into_iter().map(|(status, kinds)| (status.to_string(), refusal(&kinds))));
+    for (status, kinds) in by_status {
+        let name = kinds.iter().map(|kind| format!("{kind:?}")).collect::<Vec<_>>().join("Or");
+        responses.insert(
+            status.to_string(),
+            json!({ "$ref": format!("#/components/responses/{name}") }),
+        );
+        refusals.entry(name).or_insert_with(|| refusal(&kinds));
+    }
     json!(responses)
 }
 

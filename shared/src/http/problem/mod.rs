@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 
 pub use from_flows::{no_such_order, not_loaded, sale_archived};
 pub use from_rooms::{slot_is_busy, too_many_codes};
-pub use kinds::Kind;
+pub use kinds::{AdmissionFate, Kind};
 
 /// A problem document.
 #[derive(Debug, Clone, PartialEq)]

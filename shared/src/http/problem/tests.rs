@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::{Kind, Problem};
+use crate::http::routes::RouteName;
 use engine::domain::tickets::Tickets;
 use engine::flows::reserve;
 
@@ -47,6 +48,14 @@ fn every_page_shows_the_document_as_it_is() {
         for heading in ["## When", "## What to do", "## Example"] {
             assert!(page.contains(heading), "{slug}: {heading}");
         }
+    }
+}
+
+#[test]
+fn the_fate_of_an_admission_is_said_of_what_answers_a_reservation() {
+    for kind in Kind::ALL {
+        let answers = kind.routes().contains(&RouteName::Reserve);
+        assert_eq!(kind.admission().is_some(), answers, "{}", kind.slug());
     }
 }
 
