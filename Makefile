@@ -2,7 +2,7 @@
 # The work is in scripts/, so that each step can be read and run by itself.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lambda model test-schemathesis test-ministack test-dynamodb-local fuzz handler-costs bench-cold sim sim-hours clean-tools
+.PHONY: help setup demo check it test test-all lambda model test-schemathesis test-ministack test-dynamodb-local fuzz handler-costs bench-cold sim sim-hours clean-tools
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | \
@@ -15,8 +15,17 @@ demo: ## build, then sell out a stadium and a train to a crowd, and audit the re
 	@scripts/setup demo
 	@scripts/onsale demo
 
-test: ## install what is missing; format, lints, documentation and every test; the last line counts them
+check: ## the inner loop, a minute: format, compile, lints, unit tests of the engine and the models, texts
+	@scripts/check
+
+it: ## the tests of one subject: make it T=handlers, make it T='store::claims --nocapture'
+	@scripts/it $(T)
+
+test: ## all that a merge needs: install what is missing; format, lints, documentation, tests; the last line counts them
 	@scripts/test
+
+test-all: ## what is heavy and changes rarely, once before an issue is closed: docs/correctness.md lists it
+	@scripts/test-all
 
 lambda: ## build and zip every Lambda function: for this machine, or ARCH=arm64 or x86_64
 	@scripts/setup $(if $(filter arm64,$(ARCH)),arm64,lambda)

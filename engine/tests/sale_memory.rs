@@ -43,7 +43,7 @@ fn a_sale_takes_at_most_twelve_bytes_for_each_of_its_file() {
     let json = file();
     let seat = SeatName::new("N100-1-1").unwrap();
     let Some(before) = resident() else {
-        println!("skipped: the system does not say what is in memory");
+        text::skipped("the system does not say what is in memory");
         return;
     };
     let sales: Vec<Sale> = (0..SALES)

@@ -1,21 +1,88 @@
 /**
- * Runs the tests of the pages in a real browser: starts an engine for all of them, runs each file by `node --test`, stops
- * the engine. Arguments are names of test files, or what else `node --test` takes.
+ * Runs the tests of the pages in a real browser: opens a browser once, starts an engine for all of the tests, runs each
+ * file by `node --test`, stops the engine. Arguments are names of test files, or what else `node --test` takes.
+ *
+ *   node tests/browser/run.mjs --check     opens the browser and loads a page, and runs no test
+ *
+ * Where the browser does not open, the run ends with the reason and the exit code 1. No part of the run waits for ever:
+ * each test, each file and the whole have a limit, which ONSALE_PATIENCE_SECONDS moves.
  */
 import { spawn } from "node:child_process";
 import { readdirSync } from "node:fs";
+import { constants } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { checkBrowser, PATIENCE_MS, within } from "./lib/chromium.mjs";
 import { shared, startEngine } from "./lib/engine.mjs";
+
+/** How long one file may take, and all of them, in milliseconds. */
+const [FILE_MS, RUN_MS] = [5 * PATIENCE_MS, 10 * PATIENCE_MS];
+/** How long what was started may take to end after SIGTERM, in milliseconds. */
+const END_MS = 5_000;
 
 const here = dirname(fileURLToPath(import.meta.url));
 const [options, names] = [process.argv.slice(2).filter((arg) => arg.startsWith("-")), process.argv.slice(2).filter((arg) => !arg.startsWith("-"))];
 const files = readdirSync(join(here, "tests")).filter((file) => file.endsWith(".test.mjs") && (names.length === 0 || names.some((name) => file.includes(name))));
 
-const { engine, stop } = await startEngine();
-const tests = spawn(process.execPath, ["--test", "--test-concurrency=2", "--test-reporter=spec", ...options, ...files.map((file) => join(here, "tests", file))], {
-  stdio: "inherit", env: { ...process.env, ...shared(engine) },
+const say = (text) => console.error(`browser: ${text}`);
+
+/** The leader of the group of the tests, while they run. */
+let leader;
+
+/** Sends a signal to the tests and to all that they started; gives false if they are gone. */
+function signalTests(signal) {
+  try {
+    return process.kill(-leader, signal);
+  } catch {
+    return false;
+  }
+}
+
+/** The limit of a file, where this Node.js knows the option: it ends a file whose tests are over and that goes on. */
+function fileLimit() {
+  const [major, minor] = process.versions.node.split(".").map(Number);
+  return major > 21 || (major === 21 && minor >= 2) || (major === 20 && minor >= 11) ? [`--test-timeout=${FILE_MS}`] : [];
+}
+
+/** Runs the test files, and gives the exit code. */
+async function runTests(engine) {
+  const tests = spawn(process.execPath, ["--test", "--test-concurrency=2", "--test-reporter=spec", ...fileLimit(), ...options, ...files.map((file) => join(here, "tests", file))], {
+    // In a group of its own, so that nothing of it stays behind.
+    stdio: "inherit", detached: true, env: { ...process.env, ...shared(engine) },
+  });
+  const ended = new Promise((resolve) => tests.once("exit", resolve).once("error", resolve));
+  leader = tests.pid;
+  try {
+    const code = await within(RUN_MS, ended, "the run of the tests");
+    return Number.isInteger(code) ? code : 1;
+  } catch (error) {
+    say(error.message);
+    return 1;
+  } finally {
+    const deadline = Date.now() + END_MS;
+    signalTests("SIGTERM");
+    while (signalTests(0) && Date.now() < deadline) await new Promise((later) => setTimeout(later, 100));
+    signalTests("SIGKILL");
+    leader = undefined;
+  }
+}
+
+async function run() {
+  await checkBrowser();
+  if (options.includes("--check")) return 0;
+  const { engine, stop } = await startEngine();
+  try {
+    return await runTests(engine);
+  } finally {
+    await stop();
+  }
+}
+
+// What was started ends with this process, also where a signal ends it.
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
+  process.on(signal, () => (leader === undefined ? process.exit(128 + constants.signals[signal]) : signalTests("SIGTERM")));
+}
+process.exitCode = await run().catch((error) => {
+  say(error.message);
+  return 1;
 });
-const code = await new Promise((resolve) => tests.once("exit", resolve));
-await stop();
-process.exitCode = code ?? 1;

@@ -163,8 +163,7 @@ pub fn providers(provider: &PaymentProvider) -> ProvidersConfig {
 pub fn is_foreign(why: &str) -> bool {
     let is_foreign = external() != External::default();
     if is_foreign {
-        let test = std::thread::current().name().unwrap_or("a test").to_owned();
-        println!("skipped: {test}: {why}");
+        text::skipped(why);
     }
     is_foreign
 }

@@ -14,7 +14,7 @@ use shared::runtime::config::BeaconConfig;
 use shared::runtime::connections::{Https, Trust};
 
 use crate::backends::FIRST_ROUND;
-use crate::repository::root;
+use text::root;
 
 fn fake() -> FakeBeacon {
     FakeBeacon::start(Pace::ByHand(FIRST_ROUND)).unwrap()

@@ -27,7 +27,7 @@ fn real(path: &str) -> Option<PathBuf> {
     if found.exists() {
         return Some(found);
     }
-    eprintln!("skipped: there is no {}", found.display());
+    text::skipped(format_args!("there is no {}", found.display()));
     None
 }
 

@@ -18,9 +18,9 @@ use importers::{Finding, Import, Outcome, Remedy, Report, SourceDefect, Terms, w
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::repository::{read, root};
 use crate::samples::Shop;
 use crate::{gtfs, program};
+use text::{read, root};
 
 /// The path of some real data, or a message that it is missing.
 fn real(path: &str) -> Option<PathBuf> {
@@ -28,7 +28,7 @@ fn real(path: &str) -> Option<PathBuf> {
     if found.exists() {
         return Some(found);
     }
-    eprintln!("skipped: there is no {}", found.display());
+    text::skipped(format_args!("there is no {}", found.display()));
     None
 }
 

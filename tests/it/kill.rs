@@ -112,6 +112,7 @@ async fn nothing_acknowledged_is_lost_when_the_engine_is_killed_while_it_sells()
         profile: LoadProfile::Everything,
         seed: 9,
         most: DEADLINE,
+        may_take_longer: false,
         ledger: Some(ledger.clone()),
         progress: false,
         callback_repeats: CallbackRepeats::Soon,

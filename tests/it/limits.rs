@@ -177,6 +177,7 @@ async fn a_crowd_buys_while_the_tables_are_throttled_and_nothing_goes_wrong() {
         profile: LoadProfile::Fickle,
         seed: 11,
         most: DEADLINE,
+        may_take_longer: false,
         ledger: Some(ledger.clone()),
         progress: false,
         callback_repeats: CallbackRepeats::default(),

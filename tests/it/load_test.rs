@@ -205,6 +205,7 @@ async fn run_repeating(
         profile,
         seed,
         most: DEADLINE,
+        may_take_longer: false,
         ledger: None,
         progress: false,
         pages: None,
@@ -462,6 +463,7 @@ async fn shown_and_audited(tiers_apart: bool) -> Report {
         profile: LoadProfile::Even,
         seed: 11,
         most: DEADLINE,
+        may_take_longer: false,
         ledger: Some(ledger.clone()),
         progress: false,
         callback_repeats: CallbackRepeats::default(),
@@ -614,7 +616,7 @@ fn what_is_replayed_was_published() {
         "/../../../shared/data/load-published-figures/figures.csv"
     );
     let Ok(figures) = std::fs::read_to_string(file) else {
-        eprintln!("skipped: there is no {file}");
+        text::skipped(format_args!("there is no {file}"));
         return;
     };
     for published in &PUBLISHED {

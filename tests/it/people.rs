@@ -47,6 +47,7 @@ fn options(url: &str, arrivals: u64, most: Duration) -> Options {
         profile: LoadProfile::Paying,
         seed: 5,
         most,
+        may_take_longer: false,
         ledger: None,
         progress: false,
         callback_repeats: CallbackRepeats::default(),

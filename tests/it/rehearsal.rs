@@ -73,6 +73,7 @@ async fn rehearse(arrivals: u64, rehearsal: Rehearsal) -> Result<Report, LoadTes
         profile: LoadProfile::Rehearsal,
         seed: 5,
         most: DEADLINE,
+        may_take_longer: false,
         ledger: None,
         progress: false,
         callback_repeats: CallbackRepeats::default(),

@@ -8,38 +8,39 @@ use crate::table::{Limit, Service, TABLE};
 const HEAD: &str = "\
 # Limits of the managed services
 
-The fakes of this repository enforce these limits when they are asked to (`--limits aws`; the default of `up`, `demo`, `replay` and `chaos`). This page is
-written from `fakes/limits/src/table.rs`, where the fakes have their values: change it there, then `ONSALE_WRITE_DOCS=1 cargo test -p fake-limits`.
+With `--limits aws`, the default of `up`, `demo`, `replay` and `chaos`, the fakes of this repository enforce these limits. Their values are in
+`fakes/limits/src/table.rs`; after a change write this page with `ONSALE_WRITE_DOCS=1 cargo test -p fake-limits`.
 
-*Raised*: the owner of the account can have it raised. *Sure*: **S** two or more independent copies of the vendor's page agree; **1** one copy; **D** copies differ, and the
-stricter value is taken; **K** commonly known, not read again; **N** not published, an inference or a choice. All were read in autumn 2026.
+*Raised*: AWS or the provider raises the limit on request. *Sure*: **S** two or more independent copies of the vendor's page agree; **1** one copy;
+**D** copies differ, and the table has the stricter value; **K** commonly known, not read again; **N** not published, an inference or a choice.
+All were read in autumn 2026.
 ";
 
 /// What stands behind the tables.
 const FOOT: &str = "
 ## How the fakes enforce them
 
-| service | what is metered | what is not |
+| service | metered | not metered |
 |---|---|---|
-| ElastiCache Serverless | Commands that it does not have are refused by an ACL user of the local Redis, which is the engine's (`NOPERM`; the service's own words are not published). The eviction policy is set. A proxy counts the units of every request against its slot: the higher of its bytes and of the engine time of its script, the mean of what the server itself has measured lately. A request for which the slot has no units left waits, with all that its connection has behind it, and is refused if it would wait for too long. All this is on with `--cache serverless`; nodes, the default, have the whole thread of the real server. | bytes of replies; arguments are counted by the adapter |
-| DynamoDB | Write and read units by partition key, by table and by index, each in a bucket of one second. A request is admitted if every bucket it needs has its least cost, and is charged what it did cost; a transaction costs double, also when it is cancelled. What is refused is not charged. A table grows to twice its former peak every 30 minutes. The bucket of a partition with a local index is never split, and what is written to it is summed up to 10 GB. A global index does not have a write for half a second. | entries of the index `due` that are only removed count for the index and for none of its partitions, and are removed at once |
-| SQS | in flight, delay, size; a mapping begins with 5 invocations at once and grows by 5 a second | |
-| Lambda | invocations at once by account, and by function where the template reserves some; new environments by function, requests of all environments of a function | environments never end |
-| API Gateway | one bucket for all routes, and one for each route of callbacks, as the template throttles it; request line and headers; payload; the time of an integration | |
-| CloudFront | nothing: the template and its tests keep to it | all of it |
-| CloudWatch | metrics of a request, values of a page, requests a second; whatever the profile is | values a second |
-| EventBridge | entries and bytes of a call, calls a second; whatever the profile is | |
-| Stripe | every endpoint, searches, and all together; creating payments by the quota that was agreed (`--payments-per-second`), because a sale is impossible at 25 a second | |
+| ElastiCache Serverless | With `--cache serverless`: an ACL user refuses the missing commands (`NOPERM`; the service's own words are not published), the eviction policy is set, and a proxy charges each request to its slot: the higher of its bytes and its script's engine time, the mean of the server's latest measurements. If the slot has no units left, the request and those behind it on its connection wait, and are refused if they would wait too long. Nodes, the default, have the whole thread of the real server. | bytes of replies; the adapter counts arguments |
+| DynamoDB | Write and read units by partition key, table and index, each in a bucket of one second. A request is admitted if every bucket has its minimum cost, and pays its real cost: a transaction double, also when cancelled; a refused request nothing. A table grows to twice its former peak every 30 minutes. The bucket of a partition with a local index is never split and holds 10 GB. A global index shows a write after half a second. | entries removed from the index `due` count for the index, not for its partitions, and are removed at once |
+| SQS | messages in flight, delay, size; a mapping begins with 5 concurrent invocations and grows by 5 a second | |
+| Lambda | concurrent invocations by account, and by function where the template reserves some; new environments and requests of all environments by function | environments never end |
+| API Gateway | one bucket for all routes and one for each route of callbacks, as the template throttles them; request line and headers; payload; integration time | |
+| CloudFront | nothing: the template and its tests respect the limits | all of it |
+| CloudWatch | metrics of a request, values of a page, requests a second, with any profile | values a second |
+| EventBridge | entries and bytes of a call, calls a second, with any profile | |
+| Stripe | every endpoint, searches, and all together; the creation of payments by the agreed quota (`--payments-per-second`), because a sale is impossible at 25 a second | |
 
-A refusal has the status, the body and the headers that are published. What was refused, and how often, is in the report of `demo`, `replay`, `rush` and `chaos` (*throttled*), and while an engine
-runs in `throttled.json` of its data directory.
+A refusal has the published status, body and headers. The reports of `demo`, `replay`, `rush` and `chaos` count refusals (*throttled*), and a running
+engine writes them to `throttled.json` in its data directory.
 ";
 
 fn row(limit: &Limit) -> String {
     let Limit { name, value, unit, adjustable, source, date, sure, .. } = limit;
-    let raised = if *adjustable { "yes" } else { "" };
+    let raised = if *adjustable { ", raised" } else { "" };
     let value = format!("{value} {unit}");
-    format!("| {name} | {} | {raised} | {} | {source} | {date} |\n", value.trim(), sure.letter())
+    format!("| {name} | {}{raised} | {} | {source}, {date} |\n", value.trim(), sure.letter())
 }
 
 /// The document.
@@ -50,7 +51,7 @@ pub fn markdown() -> String {
         // Writing to a string does not fail.
         let _infallible = write!(
             page,
-            "\n## {}\n\n| limit | value | raised | sure? | source | read |\n|---|---|---|---|---|---|\n",
+            "\n## {}\n\n| limit | value | sure | source |\n|---|---|---|---|\n",
             service.name()
         );
         let rows = TABLE.iter().filter(|limit| limit.service == service);

@@ -9,7 +9,10 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { PATIENCE_MS, REPOSITORY, startProgram } from "./chromium.mjs";
 
-const run = promisify(execFile);
+const execute = promisify(execFile);
+
+/** Runs a program, for no longer than a condition is waited for, unless `timeout` says otherwise. */
+const run = (program, args, options = {}) => execute(program, args, { timeout: PATIENCE_MS, ...options });
 
 /** The program `onsale`: ONSALE_BIN, or what the workspace's build made. */
 export function onsaleProgram() {
@@ -22,7 +25,7 @@ const RETURN_PORTS = [8080, 3000];
 
 async function answers(url) {
   try {
-    return (await fetch(url)).ok;
+    return (await fetch(url, { signal: AbortSignal.timeout(PATIENCE_MS) })).ok;
   } catch {
     return false;
   }
@@ -33,7 +36,7 @@ async function startPages(gateway, program, data) {
   if (await answers(`${gateway}/config.json`)) return { url: gateway, stop: async () => {} };
   for (const port of RETURN_PORTS) {
     try {
-      const { stop } = await startProgram("node", ["dev.mjs"], /http:\/\/127\.0\.0\.1:\d+\//, {
+      const { stop } = await startProgram(process.execPath, ["dev.mjs"], /http:\/\/127\.0\.0\.1:\d+\//, {
         cwd: join(REPOSITORY, "pages"),
         env: { ONSALE_URL: gateway, ONSALE_BIN: program, ONSALE_DATA_DIR: data, PORT: String(port) },
       });
@@ -70,7 +73,7 @@ export class Engine {
   async ask(path, { method, body, as, headers = {} } = {}) {
     if (as !== undefined) headers = { ...headers, authorization: `Bearer ${await this.token(as)}` };
     if (body !== undefined) headers = { ...headers, "content-type": "application/json" };
-    const answer = await fetch(this.gateway + path, { method: method ?? (body === undefined ? "GET" : "POST"), headers, body: body === undefined ? undefined : JSON.stringify(body) });
+    const answer = await fetch(this.gateway + path, { method: method ?? (body === undefined ? "GET" : "POST"), headers, body: body === undefined ? undefined : JSON.stringify(body), signal: AbortSignal.timeout(PATIENCE_MS) });
     const text = await answer.text();
     return { status: answer.status, document: text.startsWith("{") ? JSON.parse(text) : text, headers: answer.headers };
   }
@@ -105,7 +108,7 @@ export class Engine {
 
   /** A crowd that buys a sale out, by `onsale rush`; ends when nothing is left. */
   rush(sale, arrivals, withinSeconds) {
-    return run(this.program, ["rush", "--sale", sale, "--arrivals", String(arrivals), "--within", String(withinSeconds), "--mix", "paying", "--json", "--data-dir", this.data], { maxBuffer: 1 << 26 });
+    return run(this.program, ["rush", "--sale", sale, "--arrivals", String(arrivals), "--within", String(withinSeconds), "--mix", "paying", "--json", "--data-dir", this.data], { maxBuffer: 1 << 26, timeout: withinSeconds * 1000 + 2 * PATIENCE_MS });
   }
 
   /** An order of a buyer, held by the API, in a sale without a waiting room. */
@@ -136,17 +139,25 @@ export async function startEngine() {
   }
   const data = mkdtempSync(join(tmpdir(), "onsale-browser-"));
   const dist = join(REPOSITORY, "pages/dist");
-  const up = await startProgram(program, ["up", "--port", "0", "--json", "--ephemeral", "--data-dir", data], /^\{.*\}$/m, {
-    cwd: REPOSITORY, env: { ONSALE_LOG: process.env.ONSALE_LOG ?? "warn", ...(existsSync(dist) ? { ONSALE_PAGES: dist } : {}) },
-  });
-  const { gateway } = JSON.parse(up.match[0]);
-  const pages = await startPages(gateway, program, data);
+  const started = [];
   const stop = async () => {
-    await pages.stop();
-    await up.stop();
+    for (const end of started.reverse()) await end();
     rmSync(data, { recursive: true, force: true });
   };
-  return { engine: new Engine({ url: pages.url, gateway, data, program }), stop };
+  try {
+    const up = await startProgram(program, ["up", "--port", "0", "--json", "--ephemeral", "--data-dir", data], /^\{.*\}$/m, {
+      cwd: REPOSITORY, env: { ONSALE_LOG: process.env.ONSALE_LOG ?? "warn", ...(existsSync(dist) ? { ONSALE_PAGES: dist } : {}) },
+    });
+    started.push(up.stop);
+    const { gateway } = JSON.parse(up.match[0]);
+    const pages = await startPages(gateway, program, data);
+    started.push(pages.stop);
+    return { engine: new Engine({ url: pages.url, gateway, data, program }), stop };
+  } catch (error) {
+    // An engine that goes on would keep this process alive for ever.
+    await stop();
+    throw error;
+  }
 }
 
 /** The environment by which a process that this one starts finds the engine. */

@@ -1,11 +1,13 @@
 /** What each test file begins with: the engine, and people who are gone when a test ends. */
 import { after, before, describe, test } from "node:test";
-import { stopChromedriver } from "./chromium.mjs";
+import { PATIENCE_MS, stopChromedriver } from "./chromium.mjs";
 import { startEngine } from "./engine.mjs";
 import { Person } from "./person.mjs";
 
 /** Tests of a file that run beside each other: they wait for openings, polls and payments, not for the processor. */
 const BESIDE = 3;
+/** How long a test may take, and what comes before and after those of a file, in milliseconds. */
+const TEST_MS = 3 * PATIENCE_MS;
 
 /**
  * Starts the engine before the tests of a file, and stops everything after them.
@@ -27,12 +29,12 @@ export function fixture() {
       const started = await startEngine();
       it.engine = started.engine;
       stop = started.stop;
-    });
+    }, { timeout: TEST_MS });
     after(async () => {
       await stopChromedriver();
       await stop();
-    });
-    tests.forEach(([name, run]) => test(name, run));
+    }, { timeout: TEST_MS });
+    tests.forEach(([name, run]) => test(name, { timeout: TEST_MS }, run));
   }));
   return { it, test: (name, run) => tests.push([name, run]) };
 }

@@ -64,8 +64,14 @@ export class Person {
    */
   static async open(engine, { language = "en", name = "alice", width = 1280, hasWorker = false, ...window } = {}) {
     const network = hasWorker ? await startNetwork() : undefined;
-    const browser = await openChromium({ ...window, width, proxyPort: network?.port, languages: language === "zh" ? "zh-CN,zh" : "en" });
-    return new Person(browser, engine, { language, name, width, network });
+    try {
+      const browser = await openChromium({ ...window, width, proxyPort: network?.port, languages: language === "zh" ? "zh-CN,zh" : "en" });
+      return new Person(browser, engine, { language, name, width, network });
+    } catch (error) {
+      // A server that still listens would keep the process of the tests alive for ever.
+      await network?.stop();
+      throw error;
+    }
   }
 
   /** Goes to a path of the site, in this person's language. */
@@ -97,14 +103,16 @@ export class Person {
         const value = await condition();
         if (value) return value;
       } catch (error) {
-        // The page may be going away under our hands.
+        // The page may be going away under our hands. A browser that is gone does not come back.
         thrown = error;
+        if (error?.name === "NoSuchSessionError") break;
       }
       if (Date.now() > deadline) break;
       await new Promise((later) => setTimeout(later, LOOK_MS));
     }
-    const text = await this.text().catch(String);
-    throw new Error(`${typeof wrong === "function" ? await wrong() : wrong}${thrown ? ` (${thrown})` : ""}. At ${await this.browser.getCurrentUrl()} is visible:\n${text}`);
+    const what = typeof wrong === "function" ? await wrong().catch(String) : wrong;
+    const [address, text] = [await this.browser.getCurrentUrl().catch(String), await this.text().catch(String)];
+    throw new Error(`${what}${thrown ? ` (${thrown})` : ""}. At ${address} is visible:\n${text}`);
   }
 
   /** What is visible, with blanks as they are read. */
@@ -297,7 +305,10 @@ export class Person {
   }
 
   async finish() {
-    await this.browser.finish();
-    await this.network?.stop();
+    try {
+      await this.browser.finish();
+    } finally {
+      await this.network?.stop();
+    }
   }
 }

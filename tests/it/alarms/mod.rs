@@ -18,7 +18,7 @@ use self::dashboard::of_dashboard;
 use self::metric_use::MetricUse;
 use self::template::{ids, parsed, template, text};
 use crate::program::onsale;
-use crate::repository::read;
+use text::read;
 
 /// Emitted metrics that neither an alarm nor the dashboard uses, on purpose.
 const UNUSED: [&str; 0] = [];

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
-use crate::repository::{read, root};
+use text::{read, root};
 
 /// Reads templates with SAM's own parser, in its environment of `make setup`.
 const PARSER: &str = "

@@ -36,18 +36,28 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, interval, sleep};
 
 use super::environment::{NOW, epoch, sale_id};
+use crate::size::sized;
 
-const TICKETS: u32 = 60_000;
 const TICKETS_AN_ORDER: u32 = 4;
-const ORDERS: u32 = TICKETS / TICKETS_AN_ORDER;
-/// After so many refunds whoever cancels is killed.
-const KILLED_AFTER: [u64; 3] = [1_001, 7_777, 14_000];
 /// One answer of the provider in so many is lost.
 const LOST: u64 = 97;
 /// Functions that consume the refund queue at once.
 const CONSUMERS: usize = 8;
 /// Time after which a message whose consumer failed is delivered again.
 const AGAIN_SECONDS: i64 = 30;
+
+fn tickets() -> u32 {
+    sized(60_000)
+}
+
+fn orders() -> u32 {
+    tickets() / TICKETS_AN_ORDER
+}
+
+/// The numbers of refunds after which whoever cancels is killed.
+fn killed_after() -> [u64; 3] {
+    [1_001, 7_777, 14_000].map(|of_all| of_all * u64::from(orders()) / 15_000)
+}
 
 /// Stores in memory, and a provider that keeps to what it publishes.
 struct Hall {
@@ -173,7 +183,7 @@ fn sale() -> Sale {
         let seats: Vec<String> = (0..1000).map(|seat| format!("{row}-{seat}")).collect();
         json!({ "row": row.to_string(), "seats": seats })
     };
-    let rows: Vec<_> = (0..TICKETS / 1000).map(row).collect();
+    let rows: Vec<_> = (0..tickets() / 1000).map(row).collect();
     let file = json!({
         "sale": sale_id(), "title": "Arena", "currency": "EUR",
         "opens_at": "2026-01-01T00:00:00Z", "closes_at": "2099-01-01T00:00:00Z",
@@ -190,7 +200,7 @@ fn seats_of_orders(sale: &Sale) -> Vec<Vec<Seat>> {
     let places = 0..u32::try_from(layout.initial().len() * 8).unwrap();
     let is_seat = |place: &u32| layout.initial()[(place / 8) as usize] & (0x80 >> (place % 8)) == 0;
     let seats: Vec<Seat> = places.filter(is_seat).map(Seat).collect();
-    assert_eq!(seats.len(), TICKETS as usize);
+    assert_eq!(seats.len(), tickets() as usize);
     seats.chunks(TICKETS_AN_ORDER as usize).map(<[Seat]>::to_vec).collect()
 }
 
@@ -279,14 +289,14 @@ async fn cancel(hall: &Hall, sale: &Sale, run: usize) -> Progress {
 
 /// Kills whoever cancels three times, and lets the fourth come to its end; then waits for the money.
 async fn cancel_and_be_killed(hall: &Hall, sale: &Sale) -> (Progress, Duration) {
-    for (run, after) in KILLED_AFTER.into_iter().enumerate() {
+    for (run, after) in killed_after().into_iter().enumerate() {
         tokio::select! {
             biased;
             () = hall.made(after) => {}
             progress = cancel(hall, sale, run) => panic!("it was not killed: {progress:?}"),
         }
     }
-    let progress = cancel(hall, sale, KILLED_AFTER.len()).await;
+    let progress = cancel(hall, sale, killed_after().len()).await;
     let walked = hall.begun.elapsed();
     let is_left = || {
         let stores = lock(&hall.stores);
@@ -327,23 +337,25 @@ async fn sixty_thousand_tickets_are_refunded_once_at_the_published_rate_though_i
     let calls_us = lock(&hall.calls_us);
     let most = most_in_a_second(&calls_us);
     println!(
-        "{TICKETS} tickets of {ORDERS} orders: refunds made in {:?}, all money back after {:?} at {} a second; \
+        "{} tickets of {} orders: refunds made in {:?}, all money back after {:?} at {} a second; \
          {} calls to the provider, at most {most} in a second (it grants 25), {} throttled, {} answers lost, \
          killed {} times; {:.0} s of processor",
+        tickets(),
+        orders(),
         walked - sold_at,
         hall.begun.elapsed() - sold_at,
         refund_rate().per_second(),
         calls_us.len(),
         hall.throttled.load(Ordering::Relaxed),
         calls_us.len() as u64 / LOST,
-        KILLED_AFTER.len(),
+        killed_after().len(),
         begun.elapsed().as_secs_f64(),
     );
     assert_eq!(progress.left, BTreeMap::new());
     assert_eq!(hall.throttled.load(Ordering::Relaxed), 0);
     assert!(most <= 16, "{most} calls in a second");
     // Each exactly once: as many parts as orders, each of its order's whole payment.
-    assert_eq!(stores.provider.parts.len(), ORDERS as usize);
+    assert_eq!(stores.provider.parts.len(), orders() as usize);
     let price = MinorUnits(5000 * i64::from(TICKETS_AN_ORDER));
     assert!(stores.provider.parts.values().all(|(_, amount)| amount.amount_minor == price));
     assert!(stores.provider.refunded.is_empty() && stores.provider.refunded_again.is_empty());

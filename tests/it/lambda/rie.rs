@@ -11,10 +11,10 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::sync::Mutex;
 
-use crate::repository::root;
 use local::environment::Variables;
 use local::servers::free_port;
 use shared::runtime::functions::Function;
+use text::root;
 
 /// The longest time until the emulator listens.
 const DEADLINE: Duration = Duration::from_secs(120);

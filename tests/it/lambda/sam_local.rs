@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use super::rie::FUNCTIONS;
 use super::watch::engine;
-use crate::repository::root;
+use text::root;
 
 /// Which variables each function would not get of a template.
 fn missing(template: &str, variables: &Variables) -> BTreeMap<String, Vec<String>> {

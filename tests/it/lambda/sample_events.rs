@@ -14,7 +14,7 @@ use shared::providers::stripe::signature;
 use shared::runtime::functions::Function;
 
 use super::event::{Request, Sender, batch, schedule};
-use crate::repository::root;
+use text::root;
 
 const SALE: &str = "sample";
 const BUYER: &str = "1001";

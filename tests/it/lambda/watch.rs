@@ -22,7 +22,7 @@ use tempfile::TempDir;
 use super::rie::{FUNCTIONS, Sandbox, bootstrap};
 use super::sample_events::samples;
 use crate::backends;
-use crate::repository::root;
+use text::root;
 
 const DEADLINE: Duration = Duration::from_secs(180);
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::stack::{Edit, STAGES, Stack, Variant, translate};
-use crate::repository::read;
+use text::read;
 
 /// Whether a value is one that CloudFormation takes for this parameter. Its patterns are read by
 /// AWS itself; what is checked here is what a person mistypes.

@@ -10,7 +10,7 @@ use shared::http::routes::matched;
 use shared::runtime::edge::EdgeSecrets;
 
 use super::stack::{Edit, Stack, Variant, translate};
-use crate::repository::read;
+use text::read;
 
 /// Runs `handler` of the code with each event, and prints what it returns.
 const RUNNER: &str = r#"
@@ -33,7 +33,7 @@ fn run(stack: &Stack, name: &str, events: &[Value]) -> Option<Vec<Value>> {
         .stdout(Stdio::piped())
         .spawn();
     let Ok(mut node) = node else {
-        println!("skipped: there is no Node.js to run {name} with: scripts/setup installs it");
+        text::skipped(format_args!("there is no Node.js for {name}: scripts/setup installs it"));
         return None;
     };
     let input = json!({ "code": code, "events": events }).to_string();

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::stack::{Edit, Translation, Variant, tool, translate};
-use crate::repository::{read, root};
+use text::{read, root};
 
 /// The findings of a linter, if it has any.
 fn complaint(command: &mut Command) -> Option<String> {

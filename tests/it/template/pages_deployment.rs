@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 use serde_json::{Value, json};
 
 use super::stack::{Variant, translate};
-use crate::repository::root;
+use text::root;
 
 /// Answers `describe-stacks`, and writes down every call, its arguments apart by tabs; keeps what is put as
 /// `config.json`.

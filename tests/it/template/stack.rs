@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-use crate::repository::root;
 use serde_json::{Map, Value, json};
+use text::root;
 
 /// The stages that `samconfig.toml` knows, with the file's names for them.
 pub const STAGES: [&str; 3] = ["default", "staging", "prod"];

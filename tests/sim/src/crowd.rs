@@ -16,6 +16,8 @@ use engine::ports::{StoreError, Stored};
 use model_stores::{Call, Driver, Reply, Stores};
 
 use crate::base_seed;
+#[cfg(debug_assertions)]
+use crate::controls::absence_is_found;
 
 /// Something that somebody does: what came of it, in a word.
 pub type Flow = Pin<Box<dyn Future<Output = &'static str>>>;
@@ -121,23 +123,28 @@ pub fn each_seed<K: Ord + Debug>(
     outcomes
 }
 
-/// Makes runs without each of the guards until one breaks a promise.
+/// Shows of each of the guards that a run of a crowd breaks a promise without it: by the stored seed, or by one of
+/// `runs` from the base seed on.
 ///
 /// # Panics
-/// If none of `runs` does.
+/// If none does.
 #[cfg(debug_assertions)]
 pub fn each_absence<K: Ord>(
+    crowd: &str,
     guards: impl IntoIterator<Item = Guard>,
     runs: u64,
     run: impl Fn(u64, &mut BTreeMap<K, u64>) -> Result<(), String>,
 ) {
     let base = base_seed();
+    let replay = |seed| run(seed, &mut BTreeMap::new()).err();
     for guard in guards {
-        let found = (base..base + runs).find_map(|seed| {
-            let broken = without(guard, || run(seed, &mut BTreeMap::new()));
-            broken.err().map(|what| (seed - base + 1, what))
-        });
-        let (after, what) = found.unwrap_or_else(|| panic!("without {guard}: nothing was found"));
-        println!("{guard:<18} found after {after:>6} seeds: {what}");
+        let search = || {
+            (base..base + runs).find_map(|seed| {
+                let broken = without(guard, || replay(seed));
+                broken.map(|what| (seed, seed - base + 1, what))
+            })
+        };
+        let is_found = absence_is_found(crowd, guard, replay, search);
+        assert!(is_found, "without {guard}: nothing was found");
     }
 }

@@ -10,6 +10,8 @@
 
 mod actors;
 mod buyer;
+#[cfg(debug_assertions)]
+pub mod controls;
 mod crowd;
 mod environment;
 mod executor;

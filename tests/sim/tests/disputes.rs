@@ -307,5 +307,5 @@ fn no_more_goes_back_than_was_captured_and_the_books_are_the_providers() {
 #[cfg(debug_assertions)]
 #[test]
 fn the_absence_of_every_guard_of_disputes_is_found() {
-    each_absence(Guard::OF_DISPUTES, CONTROL_RUNS, run);
+    each_absence("disputes", Guard::OF_DISPUTES, CONTROL_RUNS, run);
 }

@@ -244,6 +244,7 @@ fn no_ticket_is_given_twice_and_the_books_are_the_providers() {
 #[test]
 fn the_absence_of_every_guard_of_exchanges_is_found() {
     each_absence(
+        "exchanges",
         Guard::OF_EXCHANGES.into_iter().chain([Guard::RefundsSeen, Guard::RefundBound]),
         CONTROL_RUNS,
         run,

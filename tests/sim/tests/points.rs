@@ -200,5 +200,5 @@ fn each_order_gives_what_its_facts_say_once() {
 #[cfg(debug_assertions)]
 #[test]
 fn the_absence_of_every_guard_of_points_is_found() {
-    each_absence(Guard::OF_POINTS, CONTROL_RUNS, run);
+    each_absence("points", Guard::OF_POINTS, CONTROL_RUNS, run);
 }

@@ -291,6 +291,6 @@ fn the_absence_of_every_guard_of_postings_is_found() {
     for guard in Guard::OF_POSTINGS {
         let what = without(guard, || every_order(&mut BTreeMap::new())).unwrap_err();
         println!("{guard:<18} {what}");
-        each_absence([guard], RUNS, random_order);
+        each_absence("postings", [guard], RUNS, random_order);
     }
 }

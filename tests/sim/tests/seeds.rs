@@ -1,4 +1,4 @@
-//! Twenty thousand runs, other ones for every commit: every promise is kept in each.
+//! Five thousand runs, other ones for every commit: every promise is kept in each. `make test-all` makes twenty thousand.
 
 use std::time::Duration;
 
@@ -9,7 +9,19 @@ use sim::{Exploration, Fault, Of, Tally, base_seed, explore, shrink};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// The number of runs of the test.
-const RUNS: u64 = 20_000;
+const RUNS: u64 = 5_000;
+
+/// The number of runs of `make test-all`, which must reach the rare outcomes too.
+const ALL_RUNS: u64 = 20_000;
+
+/// Outcomes of [`MUST_REACH`] that come less than twice in a thousand runs: [`RUNS`] may miss them.
+const RARE: [&str; 5] = [
+    "Catalogue::retire Conflict",
+    "Orders::create SeatsTaken",
+    "Seats::mark Marked",
+    "room: NotMember",
+    "room: gate NotMember",
+];
 
 /// Outcomes that the runs must reach: else the simulator no longer tests what it should.
 const MUST_REACH: [&str; 126] = [
@@ -169,11 +181,16 @@ fn every_promise_is_kept_in_every_run() {
         panic!("{}", shrink(failure.seed).unwrap());
     }
     assert_eq!(explored.tally.runs, runs, "time ran out");
+    if runs < RUNS {
+        println!("too few runs to reach every outcome");
+        return;
+    }
     let Tally { faults, reached, .. } = &explored.tally;
     let rare: Vec<Fault> =
         Fault::ALL.into_iter().filter(|fault| !faults.contains_key(fault)).collect();
     assert_eq!(rare, [], "these faults never struck");
-    let missing: Vec<&str> =
-        MUST_REACH.into_iter().filter(|outcome| !reached.contains_key(*outcome)).collect();
+    let is_due = |outcome: &&str| runs >= ALL_RUNS || !RARE.contains(outcome);
+    let is_missing = |outcome: &&str| is_due(outcome) && !reached.contains_key(*outcome);
+    let missing: Vec<&str> = MUST_REACH.into_iter().filter(is_missing).collect();
     assert!(missing.is_empty(), "never reached: {missing:?}");
 }

@@ -419,5 +419,5 @@ fn each_fact_is_heard_or_waits_and_those_of_an_order_in_their_order() {
 #[cfg(debug_assertions)]
 #[test]
 fn the_absence_of_every_guard_of_telling_is_found() {
-    each_absence(Guard::OF_TELLING, CONTROL_RUNS, run);
+    each_absence("telling", Guard::OF_TELLING, CONTROL_RUNS, run);
 }

@@ -215,5 +215,5 @@ fn what_is_void_stays_void_and_each_ticket_lets_one_in() {
 #[cfg(debug_assertions)]
 #[test]
 fn the_absence_of_every_guard_of_a_ticket_is_found() {
-    each_absence(Guard::OF_TICKETS, RUNS, run);
+    each_absence("tickets", Guard::OF_TICKETS, RUNS, run);
 }

@@ -250,5 +250,6 @@ fn no_money_is_made_or_lost_and_no_wallet_is_below_nothing() {
 #[cfg(debug_assertions)]
 #[test]
 fn the_absence_of_every_guard_of_wallets_is_found() {
-    each_absence(Guard::OF_WALLETS.into_iter().chain([Guard::RefundsSeen]), CONTROL_RUNS, run);
+    let guards = Guard::OF_WALLETS.into_iter().chain([Guard::RefundsSeen]);
+    each_absence("wallets", guards, CONTROL_RUNS, run);
 }

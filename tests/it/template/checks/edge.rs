@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use shared::http::routes::{Access, ROUTES, Row, parameter_names};
 
 use super::{Check, edit, is_true, number, text, unless};
-use crate::repository::read;
 use crate::template::stack::Stack;
+use text::read;
 
 pub(super) const CHECKS: &[Check] = &[
     Check {

@@ -6,8 +6,8 @@ use shared::runtime::config::Config;
 use shared::runtime::functions::QueueName;
 
 use super::{Check, edit, is_true, is_without_redis, number, text, unless};
-use crate::repository::read;
 use crate::template::stack::{Stack, name_in};
+use text::read;
 
 pub(super) const CHECKS: &[Check] = &[
     Check {

@@ -88,6 +88,7 @@ fn allowed(folder: &str) -> Vec<&'static str> {
         "tools/bench" => &["tools/reporting", "tools/ops", "tools/loadtest"],
         "tools/capacity" => &["tools/reporting", "tools/loadtest", "tools/bench"],
         "tools/cli" => &["tools"],
+        "tests/text" => return Vec::new(),
         other if other.starts_with("functions/") => return vec!["engine", "shared"],
         other if other.starts_with("tests/") => &["tests", "tools"],
         // A crate that is new has to be given its place here.
@@ -144,6 +145,25 @@ fn dependencies_between_crates_go_one_way() {
     let good =
         [("tools/cli", "tools/bench"), ("tests/it", "tools/bench/cold"), ("tests/sim", "engine")];
     assert!(forbidden(&good.iter().map(pair).collect::<Vec<_>>()).is_empty());
+}
+
+/// The members that the one in this folder depends on in any way, its tests included.
+fn members_named(metadata: &Value, folder: &str) -> Vec<String> {
+    let members = members(metadata);
+    let nodes = list(&metadata["resolve"], "nodes");
+    let of_folder = nodes.filter(|node| members.get(text(node, "id")) == Some(&Path::new(folder)));
+    let dependencies = of_folder.flat_map(|node| list(node, "deps"));
+    let ours = dependencies.filter_map(|dependency| members.get(text(dependency, "pkg")));
+    ours.map(|folder| folder.to_str().unwrap().to_owned()).collect()
+}
+
+/// So that a change of code compiles nothing of it anew, and `make check` runs it within seconds.
+#[test]
+fn the_checks_of_texts_name_no_crate_of_ours() {
+    assert_eq!(members_named(&METADATA, "tests/text"), [""; 0]);
+    // The control: a crate that names others, also for its tests alone.
+    assert!(members_named(&METADATA, "tests/it").contains(&"tests/text".to_owned()));
+    assert!(members_named(&METADATA, "tests/fuzz").contains(&"engine".to_owned()));
 }
 
 /// The names of all crates that the member in `folder` is built from, itself not included.

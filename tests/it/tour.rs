@@ -1,6 +1,5 @@
-//! Every command of the README's steps, run as it stands there.
+//! Every command of the tour's steps, run as it stands there.
 
-use std::path::Path;
 use std::process::Command;
 
 use local::up::{Engine, Options};
@@ -15,10 +14,10 @@ fn steps(document: &str) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_steps_of_the_readme_buy_a_ticket() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
-    let steps = steps(&std::fs::read_to_string(root.join("README.md")).unwrap());
-    assert!(steps.len() >= 5, "the README lost its steps");
+async fn the_steps_of_the_tour_buy_a_ticket() {
+    let root = text::root();
+    let steps = steps(&text::read("docs/tour.md"));
+    assert!(steps.len() >= 5, "the tour lost its steps");
     let data = tempfile::tempdir().unwrap();
     let engine = Engine::start(backends::engine(Options::persistent(data.path()))).await.unwrap();
     let folder = tempfile::tempdir().unwrap();

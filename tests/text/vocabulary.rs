@@ -42,7 +42,7 @@ static EXCEPTIONS: [(&str, &str, &str); 9] = [
 ];
 
 /// This file, which has to name the words.
-const THIS_FILE: &str = "tests/it/vocabulary.rs";
+const THIS_FILE: &str = "tests/text/vocabulary.rs";
 
 /// What is not part of the repository, or not ours: below any folder.
 const SKIPPED: [&str; 8] =
@@ -106,7 +106,7 @@ fn files(place: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn given_up_words_stay_out() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    let root = text::root();
     let mut wrong = Vec::new();
     let mut used = Vec::new();
     let mut count = 0;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::repository::root;
+use text::root;
 
 /// What is not part of the repository, below any folder.
 const SKIPPED: [&str; 4] = [".git", ".onsale", ".venv", "target"];

@@ -2,11 +2,14 @@
 //! binaries.
 
 mod dependencies;
+mod features;
 mod targets;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use text::root;
 
 /// The clock and randomness, which the engine gets as arguments.
 const IMPURE: [&str; 2] = ["SystemTime", "rand::"];
@@ -30,7 +33,7 @@ fn impure_lines(text: &str) -> Vec<(usize, &str)> {
 
 #[test]
 fn the_engine_reads_no_clock_and_draws_no_number() {
-    let engine = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../engine/src");
+    let engine = root().join("engine/src");
     let files = sources(&engine);
     assert!(files.len() > 20, "the engine has moved");
     for file in files {
@@ -46,7 +49,7 @@ fn the_engine_reads_no_clock_and_draws_no_number() {
 /// A function is wired in a dozen lines; what it does is in its library.
 #[test]
 fn a_main_wires_and_never_decides() {
-    let functions = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../functions");
+    let functions = root().join("functions");
     for function in fs::read_dir(functions).unwrap() {
         let main = function.unwrap().path().join("src/main.rs");
         let lines = fs::read_to_string(&main).unwrap().lines().count();
@@ -110,9 +113,7 @@ fn a_build_that_would_gather_jitter_is_stopped() {
     assert!(!is_built && says.contains("must be 1"), "{says}");
     let (is_built, says) = guard_says(Some("1"));
     assert!(is_built, "{says}");
-    let wire =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/src/runtime/connections/mod.rs");
-    let wire = fs::read_to_string(wire).unwrap();
+    let wire = text::read("shared/src/runtime/connections/mod.rs");
     assert!(wire.lines().any(|line| line == "mod entropy;"), "the guard is in no build");
 }
 
@@ -120,8 +121,8 @@ fn a_build_that_would_gather_jitter_is_stopped() {
 /// only the tests of the servers themselves start their own.
 #[test]
 fn tests_use_servers_that_can_be_exchanged() {
-    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let own = ["backends.rs", "architecture.rs", "servers.rs"].map(|name| tests.join(name));
+    let tests = root().join("tests/it");
+    let own = ["backends.rs", "servers.rs"].map(|name| tests.join(name));
     let starts = [
         "DynamoDb::memory",
         "DynamoDb::file",
@@ -132,7 +133,7 @@ fn tests_use_servers_that_can_be_exchanged() {
     ];
     let is_under_rule =
         |file: &PathBuf| file.extension().is_some_and(|kind| kind == "rs") && !own.contains(file);
-    for file in sources(tests).into_iter().filter(is_under_rule) {
+    for file in sources(&tests).into_iter().filter(is_under_rule) {
         let code: String = fs::read_to_string(&file).unwrap().split_whitespace().collect();
         let start = starts.iter().find(|start| code.contains(**start));
         assert_eq!(start, None, "{}", file.display());
