@@ -55,14 +55,15 @@ local sale_key, order, user, content = KEYS[1], ARGV[2], ARGV[3], ARGV[4]
 local now, deadline_ms = tonumber(ARGV[5]), ARGV[6]
 local buyer = '@' .. user
 
-local found =
-  call('HMGET', sale_key, 'loaded', 'state', 'opens_ms', 'closes_ms', 'limit', order, buyer)
-if found[1] ~= ARGV[1] then
+local epoch, state, opens_ms, closes_ms, limit, record, bought = unpack(
+  call('HMGET', sale_key, 'loaded', 'state', 'opens_ms', 'closes_ms', 'limit', order, buyer))
+if epoch ~= ARGV[1] then
   return { 'not_loaded' }
 end
-local record, bought = found[6], found[7] or 0
+bought = bought or 0
 -- The limit makes room for tickets that replace others of the buyer.
-local left = math.max(found[5] + ARGV[7] - bought, 0)
+local replaced = ARGV[7]
+local left = math.max(limit + replaced - bought, 0)
 if record then
   local deadline, held_content, _, _, held_user = string.match(record, RECORD)
   if not deadline then
@@ -74,7 +75,7 @@ if record then
   end
   return { 'held', record, left }
 end
-if found[2] ~= 'open' or now < tonumber(found[3]) or now >= tonumber(found[4]) then
+if state ~= 'open' or now < tonumber(opens_ms) or now >= tonumber(closes_ms) then
   return { 'sale_closed' }
 end
 local tickets = 0

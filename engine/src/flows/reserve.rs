@@ -157,7 +157,7 @@ pub async fn reserve(
     };
     let exchange = exchange.as_ref();
     for _ in 0..ATTEMPTS {
-        let reply = hold(ports, reservation, &at, (&fingerprint, exchange), now).await?;
+        let reply = hold(ports, reservation, &at, &fingerprint, exchange, now).await?;
         let reply = reply.map_err(|Over| Refusal::SaleArchived);
         let (record, allowance) = match reply.and_then(|reply| held(sale, reply)) {
             Ok(held) => held,
@@ -252,7 +252,8 @@ async fn hold(
     ports: &impl Ports,
     reservation: &Reservation,
     at: &InventoryId,
-    (fingerprint, exchange): (&RequestFingerprint, Option<&Exchange>),
+    fingerprint: &RequestFingerprint,
+    exchange: Option<&Exchange>,
     now: Timestamp,
 ) -> Stored<Result<HoldReply, Over>> {
     let sale = &reservation.published.sale;

@@ -2,6 +2,7 @@
 
 use engine::domain::time::Timestamp;
 use serde_json::{Value, json};
+use shared::http::problem::{AdmissionFate, Kind};
 use shared::providers::stripe::signature::sign;
 
 use super::{Fixture, PAYMENT_SECRET, Sender, best, hall, request, send};
@@ -100,4 +101,42 @@ async fn each_refusal_has_its_problem() {
     assert_eq!(ignored.ok(200), json!({ "outcome": "ignored" }));
     let unknown = fixture.callback("pi_9", &json!("1024"), 1).await.ok(200);
     assert_eq!(unknown, json!({ "outcome": "refund", "reason": "unknown_order" }));
+}
+
+/// What the table of problems says of an admission is what becomes of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_admission_that_a_refusal_keeps_makes_an_order_and_one_that_is_used_up_makes_none() {
+    let fixture = Fixture::start().await;
+    fixture.publish(&hall()).await.ok(200);
+    fixture.buy("carol", "hall", best("small", 4)).await.ok(201);
+    let taken = json!([{ "tier": "vip", "seats": ["vip-1-1"] }]);
+    fixture.buy("dave", "hall", taken.clone()).await.ok(201);
+    let token = fixture.admission("alice", "hall", 4).await["token"].clone();
+
+    let adjacent = json!([{ "tier": "vip", "best": { "count": 4, "together": "required" } }]);
+    let kept = [
+        (409, Kind::SoldOut, best("small", 1)),
+        (409, Kind::SeatTaken, taken),
+        (422, Kind::Invalid, json!([{ "tier": "vip", "seats": ["vip-1-99"] }])),
+        (422, Kind::Invalid, json!([{ "tier": "none", "best": { "count": 1 } }])),
+        (422, Kind::Invalid, json!([])),
+    ];
+    for (status, kind, lines) in kept {
+        assert_eq!(kind.admission(), Some(AdmissionFate::Kept), "{kind:?}");
+        let refused = fixture.order("alice", "hall", &token, lines).await;
+        refused.problem(status, kind.slug());
+    }
+    let made = fixture.order("alice", "hall", &token, adjacent.clone()).await.ok(201);
+
+    // The same again is the same order; anything else is refused, whatever it is.
+    let again = fixture.order("alice", "hall", &token, adjacent).await.ok(201);
+    assert_eq!(again["order"], made["order"]);
+    assert_eq!(Kind::TokenReused.admission(), Some(AdmissionFate::UsedUp));
+    for lines in [best("vip", 1), best("vip", 2)] {
+        let reused = fixture.order("alice", "hall", &token, lines).await;
+        reused.problem(422, "token-reused");
+    }
+    assert_eq!(Kind::NotAdmitted.admission(), Some(AdmissionFate::UsedUp));
+    let foreign = fixture.order("bob", "hall", &token, best("vip", 1)).await;
+    foreign.problem(403, "not-admitted");
 }

@@ -19,7 +19,7 @@ use super::{Error, Load, Options};
 const PARTS: [(&str, Option<&str>); 10] = [
     ("the call: its keys, arguments and reply", Some("local call, KEYS, ARGV = redis.call")),
     ("the functions of the script", Some("local sale_key, order, user, content = ")),
-    ("HMGET: terms, hold, buyer", Some("if found[1] ~= ARGV[1] then")),
+    ("HMGET: terms, hold, buyer", Some("if epoch ~= ARGV[1] then")),
     ("the checks of those", Some("-- For each line the key of what is taken")),
     ("HMGET: shape, where searches left off", Some("  local row_bytes, legs, first_leg")),
     ("GETRANGE: seats", Some("  if refusal then")),
