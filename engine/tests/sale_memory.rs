@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails where it stands")]
 
-use engine::domain::ids::SeatName;
+use engine::domain::basics::ids::SeatName;
 use engine::domain::sale::{Sale, SaleFile};
 use serde_json::json;
 

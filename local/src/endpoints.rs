@@ -4,8 +4,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use engine::domain::captures::ListLag;
-use engine::domain::grace::Grace;
+use engine::domain::payment::captures::ListLag;
+use engine::domain::payment::grace::Grace;
 use serde::{Deserialize, Serialize};
 
 use crate::payment;

@@ -161,11 +161,11 @@ fn pairs(all: impl Iterator<Item = (impl std::fmt::Display, String)>) -> String 
 
 #[cfg(test)]
 mod tests {
-    use engine::domain::call_rate::CallRate;
-    use engine::domain::captures::ListLag;
-    use engine::domain::challenge::SiteverifyProvider;
-    use engine::domain::grace::Grace;
-    use engine::domain::ids::ProviderId;
+    use engine::domain::admission::call_rate::CallRate;
+    use engine::domain::basics::ids::ProviderId;
+    use engine::domain::payment::captures::ListLag;
+    use engine::domain::payment::grace::Grace;
+    use engine::domain::sale::challenge::SiteverifyProvider;
     use shared::beacon::Chains;
     use shared::events::{Addresses, WebhookKeys};
     use shared::http::origin::Origin;

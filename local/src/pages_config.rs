@@ -1,6 +1,6 @@
 //! `/config.json`: what the pages have to know of the engine that they belong to.
 
-use engine::domain::attempt::Offer;
+use engine::domain::payment::start::Offer;
 use fake_identity::Realm;
 use serde::Serialize;
 

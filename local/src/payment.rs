@@ -2,11 +2,11 @@
 //! signs.
 
 use aws_lc_rs::hmac::{self, HMAC_SHA256};
-use engine::domain::captures::ListLag;
-use engine::domain::grace::Grace;
-use engine::domain::money::Money;
-use engine::domain::number::OrderNumber;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::money::Money;
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::payment::captures::ListLag;
+use engine::domain::payment::grace::Grace;
 use serde_json::{Value, json};
 use shared::providers::stripe::signature;
 

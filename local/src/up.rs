@@ -12,10 +12,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aws_lc_rs::hmac;
-use engine::domain::call_rate::CallRate;
-use engine::domain::capacity::CacheKind;
-use engine::domain::ids::{InvalidId, ProviderId};
-use engine::domain::time::Timestamp;
+use engine::domain::admission::call_rate::CallRate;
+use engine::domain::basics::ids::{InvalidId, ProviderId};
+use engine::domain::basics::time::Timestamp;
+use engine::domain::inventory::capacity::CacheKind;
 use engine::flows::reconcile::Report;
 use engine::ports::{Ports as _, StoreError};
 use shared::beacon::{Chain, Chains};

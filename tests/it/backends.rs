@@ -8,9 +8,9 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use engine::domain::call_rate::CallRate;
-use engine::domain::grace::Grace;
-use engine::domain::ids::ProviderId;
+use engine::domain::admission::call_rate::CallRate;
+use engine::domain::basics::ids::ProviderId;
+use engine::domain::payment::grace::Grace;
 use fake_limits::Limits;
 use fake_payments::API_KEY;
 use local::endpoints::Endpoints;

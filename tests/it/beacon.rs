@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use engine::domain::room::bytes::{Hash, PublicKey};
+use engine::domain::basics::bytes::{Hash, PublicKey};
 use engine::ports::{Beacon, StoreError};
 use fake_beacon::Fault;
 use local::servers::{FakeBeacon, Pace};

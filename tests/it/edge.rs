@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::sync::Arc;
 
-use engine::domain::time::Timestamp;
+use engine::domain::basics::time::Timestamp;
 use fake_identity::{Identity, Issuers, Realm, Role};
 use futures_util::future::join_all;
 use local::concurrency::Concurrency;

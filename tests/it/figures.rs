@@ -11,8 +11,8 @@ use aws_sdk_cloudwatch::config::{
 use aws_sdk_cloudwatch::error::ProvideErrorMetadata as _;
 use aws_sdk_cloudwatch::primitives::DateTime;
 use aws_sdk_cloudwatch::types::{Metric as Named, MetricDataQuery, MetricStat};
-use engine::domain::ids::SaleId;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::SaleId;
+use engine::domain::basics::time::Timestamp;
 use engine::ports::StoreError;
 use fake_cloudwatch::{CloudWatch as Fake, Query};
 use local::kept_metrics::{self, Kept};

@@ -6,10 +6,10 @@
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use engine::domain::ids::Legs;
-use engine::domain::money::MinorUnits;
+use engine::domain::basics::ids::Legs;
+use engine::domain::basics::money::MinorUnits;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::sale::{MAX_LEGS, Sale, SaleFile};
-use engine::domain::time::Timestamp;
 use importers::gtfs::{Feed, Prices, Train};
 use importers::{Finding, Import, SourceDefect, Terms};
 use serde_json::Value;

@@ -3,15 +3,15 @@
 use std::sync::{Mutex, PoisonError};
 
 use crate::flows::ended::ended;
-use engine::domain::choice::{Choice, Together};
-use engine::domain::guard::{Guard, without};
-use engine::domain::ids::{Epoch, Legs, TierId, UserId};
+use engine::domain::basics::guard::{Guard, without};
+use engine::domain::basics::ids::{Epoch, Legs, TierId, UserId};
+use engine::domain::basics::money::MinorUnits;
+use engine::domain::basics::number::{Mint, OrderNumber};
+use engine::domain::basics::time::Timestamp;
 use engine::domain::inventory::Line;
-use engine::domain::money::MinorUnits;
-use engine::domain::number::{Mint, OrderNumber};
-use engine::domain::requested::RequestedLine;
+use engine::domain::inventory::choice::{Choice, Together};
+use engine::domain::order::requested::RequestedLine;
 use engine::domain::sale::Sale;
-use engine::domain::time::Timestamp;
 use engine::flows::admit::{self, admit};
 use engine::flows::publish::publish;
 use engine::flows::reserve::{self, Reservation, reserve};

@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use engine::domain::gate::Share;
-use engine::domain::ids::SeatName;
-use engine::domain::money::MinorUnits;
+use engine::domain::admission::gate::Share;
+use engine::domain::basics::ids::SeatName;
+use engine::domain::basics::money::MinorUnits;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::sale::{FileMap, OutlineKind, Places, Run, Sale, SaleFile, Section};
-use engine::domain::time::Timestamp;
 use importers::pretix::{self, Prices, RowOrder, Uncategorised};
 use importers::train12306::Tables;
 use importers::{Finding, Import, Outcome, Remedy, Report, SourceDefect, Terms, written};

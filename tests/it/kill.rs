@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use engine::domain::time::Timestamp;
+use engine::domain::basics::time::Timestamp;
 use loadtest::credentials::Credentials;
 use loadtest::profile::LoadProfile;
 use loadtest::{CallbackRepeats, Load, Options};

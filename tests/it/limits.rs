@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::types::AttributeValue;
-use engine::domain::capacity::SLOT_UNITS_PER_SECOND;
-use engine::domain::money::{Currency, MinorUnits, Money};
-use engine::domain::number::OrderNumber;
+use engine::domain::basics::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::inventory::capacity::SLOT_UNITS_PER_SECOND;
 use engine::domain::order::OrderState;
 use engine::domain::sale::SaleFile;
-use engine::domain::time::Timestamp;
 use engine::ports::{MAX_REQUEST_ARGUMENTS, Orders as _, Ports as _};
 use fake_limits::{Cache, Limits, Quotas, Throttled, table};
 use loadtest::arrivals::Shape;

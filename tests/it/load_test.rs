@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use engine::domain::grace::Grace;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::payment::grace::Grace;
 use engine::domain::sale::SaleFile;
-use engine::domain::time::Timestamp;
 use fake_limits::gateway::{FUNCTION_FAILED, FUNCTION_THROTTLED};
 use fake_limits::{Limits, Throttle, Throttled};
 use loadtest::arrivals::Shape;

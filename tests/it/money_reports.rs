@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use encoding_rs::GBK;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::time::Timestamp;
 use local::up::{Engine, Options};
 use reqwest::Method;
 use serde_json::{Value, json};

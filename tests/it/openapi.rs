@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
-use engine::domain::ids::SaleId;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::SaleId;
+use engine::domain::basics::time::Timestamp;
 use engine::flows::room::draw::{Drawing, draw};
 use local::up::{Engine, Options};
 use openapi::{self, problem_component};

@@ -5,15 +5,15 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use engine::domain::attempt::Attempts;
-use engine::domain::ids::{RequestFingerprint, SaleId, UserId};
-use engine::domain::money::{Currency, MinorUnits, Money};
-use engine::domain::number::{Mint, OrderNumber};
+use engine::domain::basics::ids::{RequestFingerprint, SaleId, UserId};
+use engine::domain::basics::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::number::{Mint, OrderNumber};
+use engine::domain::basics::time::Timestamp;
+use engine::domain::order::attempt::Attempts;
+use engine::domain::order::refund::RefundReply;
 use engine::domain::order::{
     Capture, Order, OrderState, PaymentOutcome, PaymentRecord, RefundReason,
 };
-use engine::domain::refund::RefundReply;
-use engine::domain::time::Timestamp;
 use engine::ports::{Provider, StoreError};
 use fake_payments::{API_KEY, Fault, LedgerRefund};
 use local::servers::PaymentProvider;
@@ -44,9 +44,9 @@ fn order(number: OrderNumber) -> Order {
         changed_at: NOW,
         payment: None,
         attempts: Attempts::default(),
-        facts: engine::domain::fact::Facts::default(),
-        refunds: engine::domain::order_refund::RefundCounts::default(),
-        merchant: engine::domain::ledger::MerchantTerms::house(),
+        facts: engine::domain::order::fact::Facts::default(),
+        refunds: engine::domain::order::order_refund::RefundCounts::default(),
+        merchant: engine::domain::sale::MerchantTerms::house(),
         exchange: None,
     }
 }
@@ -132,7 +132,7 @@ async fn captures_are_found_and_go_back_once_whatever_is_lost() {
     assert_eq!(refunds(&provider, "pi_a").len(), 1);
 
     let mut unknown = first;
-    unknown.key.payment = engine::domain::ids::PaymentId::new("pi_x").unwrap();
+    unknown.key.payment = engine::domain::basics::ids::PaymentId::new("pi_x").unwrap();
     let reply = ours.refund(&to_refund(&unknown)).await;
     let why = "resource_missing: No such payment_intent: 'pi_x'".to_owned();
     assert_eq!(reply, Ok(RefundReply::Refused(why)));

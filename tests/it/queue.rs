@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use aws_sdk_sqs::types::{Message as Received, MessageSystemAttributeName};
 use chaos::proxy::http::{Act, HttpProxy};
-use engine::domain::ids::{InventoryId, PaymentId, ProviderId, SaleId, TierId};
-use engine::domain::money::{Currency, MinorUnits, Money};
-use engine::domain::number::OrderNumber;
+use engine::domain::basics::ids::{InventoryId, PaymentId, ProviderId, SaleId, TierId};
+use engine::domain::basics::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::order::{Capture, PaymentKey, PaymentOutcome, PaymentRecord, RefundReason};
-use engine::domain::time::Timestamp;
 use engine::ports::messages::{Expiry, Message, Refund, Sync};
 use engine::ports::{Queue, StoreError};
 use local::queues::Queues;

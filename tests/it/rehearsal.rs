@@ -13,7 +13,7 @@ use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use cold::certificates::Authority;
-use engine::domain::grace::Grace;
+use engine::domain::payment::grace::Grace;
 use engine::domain::sale::SaleFile;
 use loadtest::arrivals::Shape;
 use loadtest::credentials::Credentials;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use aws_lc_rs::hmac;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::time::Timestamp;
 use fake_identity::{Realm, challenge};
 use local::up::{Engine, Options};
 use reqwest::redirect::Policy;

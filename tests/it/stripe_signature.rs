@@ -4,8 +4,8 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use engine::domain::ids::ProviderId;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::ProviderId;
+use engine::domain::basics::time::Timestamp;
 use serde_json::{Value, json};
 use shared::providers::SignatureDefect;
 use shared::providers::stripe::event;

@@ -4,9 +4,10 @@
 use std::fs;
 use std::path::Path;
 
-use engine::domain::ids::{SaleId, SeatName, TierId};
-use engine::domain::ticket::{Issue, RevokedOrder, RevokedPage, TicketNumber};
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::{SaleId, SeatName, TierId};
+use engine::domain::basics::time::Timestamp;
+use engine::domain::order::Issue;
+use engine::domain::ticket::{RevokedOrder, RevokedPage, TicketNumber};
 use local::up::{Engine, Options};
 use serde_json::{Value, json};
 use shared::tickets::{RevokedList, TicketCode, TicketKeys, TicketSecrets};

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use engine::domain::money::{Currency, MinorUnits, Money};
-use engine::domain::time::Timestamp;
+use engine::domain::basics::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::time::Timestamp;
 use fake_identity::{Identity, Role};
 use fake_payments::page_of_code;
 use local::data_dir::{self, DataDir, Secrets};

@@ -12,10 +12,10 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
-use engine::domain::fact::FactKind;
-use engine::domain::ids::SubscriberId;
-use engine::domain::subscriber::{Event, Wishes};
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::SubscriberId;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::ledger::subscriber::{Event, Wishes};
+use engine::domain::order::fact::FactKind;
 use engine::ports::{Log as _, Ports as _, Receiver as _};
 use local::up::{Engine, Options};
 use reqwest::Method;
@@ -379,8 +379,8 @@ async fn a_webhook_leads_to_no_private_network() {
     server.has_heard_all(dir).await;
     let record = engine.app().ports.orders().orders.0.log();
     let mut events = Vec::new();
-    for shard in engine::domain::log::LogShard::all() {
-        let from = engine::domain::log::LogPosition { shard, number: 0 };
+    for shard in engine::domain::ledger::log::LogShard::all() {
+        let from = engine::domain::ledger::log::LogPosition { shard, number: 0 };
         for placed in record.after(from).await.unwrap() {
             events.extend(Event::of_record(&placed.record));
         }

@@ -3,6 +3,7 @@
 
 mod dependencies;
 mod features;
+mod rooms;
 mod targets;
 
 use std::fs;

@@ -1,46 +1,24 @@
-//! The pure core: rules without Redis, DynamoDB, SQS or HTTP. Time and randomness are arguments.
+//! The rules: pure, without Redis, DynamoDB, SQS or HTTP. Time and randomness are arguments.
+//!
+//! Read the rooms from the ground up: each builds only on rooms before it, and none on ports or flows. A test holds
+//! that order (`tests/text/architecture/rooms.rs`).
+//!
+//! 1. [`basics`]: ids, times, money and other values; the guards.
+//! 2. [`sale`]: the sale file and all of its terms.
+//! 3. [`inventory`]: the seats, and the commands on them.
+//! 4. [`admission`]: who is let in to buy, when, and how many at a time.
+//! 5. [`order`]: the order and its records.
+//! 6. [`payment`]: the decisions on an order's money.
+//! 7. [`ledger`]: accounts, wallets, points, statistics and the log, all derived from the facts of orders.
+//! 8. [`ticket`]: ticket codes and check-in.
+//!
+//! Records stand below decisions: `order` holds what an order *has*, `payment` and `ticket` decide what *changes* it.
 
-pub mod archive;
-pub mod attempt;
-pub mod attendee;
-pub mod bitmap;
-pub mod call_rate;
-pub mod capacity;
-pub mod captures;
-pub mod challenge;
-pub mod choice;
-pub mod dispute;
-pub mod exchange;
-pub mod fact;
-pub mod gate;
-pub mod grace;
-pub mod guard;
-pub mod ids;
+pub mod admission;
+pub mod basics;
 pub mod inventory;
-pub mod layout;
 pub mod ledger;
-pub mod log;
-pub mod money;
-pub mod network;
-pub mod number;
 pub mod order;
-pub mod order_refund;
 pub mod payment;
-pub mod places;
-pub mod points;
-pub mod posting;
-pub mod refund;
-pub mod requested;
-pub mod room;
-mod row_range;
-pub mod rules;
 pub mod sale;
-pub mod sections;
-pub mod subscriber;
-pub mod takings;
 pub mod ticket;
-pub mod tickets;
-pub mod time;
-pub mod timetable;
-pub mod wallet;
-mod within_order;

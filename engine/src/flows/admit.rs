@@ -1,9 +1,9 @@
 //! Admit: who may order now.
 
-use crate::domain::gate::{Admit, AdmitReply, Share, TopUp, shard_of};
-use crate::domain::ids::{TierId, UserId};
+use crate::domain::admission::gate::{Admit, AdmitReply, Share, TopUp, shard_of};
+use crate::domain::basics::ids::{TierId, UserId};
+use crate::domain::basics::time::Timestamp;
 use crate::domain::sale::{Sale, SaleState};
-use crate::domain::time::Timestamp;
 use crate::flows::hold::count_holds;
 use crate::ports::{Gate, Ports, Published, Seats, StoreError, Stored};
 

@@ -4,7 +4,7 @@
 //! their state alone ([`crate::flows::pay`]): nothing is sold in Redis, and nothing loads the sale.
 //!
 //! Whoever archives takes the lease under which a sale is loaded, so that nobody loads it meanwhile, and
-//! finds out whether anything is undecided ([`crate::domain::archive`]): first the holds, then the claims
+//! finds out whether anything is undecided ([`crate::domain::sale::archive`]): first the holds, then the claims
 //! with their orders, then the refunds. A hold comes before its order, and no new hold is made
 //! after the closing: an order that is not found was not on its way either. Then one write ends the sale
 //! for good, if it is still of the version that was read and the lease was not taken since. What
@@ -17,12 +17,12 @@ use std::pin::pin;
 
 use futures_util::future::{Either, select};
 
-use crate::domain::archive::{Lifecycle, NotYet, Undecided, is_of_age, may_archive};
-use crate::domain::ids::{Epoch, SaleId, TierId};
-use crate::domain::number::OrderNumber;
+use crate::domain::basics::ids::{Epoch, SaleId, TierId};
+use crate::domain::basics::number::OrderNumber;
+use crate::domain::basics::time::{Clock, Timestamp};
 use crate::domain::order::{Order, OrderState};
 use crate::domain::sale::Sale;
-use crate::domain::time::{Clock, Timestamp};
+use crate::domain::sale::archive::{Lifecycle, NotYet, Undecided, is_of_age, may_archive};
 use crate::flows::hold::count_holds;
 use crate::flows::load::{Lease, ORDERS_A_REQUEST, each_owner};
 use crate::ports::{

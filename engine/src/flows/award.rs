@@ -1,6 +1,6 @@
 //! Award: what an order gives its buyer, points and growth, is written as its facts say by now.
 
-use crate::domain::number::OrderNumber;
+use crate::domain::basics::number::OrderNumber;
 use crate::ports::{ChangeReply, Orders as _, Ports, StoreError, Stored};
 
 /// Most tries; an award that somebody else has written meanwhile is read again.

@@ -4,11 +4,11 @@
 //! ([`crate::flows::close`]). If they paid all the same, the money goes back: nothing is rescued that its
 //! buyer gave up.
 
-use crate::domain::fact::Cause;
-use crate::domain::ids::UserId;
-use crate::domain::number::OrderNumber;
+use crate::domain::basics::ids::UserId;
+use crate::domain::basics::number::OrderNumber;
+use crate::domain::basics::time::Timestamp;
+use crate::domain::order::fact::Cause;
 use crate::domain::order::{Order, OrderEvent, OrderState};
-use crate::domain::time::Timestamp;
 use crate::flows::hold::{inventory_of, release};
 use crate::flows::own::order_of;
 use crate::flows::pay::close_the_rest;

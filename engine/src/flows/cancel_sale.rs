@@ -14,15 +14,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::stream::{self, StreamExt as _};
 
-use crate::domain::fact::Cause;
-use crate::domain::ids::{Epoch, SaleId, TierId};
-use crate::domain::number::OrderNumber;
+use crate::domain::basics::ids::{Epoch, SaleId, TierId};
+use crate::domain::basics::number::OrderNumber;
+use crate::domain::basics::time::{Clock, Timestamp};
+use crate::domain::order::fact::Cause;
+use crate::domain::order::order_refund::{AskedBy, RefundNumber};
 use crate::domain::order::{Order, OrderState};
-use crate::domain::order_refund::{
-    AskedBy, RefundNumber, RefundRefusal, RefundRequest, RefundedTickets,
-};
+use crate::domain::payment::refund::{RefundRefusal, RefundRequest, RefundedTickets};
 use crate::domain::sale::{FileMap, MapName, Sale, SaleFile, SaleState};
-use crate::domain::time::{Clock, Timestamp};
 use crate::flows::cancel::{self, end};
 use crate::flows::give_back::{self, give_back};
 use crate::flows::load::{ORDERS_A_REQUEST, blocks_of};

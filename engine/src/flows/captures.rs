@@ -14,11 +14,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures_util::future::join_all;
 use serde::Serialize;
 
-use crate::domain::captures::{CapturePage, Cursor, ListLag, ListedDispute};
-use crate::domain::ids::{PageMark, ProviderId, ReaderId};
-use crate::domain::number::OrderNumber;
+use crate::domain::basics::ids::{PageMark, ProviderId, ReaderId};
+use crate::domain::basics::number::OrderNumber;
+use crate::domain::basics::time::{Clock, Timestamp};
 use crate::domain::order::{Capture, Order};
-use crate::domain::time::{Clock, Timestamp};
+use crate::domain::payment::captures::{CapturePage, Cursor, ListLag, ListedDispute};
 use crate::flows::dispute::{Refusal, record_dispute};
 use crate::flows::pay::pay_from_afar;
 use crate::ports::{

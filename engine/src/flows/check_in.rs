@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, HashMap};
 
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 
-use crate::domain::ids::SaleId;
-use crate::domain::number::OrderNumber;
-use crate::domain::order::Order;
-use crate::domain::ticket::{CheckIn, CheckInDecision, DoubleCheckIn, Serial, decide_check_in};
+use crate::domain::basics::ids::SaleId;
+use crate::domain::basics::number::OrderNumber;
+use crate::domain::order::{CheckIn, Order};
+use crate::domain::ticket::{CheckInDecision, DoubleCheckIn, Serial, decide_check_in};
 use crate::ports::{ChangeReply, Orders, Ports, StoreError, Stored};
 
 /// Most attempts; an order that changed meanwhile is read again.

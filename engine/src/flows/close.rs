@@ -3,20 +3,21 @@
 //! What holds seats has no way to a provider: expiry hands an order over by a queue, and gets it back once
 //! nothing can come by its attempts any more. An attempt that was paid pays the order; one that is closed
 //! brings nothing. A provider that cannot close, or does not answer, is asked again until the
-//! [grace](crate::domain::grace) is over, and [`ASKED_FOR_SECONDS`] longer; then the attempt is given up,
+//! [grace](crate::domain::payment::grace) is over, and [`ASKED_FOR_SECONDS`] longer; then the attempt is given up,
 //! and what comes by it is decided like any other late capture ([`crate::flows::pay`]).
 //!
 //! An order that is paid, or was cancelled, has the rest of its attempts closed in the same way. Where
 //! payments are also started elsewhere, the providers are asked here what they have captured.
 
-use crate::domain::attempt::{AttemptState, Attempts, CloseReply};
-use crate::domain::captures::Coverage;
-use crate::domain::grace::ASKED_FOR_SECONDS;
-use crate::domain::guard::{Guard, stands};
-use crate::domain::ids::InventoryId;
-use crate::domain::number::OrderNumber;
+use crate::domain::basics::guard::{Guard, stands};
+use crate::domain::basics::ids::InventoryId;
+use crate::domain::basics::number::OrderNumber;
+use crate::domain::basics::time::Timestamp;
+use crate::domain::order::attempt::{AttemptState, Attempts};
 use crate::domain::order::{Order, OrderState};
-use crate::domain::time::Timestamp;
+use crate::domain::payment::captures::Coverage;
+use crate::domain::payment::grace::ASKED_FOR_SECONDS;
+use crate::domain::payment::start::CloseReply;
 use crate::flows::expire::{coverage_of, recheck_seconds};
 use crate::flows::pay::pay_from_afar;
 use crate::ports::{

@@ -9,16 +9,16 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use serde::Serialize;
 
-use crate::domain::ids::{Epoch, InventoryId, Leg, SaleId, Seat, TierId, UserId};
+use crate::domain::basics::ids::{Epoch, InventoryId, Leg, SaleId, Seat, TierId, UserId};
+use crate::domain::basics::number::OrderNumber;
+use crate::domain::basics::tickets::Tickets;
 use crate::domain::inventory::{
     HeldLine, HoldRecord, Recount, Repair, Restore, SeatLeg, SeatsSold, Terms, TierGrid,
     freed_block_of,
 };
-use crate::domain::number::OrderNumber;
+use crate::domain::order::order_refund::RefundKey;
 use crate::domain::order::{Order, OrderLine, OrderState, PaymentKey};
-use crate::domain::order_refund::RefundKey;
 use crate::domain::sale::{Sale, Tier};
-use crate::domain::tickets::Tickets;
 use crate::flows::load::Owned;
 use crate::ports::{Claim, Orders, Ports, Published, Seats, Stored, block_of};
 

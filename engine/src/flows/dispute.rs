@@ -4,15 +4,15 @@
 //! from there. Redis is not asked, as who speaks to providers has none: the comparison finds the seats of a lost
 //! dispute, which are sold in Redis and nobody's.
 
-use crate::domain::dispute::{
-    DisputeRefusal, DisputeReport, DisputeState, DisputeStep, decide_dispute,
-};
-use crate::domain::ids::{DisputeId, ProviderId};
+use crate::domain::basics::ids::{DisputeId, ProviderId};
+use crate::domain::basics::time::Timestamp;
+use crate::domain::order::dispute::DisputeState;
+use crate::domain::order::order_refund::OrderRefund;
+use crate::domain::order::refund::{RefundReply, RefundState};
 use crate::domain::order::{Order, PaymentRecord};
-use crate::domain::order_refund::{OrderRefund, RefundRefusal, decide_refund};
-use crate::domain::refund::{RefundReply, RefundState};
+use crate::domain::payment::dispute::{DisputeRefusal, DisputeReport, DisputeStep, decide_dispute};
+use crate::domain::payment::refund::{RefundRefusal, decide_refund};
 use crate::domain::sale::LostDispute;
-use crate::domain::time::Timestamp;
 use crate::flows::refund::request_part;
 use crate::flows::sync::settle_soon;
 use crate::ports::{

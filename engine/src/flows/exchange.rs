@@ -5,17 +5,17 @@
 //! transaction that pays the new one gives the old tickets up. If they are not there any more, the new order is
 //! cancelled: what was captured for it goes back, and the old order stands as it is.
 
-use crate::domain::exchange::{
-    Exchange, ExchangeRefusal, ExchangeRequest, decide_exchange, redeem,
-};
-use crate::domain::fact::Cause;
-use crate::domain::ids::UserId;
-use crate::domain::number::OrderNumber;
+use crate::domain::basics::ids::UserId;
+use crate::domain::basics::number::OrderNumber;
+use crate::domain::basics::time::Timestamp;
+use crate::domain::order::exchange::{Exchange, ExchangeRequest};
+use crate::domain::order::fact::Cause;
+use crate::domain::order::order_refund::OrderRefund;
+use crate::domain::order::requested::RequestedLine;
 use crate::domain::order::{Order, OrderEvent, PaymentKey, PaymentRecord};
-use crate::domain::order_refund::{OrderRefund, RefundPlan};
-use crate::domain::requested::RequestedLine;
+use crate::domain::payment::exchange::{ExchangeRefusal, decide_exchange, redeem};
+use crate::domain::payment::refund::RefundPlan;
 use crate::domain::sale::Sale;
-use crate::domain::time::Timestamp;
 use crate::flows::give_back;
 use crate::flows::hold::{inventory_of, release, sale_of};
 use crate::flows::pay::close_the_rest;
@@ -107,7 +107,7 @@ pub(crate) async fn moved(
 ) -> Stored<PaymentRecord> {
     let missing = || StoreError::Contract(format!("order {} is lost", exchange.order));
     let old = Old::read(ports, exchange.order).await?.ok_or_else(missing)?;
-    old.captured(exchange.order)?.moved_to(new, now)
+    old.captured(exchange.order)?.moved_to(new, now).map_err(StoreError::contract)
 }
 
 /// Cancels a pending order whose exchange is off; `None` if it changed meanwhile.

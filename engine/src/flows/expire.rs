@@ -2,7 +2,7 @@
 //!
 //! An order with an open attempt is closed at its provider before it ends: it is handed over, by a queue, to
 //! who speaks to providers ([`crate::flows::close`]), and comes back paid, or with nothing open. If it does
-//! not come back by the end of the [grace](crate::domain::grace) and a little longer, it ends unclosed. An
+//! not come back by the end of the [grace](crate::domain::payment::grace) and a little longer, it ends unclosed. An
 //! order without one ends at its deadline, and nobody is asked.
 //!
 //! Where payments are also started elsewhere, that is not enough: a callback may be lost or late. Where a
@@ -19,19 +19,19 @@ use std::collections::BTreeMap;
 
 use futures_util::future::join_all;
 
-use crate::domain::attempt::Attempts;
-use crate::domain::captures::{Coverage, Listing};
-use crate::domain::fact::{Cause, Facts};
-use crate::domain::grace::{FOR_THE_PROVIDER_SECONDS, Grace};
-use crate::domain::guard::{Guard, stands};
-use crate::domain::ids::InventoryId;
+use crate::domain::basics::guard::{Guard, stands};
+use crate::domain::basics::ids::InventoryId;
+use crate::domain::basics::money::MinorUnits;
+use crate::domain::basics::number::OrderNumber;
+use crate::domain::basics::time::Timestamp;
 use crate::domain::inventory::HoldRecord;
-use crate::domain::ledger::MerchantTerms;
-use crate::domain::money::MinorUnits;
-use crate::domain::number::OrderNumber;
+use crate::domain::order::attempt::Attempts;
+use crate::domain::order::fact::{Cause, Facts};
+use crate::domain::order::order_refund::RefundCounts;
 use crate::domain::order::{Order, OrderEvent, OrderState};
-use crate::domain::order_refund::RefundCounts;
-use crate::domain::time::Timestamp;
+use crate::domain::payment::captures::{Coverage, Listing};
+use crate::domain::payment::grace::{FOR_THE_PROVIDER_SECONDS, Grace};
+use crate::domain::sale::MerchantTerms;
 use crate::flows::exchange;
 use crate::flows::hold::{align, release, sale_of, sell};
 use crate::flows::pay::pay_at_once;

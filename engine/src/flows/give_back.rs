@@ -5,16 +5,15 @@
 //! stays in the index of due work until the money is back, and the comparison finds seats that are sold in
 //! Redis and nobody's.
 
-use crate::domain::guard::{Guard, stands};
-use crate::domain::ids::UserId;
-use crate::domain::money::MinorUnits;
-use crate::domain::number::OrderNumber;
+use crate::domain::basics::guard::{Guard, stands};
+use crate::domain::basics::ids::UserId;
+use crate::domain::basics::money::MinorUnits;
+use crate::domain::basics::number::OrderNumber;
+use crate::domain::basics::time::Timestamp;
 use crate::domain::order::Order;
-use crate::domain::order_refund::{
-    OrderRefund, RefundKey, RefundPlan, RefundRefusal, RefundRequest, decide_refund,
-};
-use crate::domain::refund::RefundState;
-use crate::domain::time::Timestamp;
+use crate::domain::order::order_refund::{OrderRefund, RefundKey};
+use crate::domain::order::refund::RefundState;
+use crate::domain::payment::refund::{RefundPlan, RefundRefusal, RefundRequest, decide_refund};
 use crate::flows::hold::unsell;
 use crate::flows::own::order_of;
 use crate::flows::refund::request_part;

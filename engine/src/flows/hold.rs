@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use crate::domain::ids::{Epoch, InventoryId, SaleId};
+use crate::domain::basics::ids::{Epoch, InventoryId, SaleId};
+use crate::domain::basics::number::OrderNumber;
 use crate::domain::inventory::{
     HeldLine, HoldRecord, Release, ReleaseReply, Sell, SellReply, Unsell, UnsellReply,
 };
-use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderState};
 use crate::domain::sale::Sale;
 use crate::flows::load;

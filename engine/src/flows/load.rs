@@ -29,14 +29,14 @@ use std::sync::Arc;
 
 use futures_util::stream::{self, StreamExt as _};
 
-use crate::domain::guard::{Guard, stands};
-use crate::domain::ids::{Epoch, InventoryId, SaleId, Seat, TierId, UserId};
+use crate::domain::basics::guard::{Guard, stands};
+use crate::domain::basics::ids::{Epoch, InventoryId, SaleId, Seat, TierId, UserId};
+use crate::domain::basics::number::OrderNumber;
+use crate::domain::basics::tickets::Tickets;
+use crate::domain::basics::time::{Clock, Timestamp};
 use crate::domain::inventory::{Freed, HoldRecord, Load, LoadPart, LoadReply, Terms, TierGrid};
-use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderState};
 use crate::domain::sale::{Sale, Tier};
-use crate::domain::tickets::Tickets;
-use crate::domain::time::{Clock, Timestamp};
 use crate::ports::{
     BlockClaims, Catalogue, ChangeReply, Claim, Freshness, Orders, Ports, Queue, SEATS_PER_BLOCK,
     Seats, StoreError, Stored,
@@ -529,7 +529,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::domain::ids::Seat;
+    use crate::domain::basics::ids::Seat;
     use crate::ports::block_of;
 
     #[test]

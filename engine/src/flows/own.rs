@@ -1,8 +1,8 @@
 //! A buyer's own order: another's is as if it were not there.
 
-use crate::domain::guard::{Guard, stands};
-use crate::domain::ids::UserId;
-use crate::domain::number::OrderNumber;
+use crate::domain::basics::guard::{Guard, stands};
+use crate::domain::basics::ids::UserId;
+use crate::domain::basics::number::OrderNumber;
 use crate::domain::order::Order;
 use crate::ports::{Orders as _, Ports, Stored};
 

@@ -1,17 +1,17 @@
 //! Pay: one recorded decision for every capture, then everything that follows from it.
 
-use crate::domain::attempt::Attempts;
-use crate::domain::fact::{Cause, FactKind};
-use crate::domain::guard::{Guard, stands};
-use crate::domain::number::OrderNumber;
+use crate::domain::basics::guard::{Guard, stands};
+use crate::domain::basics::number::OrderNumber;
+use crate::domain::basics::tickets::Tickets;
+use crate::domain::basics::time::Timestamp;
+use crate::domain::order::attempt::Attempts;
+use crate::domain::order::fact::{Cause, FactKind};
+use crate::domain::order::refund::RefundState;
 use crate::domain::order::{
-    Capture, Order, OrderEvent, OrderState, PaymentDecision, PaymentOutcome, PaymentRecord,
-    RefundReason, decide_payment,
+    Capture, Order, OrderEvent, OrderState, PaymentOutcome, PaymentRecord, RefundReason,
 };
-use crate::domain::refund::RefundState;
+use crate::domain::payment::pay::{PaymentDecision, decide_payment};
 use crate::domain::sale::SaleState;
-use crate::domain::tickets::Tickets;
-use crate::domain::time::Timestamp;
 use crate::flows::exchange;
 use crate::flows::hold::{inventory_of, sale_of, sell};
 use crate::flows::refund::request;
@@ -132,7 +132,8 @@ pub async fn pay_at_once(ports: &impl Ports, order: Order, now: Timestamp) -> St
             Some(exchange) => exchange::moved(ports, &order, exchange, now).await?,
             None => {
                 let accepted = PaymentOutcome::Accepted;
-                PaymentRecord::decided(&Capture::of_nothing(&order)?, accepted, now)
+                let capture = Capture::of_nothing(&order).map_err(StoreError::contract)?;
+                PaymentRecord::decided(&capture, accepted, now)
             }
         };
         let Some(settlement) = paid(ports, order.clone(), &record.capture, now).await? else {

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::domain::guard::{Guard, stands};
+use crate::domain::basics::guard::{Guard, stands};
+use crate::domain::ledger::posting::{PAUSES_MS, Posting};
 use crate::domain::ledger::{Transfer, TransferCode};
-use crate::domain::posting::{PAUSES_MS, Posting};
 use crate::ports::{Accounts, PostReply, StoreError};
 
 /// What became of a posting.

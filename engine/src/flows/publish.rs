@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-use crate::domain::ids::{Epoch, SaleId};
+use crate::domain::basics::bytes::Secret;
+use crate::domain::basics::ids::{Epoch, SaleId};
+use crate::domain::basics::time::Timestamp;
 use crate::domain::inventory::Load;
-use crate::domain::room::bytes::Secret;
 use crate::domain::sale::{Defect, FileMap, MapName, Sale, SaleFile, SaleState, SeatMap};
-use crate::domain::time::Timestamp;
 use crate::flows::load::{Loaded, load, terms};
 use crate::flows::room;
 use crate::ports::{

@@ -1,10 +1,10 @@
 //! Refund: refund a payment, once, and record the provider's reply.
 
-use crate::domain::number::OrderNumber;
+use crate::domain::basics::number::OrderNumber;
+use crate::domain::basics::time::Timestamp;
+use crate::domain::order::order_refund::{AskedBy, OrderRefund, RefundKey};
+use crate::domain::order::refund::{Refund, RefundReply, RefundState};
 use crate::domain::order::{PaymentKey, PaymentRecord};
-use crate::domain::order_refund::{AskedBy, OrderRefund, RefundKey};
-use crate::domain::refund::{Refund, RefundReply, RefundState};
-use crate::domain::time::Timestamp;
 use crate::flows::sync::settle_soon;
 use crate::ports::{
     ChangeReply, Orders, Ports, Provider, Queue, StoreError, Stored, delay_seconds, messages,

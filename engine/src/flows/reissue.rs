@@ -2,7 +2,7 @@
 //!
 //! Repeated, it issues them anew once more: whoever lost the answer asks for the tickets again instead.
 
-use crate::domain::number::OrderNumber;
+use crate::domain::basics::number::OrderNumber;
 use crate::domain::order::Order;
 use crate::domain::ticket::{ReissueRefusal, TicketNumber, decide_reissue};
 use crate::ports::{ChangeReply, Orders, Ports, StoreError};

@@ -2,24 +2,25 @@
 
 use futures_util::future::join;
 
-use crate::domain::attempt::Attempts;
-use crate::domain::attendee::{AttendeeHash, max_named};
-use crate::domain::exchange::{Exchange, ExchangeRefusal, ExchangeRequest};
-use crate::domain::fact::Facts;
-use crate::domain::guard::{Guard, stands};
-use crate::domain::ids::{
+use crate::domain::basics::guard::{Guard, stands};
+use crate::domain::basics::ids::{
     AttendeeId, InventoryId, RequestFingerprint, Seat, SeatName, TierId, UserId,
 };
+use crate::domain::basics::number::OrderNumber;
+use crate::domain::basics::tickets::Tickets;
+use crate::domain::basics::time::Timestamp;
 use crate::domain::inventory::{
     Hold, HoldRecord, HoldReply, Mark, MarkReply, Release, ReleaseReply, SeatLeg,
 };
-use crate::domain::number::OrderNumber;
+use crate::domain::order::attempt::Attempts;
+use crate::domain::order::attendee::{AttendeeHash, max_named};
+use crate::domain::order::exchange::{Exchange, ExchangeRequest};
+use crate::domain::order::fact::Facts;
+use crate::domain::order::order_refund::RefundCounts;
+use crate::domain::order::requested::{RequestedLine, fingerprint, order_lines, total_minor};
 use crate::domain::order::{Order, OrderState};
-use crate::domain::order_refund::RefundCounts;
-use crate::domain::requested::{RequestedLine, fingerprint, order_lines, total_minor};
+use crate::domain::payment::exchange::ExchangeRefusal;
 use crate::domain::sale::Sale;
-use crate::domain::tickets::Tickets;
-use crate::domain::time::Timestamp;
 use crate::flows::exchange;
 use crate::flows::hold::align_to;
 use crate::flows::load;
@@ -453,7 +454,7 @@ async fn give_up_lost(
 /// The refusal if seats that the buyer had chosen are lost: other seats were not asked for.
 fn chosen_and_lost(reservation: &Reservation, lost: &[SeatLeg]) -> Option<Refusal> {
     reservation.lines.iter().find_map(|RequestedLine { line, .. }| {
-        let is_chosen = matches!(line.choice, crate::domain::choice::Choice::Seats(_));
+        let is_chosen = matches!(line.choice, crate::domain::inventory::choice::Choice::Seats(_));
         let of_line = lost.iter().filter(|seat_leg| seat_leg.tier == line.tier);
         let mut seats: Vec<Seat> = of_line.map(|seat_leg| seat_leg.seat).collect();
         seats.sort();

@@ -5,15 +5,15 @@
 //! the very same request again: the buyer's client repeats it, and gets the same page or secret. Who chooses
 //! something else gets another attempt once the former one is closed.
 
-use crate::domain::attempt::{
-    Attempt, AttemptNumber, AttemptState, Attempts, CloseReply, PaymentChoice, PaymentStep,
-    StartReply,
+use crate::domain::basics::guard::{Guard, stands};
+use crate::domain::basics::ids::{PaymentId, UserId};
+use crate::domain::basics::number::OrderNumber;
+use crate::domain::basics::time::Timestamp;
+use crate::domain::order::attempt::{
+    Attempt, AttemptNumber, AttemptState, Attempts, PaymentChoice,
 };
-use crate::domain::guard::{Guard, stands};
-use crate::domain::ids::{PaymentId, UserId};
-use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderState};
-use crate::domain::time::Timestamp;
+use crate::domain::payment::start::{CloseReply, PaymentStep, StartReply};
 use crate::flows::own::order_of;
 use crate::flows::pay::pay_from_afar;
 use crate::ports::{ChangeReply, Orders, Ports, Provider, StoreError, Stored};

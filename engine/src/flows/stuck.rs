@@ -7,12 +7,12 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use crate::domain::ids::{InventoryId, SaleId};
-use crate::domain::number::OrderNumber;
+use crate::domain::basics::ids::{InventoryId, SaleId};
+use crate::domain::basics::number::OrderNumber;
+use crate::domain::basics::time::Timestamp;
+use crate::domain::order::order_refund::OrderRefund;
+use crate::domain::order::refund::{Refund, RefundState};
 use crate::domain::order::{Order, OrderState, PaymentRecord};
-use crate::domain::order_refund::OrderRefund;
-use crate::domain::refund::{Refund, RefundState};
-use crate::domain::time::Timestamp;
 use crate::flows::hold::{inventory_of, sale_of};
 use crate::ports::{
     Catalogue, DUE_SHARDS, Due, Freshness, Orders, Ports, Provider, Seats, StoreError, Stored,

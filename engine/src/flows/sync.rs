@@ -3,10 +3,10 @@
 
 use futures_util::future::try_join_all;
 
-use crate::domain::guard::{Guard, stands};
-use crate::domain::number::OrderNumber;
+use crate::domain::basics::guard::{Guard, stands};
+use crate::domain::basics::number::OrderNumber;
+use crate::domain::basics::time::Timestamp;
 use crate::domain::order::Order;
-use crate::domain::time::Timestamp;
 use crate::ports::{Orders, Ports, Queue, Stored};
 
 /// Settles the facts of these orders that are not settled; the rest needs nothing. Returns the number of

@@ -9,14 +9,14 @@ use std::num::NonZeroU32;
 
 use serde::Serialize;
 
-use crate::domain::guard::{Guard, stands};
-use crate::domain::ids::ReaderId;
-use crate::domain::log::{LogPosition, PlacedRecord};
-use crate::domain::number::OrderNumber;
-use crate::domain::subscriber::{
+use crate::domain::basics::guard::{Guard, stands};
+use crate::domain::basics::ids::ReaderId;
+use crate::domain::basics::number::OrderNumber;
+use crate::domain::basics::time::{Clock, Timestamp};
+use crate::domain::ledger::log::{LogPosition, PlacedRecord};
+use crate::domain::ledger::subscriber::{
     ENOUGH_FAILED, Event, Failing, Progress, Subscription, WaitingOrder, Wishes,
 };
-use crate::domain::time::{Clock, Timestamp};
 use crate::ports::{
     ChangeReply, Log, MAX_WAITING_CHANGES, Orders, Receiver, StoreError, Stored, Subscriptions,
     TakeReply, Waiting,

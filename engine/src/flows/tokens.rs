@@ -6,14 +6,14 @@ use futures_util::StreamExt as _;
 use futures_util::future::{Either, select};
 use futures_util::stream;
 
-use crate::domain::gate::Share;
-use crate::domain::gate::tokens::{
+use crate::domain::admission::gate::Share;
+use crate::domain::admission::gate::tokens::{
     AddTokens, AddTokensReply, MAX_ADDITIONS, MAX_TOKENS_PER_ADDITION, TokenCounts, TokenSnapshot,
     part_of,
 };
-use crate::domain::ids::{AdditionId, SaleId};
+use crate::domain::basics::ids::{AdditionId, SaleId};
+use crate::domain::basics::time::{Clock, Timestamp};
 use crate::domain::sale::Sale;
-use crate::domain::time::{Clock, Timestamp};
 use crate::ports::{Catalogue, Freshness, Gate, Ports, StoreError, Stored};
 
 /// Sales whose tokens are read and kept at once.

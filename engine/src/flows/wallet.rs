@@ -1,12 +1,12 @@
 //! Pay from a wallet: the buyer's own pending order, in one transaction that takes the money and pays it.
 
-use crate::domain::guard::{Guard, stands};
-use crate::domain::ids::UserId;
-use crate::domain::number::OrderNumber;
+use crate::domain::basics::guard::{Guard, stands};
+use crate::domain::basics::ids::UserId;
+use crate::domain::basics::number::OrderNumber;
+use crate::domain::basics::tickets::Tickets;
+use crate::domain::basics::time::Timestamp;
 use crate::domain::order::{Capture, Order, OrderState, PaymentOutcome, PaymentRecord};
 use crate::domain::sale::SaleState;
-use crate::domain::tickets::Tickets;
-use crate::domain::time::Timestamp;
 use crate::flows::exchange;
 use crate::flows::hold::sale_of;
 use crate::flows::own::order_of;
@@ -69,7 +69,7 @@ pub async fn pay(
         if has < i128::from(order.total.amount_minor) && stands(Guard::WalletLimit) {
             return Err(Refusal::Short(has));
         }
-        let capture = Capture::from_wallet(&order)?;
+        let capture = Capture::from_wallet(&order).map_err(StoreError::contract)?;
         let record = PaymentRecord::decided(&capture, PaymentOutcome::Accepted, now);
         let Some(settlement) = paid(ports, order.clone(), &capture, now).await? else {
             // What it was to replace is not there any more; the order is read again, and has ended.

@@ -3,10 +3,10 @@
 use std::future::Future;
 
 use super::Stored;
-use crate::domain::ids::PostingKey;
+use crate::domain::basics::ids::PostingKey;
+use crate::domain::basics::money::Currency;
+use crate::domain::ledger::posting::Posting;
 use crate::domain::ledger::{Account, Balance};
-use crate::domain::money::Currency;
-use crate::domain::posting::Posting;
 
 /// An account in one currency, as it was read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]

@@ -5,13 +5,15 @@ use std::sync::Arc;
 
 use super::Stored;
 use super::orders::ChangeReply;
-use crate::domain::archive::Lifecycle;
-use crate::domain::gate::tokens::TokenSnapshot;
-use crate::domain::ids::{Epoch, SaleId};
-use crate::domain::money::Money;
-use crate::domain::sale::{MapDocument, MapHash, Sale, SaleFile, SaleState};
-use crate::domain::time::Timestamp;
-use crate::domain::timetable::{CallMark, Day, StopLabel, TrainsPage};
+use crate::domain::admission::gate::tokens::TokenSnapshot;
+use crate::domain::basics::bytes::MapHash;
+use crate::domain::basics::calendar::Day;
+use crate::domain::basics::ids::{Epoch, SaleId};
+use crate::domain::basics::money::Money;
+use crate::domain::basics::time::Timestamp;
+use crate::domain::sale::archive::Lifecycle;
+use crate::domain::sale::timetable::{CallMark, StopLabel, TrainsPage};
+use crate::domain::sale::{MapDocument, Sale, SaleFile, SaleState};
 
 /// Days for which a snapshot of a sale's tokens is kept at least.
 pub const TOKEN_SNAPSHOTS_DAYS: i64 = 7;

@@ -3,9 +3,9 @@
 use std::future::Future;
 
 use super::{ChangeReply, Stored};
-use crate::domain::captures::Cursor;
-use crate::domain::ids::{ProviderId, ReaderId};
-use crate::domain::time::Timestamp;
+use crate::domain::basics::ids::{ProviderId, ReaderId};
+use crate::domain::basics::time::Timestamp;
+use crate::domain::payment::captures::Cursor;
 
 /// The reply to taking a cursor.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

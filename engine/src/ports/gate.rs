@@ -3,11 +3,11 @@
 use std::future::Future;
 
 use super::Stored;
-use crate::domain::gate::tokens::{AddTokens, AddTokensReply, TokenCounts};
-use crate::domain::gate::{Admit, AdmitReply};
-use crate::domain::ids::SaleId;
+use crate::domain::admission::gate::tokens::{AddTokens, AddTokensReply, TokenCounts};
+use crate::domain::admission::gate::{Admit, AdmitReply};
+use crate::domain::basics::ids::SaleId;
 
-/// The admission gate (Redis, on slots of its own). The rules are in [`crate::domain::gate`].
+/// The admission gate (Redis, on slots of its own). The rules are in [`crate::domain::admission::gate`].
 pub trait Gate: Send + Sync {
     /// Asks one shard for an admission.
     ///

@@ -3,8 +3,8 @@
 use std::future::Future;
 
 use super::Stored;
-use crate::domain::log::{LogPosition, LogShard, PlacedRecord};
-use crate::domain::time::Timestamp;
+use crate::domain::basics::time::Timestamp;
+use crate::domain::ledger::log::{LogPosition, LogShard, PlacedRecord};
 
 /// The log (DynamoDB), as its readers see it.
 ///

@@ -6,13 +6,13 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::domain::attempt::AttemptNumber;
-use crate::domain::ids::{InventoryId, PaymentId, ProviderId, SaleId, TierId};
-use crate::domain::money::{Currency, MinorUnits, Money};
-use crate::domain::number::OrderNumber;
+use crate::domain::basics::ids::{InventoryId, PaymentId, ProviderId, SaleId, TierId};
+use crate::domain::basics::money::{Currency, MinorUnits, Money};
+use crate::domain::basics::number::OrderNumber;
+use crate::domain::basics::time::Timestamp;
+use crate::domain::order::attempt::AttemptNumber;
+use crate::domain::order::order_refund::{OrderRefund, RefundNumber};
 use crate::domain::order::{Capture, PaymentKey, PaymentOutcome, PaymentRecord, RefundReason};
-use crate::domain::order_refund::{OrderRefund, RefundNumber};
-use crate::domain::time::Timestamp;
 
 /// The most bytes of a message, and of a batch of them (a quota of SQS: 256 KiB until August 2025, which
 /// older clients and fakes keep; 1 MiB since).

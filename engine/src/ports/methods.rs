@@ -8,42 +8,48 @@ pub use super::{
     Orders, Page, Ports, Provider, Published, Queue, RoomPorts, Rooms, SalesPage, Seats,
     SettleReply, Settlement, Shown, StoreError, Stored,
 };
-pub use crate::domain::attempt::{Attempt, CloseReply, StartReply};
-pub use crate::domain::captures::{CapturePage, Cursor, Listing};
-pub use crate::domain::dispute::{DisputePlan, DisputeReport};
-pub use crate::domain::gate::tokens::{AddTokens, AddTokensReply, TokenCounts, TokenSnapshot};
-pub use crate::domain::gate::{Admit, AdmitReply};
-pub use crate::domain::ids::{
+pub use crate::domain::admission::gate::tokens::{
+    AddTokens, AddTokensReply, TokenCounts, TokenSnapshot,
+};
+pub use crate::domain::admission::gate::{Admit, AdmitReply};
+pub use crate::domain::admission::room::code::{CodeShard, CodeUses};
+pub use crate::domain::admission::room::counts::{ReservationReport, Tally};
+pub use crate::domain::admission::room::join::{Membership, Replaced, TakenIndices, Tree};
+pub use crate::domain::basics::bytes::{Hash, Secret, Signature};
+pub use crate::domain::basics::ids::{
     DisputeId, Epoch, GroupId, InventoryId, Legs, PageMark, ProviderId, ReaderId, SaleId, TierId,
     UserId,
 };
+pub use crate::domain::basics::money::Currency;
+pub use crate::domain::basics::number::OrderNumber;
 pub use crate::domain::inventory::{
     Hold, HoldRecord, HoldReply, LoadPart, LoadReply, Mark, MarkReply, PartLimit, Recount,
     RecountReply, Release, ReleaseReply, Repair, RepairReply, Restore, RestoreReply, Sell,
     SellReply, Terms, TierGrid, Unsell, UnsellReply,
 };
 pub use crate::domain::ledger::Balance;
-pub use crate::domain::money::Currency;
-pub use crate::domain::number::OrderNumber;
-pub use crate::domain::order::{Capture, Order, PaymentKey, PaymentRecord, TierTotals};
-pub use crate::domain::order_refund::{OrderRefund, RefundKey, RefundPlan};
-pub use crate::domain::points::{Award, PointsStatement};
-pub use crate::domain::refund::RefundReply;
-pub use crate::domain::room::bytes::{Hash, Secret, Signature};
-pub use crate::domain::room::code::{CodeShard, CodeUses};
-pub use crate::domain::room::counts::{ReservationReport, Tally};
-pub use crate::domain::room::join::{Membership, Replaced, TakenIndices, Tree};
+pub use crate::domain::ledger::points::{Award, PointsStatement};
+pub use crate::domain::ledger::statistics::TierTotals;
+pub use crate::domain::order::attempt::Attempt;
+pub use crate::domain::order::order_refund::{OrderRefund, RefundKey};
+pub use crate::domain::order::refund::RefundReply;
+pub use crate::domain::order::{Capture, Order, PaymentKey, PaymentRecord};
+pub use crate::domain::payment::captures::{CapturePage, Cursor, Listing};
+pub use crate::domain::payment::dispute::{DisputePlan, DisputeReport};
+pub use crate::domain::payment::refund::RefundPlan;
+pub use crate::domain::payment::start::{CloseReply, StartReply};
 // Holds have records too.
-pub use crate::domain::room::log::Record as RoomRecord;
-pub use crate::domain::room::visit::{Enter, EnterReply};
+pub use crate::domain::admission::room::log::Record as RoomRecord;
+pub use crate::domain::admission::room::visit::{Enter, EnterReply};
+pub use crate::domain::basics::calendar::Day;
+pub use crate::domain::basics::tickets::Tickets;
+pub use crate::domain::basics::time::Timestamp;
+pub use crate::domain::ledger::wallet::WalletStatement;
+pub use crate::domain::sale::timetable::{CallMark, StopLabel, TrainsPage};
 pub use crate::domain::sale::{MapDocument, SaleFile};
 pub use crate::domain::ticket::{
     CheckInCounts, CheckInPlan, DoubleCheckIn, DoublesPage, ReissuePlan, RevokedPage,
 };
-pub use crate::domain::tickets::Tickets;
-pub use crate::domain::time::Timestamp;
-pub use crate::domain::timetable::{CallMark, Day, StopLabel, TrainsPage};
-pub use crate::domain::wallet::WalletStatement;
 
 /// Calls the macro `$callback` with the list of all ports and their methods; `port_methods!(callback
 /// for Port)` puts `for Port;` before the list.

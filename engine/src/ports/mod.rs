@@ -20,10 +20,10 @@ mod rooms;
 mod seats;
 mod subscribers;
 
-use crate::domain::attempt::Offer;
-use crate::domain::captures::Listing;
-use crate::domain::grace::Grace;
 use crate::domain::inventory::PartLimit;
+use crate::domain::payment::captures::Listing;
+use crate::domain::payment::grace::Grace;
+use crate::domain::payment::start::Offer;
 
 pub use accounts::{Accounts, PostReply, SeenAccount};
 pub use catalogue::{
@@ -63,6 +63,12 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Our own bug, as an error of the domain says it.
+    #[must_use]
+    pub fn contract(error: impl std::fmt::Display) -> Self {
+        Self::Contract(error.to_string())
+    }
+
     /// True if the same call may succeed later.
     #[must_use]
     pub fn retryable(&self) -> bool {

@@ -3,25 +3,27 @@
 use std::future::Future;
 
 use super::Stored;
-use crate::domain::attendee::{AttendeeHash, MAX_ATTENDEE_KEYS};
-use crate::domain::dispute::DisputePlan;
-use crate::domain::ids::{Leg, SaleId, Seat, TierId, UserId};
+use crate::domain::basics::ids::{Leg, SaleId, Seat, TierId, UserId};
+use crate::domain::basics::limits::{MAX_LINES_PER_ORDER, MAX_SEATS_PER_ORDER};
+use crate::domain::basics::money::Currency;
+use crate::domain::basics::number::OrderNumber;
+use crate::domain::basics::tickets::Tickets;
+use crate::domain::basics::time::Timestamp;
 use crate::domain::inventory::SeatLeg;
 use crate::domain::ledger::Balance;
-use crate::domain::money::Currency;
-use crate::domain::number::OrderNumber;
+use crate::domain::ledger::points::{Award, PointsStatement};
+use crate::domain::ledger::statistics::TierTotals;
+use crate::domain::ledger::wallet::WalletStatement;
 pub use crate::domain::order::FOLLOW_UP_SECONDS;
-use crate::domain::order::{Order, PaymentKey, PaymentRecord, TierTotals};
-use crate::domain::order_refund::{OrderRefund, RefundKey, RefundPlan};
-use crate::domain::points::{Award, PointsStatement};
-use crate::domain::requested::{MAX_LINES_PER_ORDER, MAX_SEATS_PER_ORDER};
+use crate::domain::order::attendee::{AttendeeHash, MAX_ATTENDEE_KEYS};
+use crate::domain::order::order_refund::{OrderRefund, RefundKey};
+use crate::domain::order::{Order, PaymentKey, PaymentRecord};
+use crate::domain::payment::dispute::DisputePlan;
+use crate::domain::payment::refund::RefundPlan;
 use crate::domain::sale::MAX_LEGS;
 use crate::domain::ticket::{
     CheckInCounts, CheckInPlan, DoubleCheckIn, DoublesPage, ReissuePlan, RevokedPage,
 };
-use crate::domain::tickets::Tickets;
-use crate::domain::time::Timestamp;
-use crate::domain::wallet::WalletStatement;
 
 /// The most items of one transaction (a quota of DynamoDB: Developer Guide, "Constraints").
 pub const MAX_TRANSACTION_ITEMS: usize = 100;
@@ -82,7 +84,7 @@ pub enum CreateReply {
     /// among those whom its buyer has named, though it was not made.
     AttendeeTaken(AttendeeHash),
     /// The buyer would have named more attendees of the sale than
-    /// [`max_named`](crate::domain::attendee::max_named). Nothing is said of any of them.
+    /// [`max_named`](crate::domain::order::attendee::max_named). Nothing is said of any of them.
     AttendeeLimit,
 }
 
@@ -226,7 +228,7 @@ pub fn due_shard(order: OrderNumber) -> u8 {
 pub trait Orders: Send + Sync {
     /// Makes a pending order, in one transaction with its claims, under the buyer's limit and under
     /// the bound of the attendees whom the buyer may name
-    /// ([`may_name`](crate::domain::attendee::may_name)).
+    /// ([`may_name`](crate::domain::order::attendee::may_name)).
     /// A lost reply is asked again inside the call, never as a new attempt.
     fn create(
         &self,
@@ -237,7 +239,7 @@ pub trait Orders: Send + Sync {
     /// are still those that `end` has. `end` is the order as it shall be: its last fact tells this.
     fn end(&self, end: &Order) -> impl Future<Output = Stored<ChangeReply>> + Send;
     /// Writes the attempts of an order as they shall be, if they are still those that these follow
-    /// ([`Attempts::version`](crate::domain::attempt::Attempts::version)), and the order is in the state
+    /// ([`Attempts::version`](crate::domain::order::attempt::Attempts::version)), and the order is in the state
     /// and has the facts, as far settled, that `order` has.
     fn keep_attempts(&self, order: &Order) -> impl Future<Output = Stored<ChangeReply>> + Send;
     /// Writes an order without lines, in state expired, if the number is unused.
@@ -417,8 +419,8 @@ mod tests {
     #[test]
     fn orders_of_one_moment_spread_over_every_shard() {
         let user = UserId::new("7").unwrap();
-        let mint = crate::domain::number::Mint::new(0);
-        let now = crate::domain::time::Timestamp::from_ms(1_800_000_000_000);
+        let mint = crate::domain::basics::number::Mint::new(0);
+        let now = crate::domain::basics::time::Timestamp::from_ms(1_800_000_000_000);
         let shards: std::collections::BTreeSet<u8> =
             (0..32).map(|_| due_shard(mint.mint(now, &user))).collect();
         assert_eq!(shards.len(), usize::from(DUE_SHARDS));

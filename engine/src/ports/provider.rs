@@ -3,14 +3,15 @@
 use std::future::Future;
 
 use super::Stored;
-use crate::domain::attempt::{Attempt, CloseReply, StartReply};
-use crate::domain::captures::CapturePage;
-use crate::domain::dispute::DisputeReport;
-use crate::domain::ids::{DisputeId, PageMark, ProviderId};
+use crate::domain::basics::ids::{DisputeId, PageMark, ProviderId};
+use crate::domain::basics::time::Timestamp;
+use crate::domain::order::attempt::Attempt;
+use crate::domain::order::order_refund::OrderRefund;
+use crate::domain::order::refund::RefundReply;
 use crate::domain::order::{Capture, Order, PaymentRecord};
-use crate::domain::order_refund::OrderRefund;
-use crate::domain::refund::RefundReply;
-use crate::domain::time::Timestamp;
+use crate::domain::payment::captures::CapturePage;
+use crate::domain::payment::dispute::DisputeReport;
+use crate::domain::payment::start::{CloseReply, StartReply};
 
 /// The payment provider: what it has captured, and money going back.
 ///
@@ -34,11 +35,11 @@ pub trait Provider: Send + Sync {
     ) -> impl Future<Output = Stored<CloseReply>> + Send;
     /// Every capture that a search finds for an order, oldest first. `None` if there is no provider that
     /// can be asked. An answer may lack the last captures, by the search's lag: the
-    /// [grace](crate::domain::grace) is longer than that.
+    /// [grace](crate::domain::payment::grace) is longer than that.
     fn captures(&self, order: &Order) -> impl Future<Output = Stored<Option<Vec<Capture>>>> + Send;
     /// A page of the captures made since `from`, newest first: the first page, or the one behind a mark.
     /// A capture is listed some time after it was made
-    /// ([`ListLag`](crate::domain::captures::ListLag)). Asking a provider that has no list breaks the
+    /// ([`ListLag`](crate::domain::payment::captures::ListLag)). Asking a provider that has no list breaks the
     /// contract ([`Ports::listings`](super::Ports::listings)).
     fn list_captures(
         &self,

@@ -4,11 +4,11 @@ use std::future::Future;
 
 use super::messages::{self, QueueMessage};
 use super::{StoreError, Stored};
-use crate::domain::ids::{InventoryId, SaleId};
-use crate::domain::number::OrderNumber;
+use crate::domain::basics::ids::{InventoryId, SaleId};
+use crate::domain::basics::number::OrderNumber;
+use crate::domain::basics::time::Timestamp;
+use crate::domain::order::order_refund::OrderRefund;
 use crate::domain::order::{Capture, Order, PaymentRecord};
-use crate::domain::order_refund::OrderRefund;
-use crate::domain::time::Timestamp;
 
 /// The longest delay of a message, in seconds (a quota of SQS).
 pub const LONGEST_DELAY_SECONDS: i64 = 900;

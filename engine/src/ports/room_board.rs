@@ -4,11 +4,11 @@
 use std::future::Future;
 
 use super::{RoomPorts, Stored};
-use crate::domain::ids::SaleId;
-use crate::domain::number::OrderNumber;
-use crate::domain::room::counts::{Entry, ReservationReport, Tally};
-use crate::domain::room::view::View;
-use crate::domain::time::Timestamp;
+use crate::domain::admission::room::counts::{Entry, ReservationReport, Tally};
+use crate::domain::admission::room::view::View;
+use crate::domain::basics::ids::SaleId;
+use crate::domain::basics::number::OrderNumber;
+use crate::domain::basics::time::Timestamp;
 
 /// What is shown of a room.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

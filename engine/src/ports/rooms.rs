@@ -3,12 +3,12 @@
 use std::future::Future;
 
 use super::Stored;
-use crate::domain::ids::{GroupId, SaleId, UserId};
-use crate::domain::room::bytes::{Hash, Secret, Signature};
-use crate::domain::room::code::{CodeShard, CodeUses};
-use crate::domain::room::join::{BUCKETS, Membership, Replaced, TakenIndices, Tree};
-use crate::domain::room::log::Record;
-use crate::domain::room::visit::{Enter, EnterReply};
+use crate::domain::admission::room::code::{CodeShard, CodeUses};
+use crate::domain::admission::room::join::{BUCKETS, Membership, Replaced, TakenIndices, Tree};
+use crate::domain::admission::room::log::Record;
+use crate::domain::admission::room::visit::{Enter, EnterReply};
+use crate::domain::basics::bytes::{Hash, Secret, Signature};
+use crate::domain::basics::ids::{GroupId, SaleId, UserId};
 
 /// The reply to appending a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -3,17 +3,17 @@
 use std::future::Future;
 
 use super::Stored;
-use crate::domain::ids::{Epoch, InventoryId, TierId, UserId};
+use crate::domain::basics::ids::{Epoch, InventoryId, TierId, UserId};
+use crate::domain::basics::limits::MAX_LINES_PER_ORDER;
+use crate::domain::basics::number::OrderNumber;
+use crate::domain::basics::tickets::Tickets;
+use crate::domain::basics::time::Timestamp;
 use crate::domain::inventory::{
     Hold, HoldRecord, HoldReply, Load, LoadPart, LoadReply, Mark, MarkReply, PartLimit, Recount,
     RecountReply, Release, ReleaseReply, Repair, RepairReply, Restore, RestoreReply, Sell,
     SellReply, Terms, TierGrid, Unsell, UnsellReply,
 };
-use crate::domain::number::OrderNumber;
-use crate::domain::requested::MAX_LINES_PER_ORDER;
 use crate::domain::sale::{MAX_LEGS, MAX_TIERS};
-use crate::domain::tickets::Tickets;
-use crate::domain::time::Timestamp;
 
 /// The most arguments of one request to the cache (ElastiCache Serverless: "Configuration and limits",
 /// 3,999 in the stricter of two copies, 39,999 in the other).

@@ -3,10 +3,10 @@
 use std::future::Future;
 
 use super::{ChangeReply, Stored};
-use crate::domain::ids::ReaderId;
-use crate::domain::number::OrderNumber;
-use crate::domain::subscriber::{Event, Progress, Subscription, WaitingOrder};
-use crate::domain::time::Timestamp;
+use crate::domain::basics::ids::ReaderId;
+use crate::domain::basics::number::OrderNumber;
+use crate::domain::basics::time::Timestamp;
+use crate::domain::ledger::subscriber::{Event, Progress, Subscription, WaitingOrder};
 
 /// The reply to taking a subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

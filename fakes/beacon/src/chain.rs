@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use blst::min_sig::SecretKey;
-use engine::domain::room::bytes::{Hash, PublicKey, Signature};
+use engine::domain::basics::bytes::{Hash, PublicKey, Signature};
 
 /// Seconds between two rounds, by what the chain says of itself: those of quicknet.
 pub const PERIOD_SECONDS: u64 = 3;

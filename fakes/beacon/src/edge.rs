@@ -11,7 +11,7 @@ use axum::extract::{Path, State as Extracted};
 use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::get;
-use engine::domain::room::bytes::Hash;
+use engine::domain::basics::bytes::Hash;
 use futures_util::stream;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;

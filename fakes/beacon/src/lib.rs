@@ -18,8 +18,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use engine::domain::room::bytes::Signature;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::bytes::Signature;
+use engine::domain::basics::time::Timestamp;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 

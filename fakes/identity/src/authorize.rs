@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use engine::domain::ids::UserId;
+use engine::domain::basics::ids::UserId;
 
 use crate::Realm;
 use crate::codes::Grant;

@@ -7,7 +7,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::rand;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::time::Timestamp;
 
 use crate::Realm;
 

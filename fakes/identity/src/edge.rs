@@ -14,7 +14,7 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 use axum::routing::{get, post};
-use engine::domain::time::Timestamp;
+use engine::domain::basics::time::Timestamp;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 

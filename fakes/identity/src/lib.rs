@@ -25,7 +25,7 @@ mod tokens;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use engine::domain::time::Timestamp;
+use engine::domain::basics::time::Timestamp;
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

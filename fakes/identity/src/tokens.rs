@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use engine::domain::time::Timestamp;
+use engine::domain::basics::time::Timestamp;
 use jsonwebtoken::{Algorithm, Header, Validation};
 use serde_json::{Map, Value, json};
 

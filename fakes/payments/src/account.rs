@@ -7,12 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use engine::domain::attempt::AttemptNumber;
-use engine::domain::ids::{PaymentId, ProviderId};
-use engine::domain::money::{MinorUnits, Money};
-use engine::domain::number::OrderNumber;
+use engine::domain::basics::ids::{PaymentId, ProviderId};
+use engine::domain::basics::money::{MinorUnits, Money};
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::order::attempt::AttemptNumber;
 use engine::domain::order::{Capture, PaymentKey};
-use engine::domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -603,7 +603,7 @@ pub(crate) const LOST: u16 = 0;
 mod tests {
     use super::*;
     use crate::journal::tests::SmallDisk;
-    use engine::domain::money::Currency;
+    use engine::domain::basics::money::Currency;
 
     const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
 

@@ -3,11 +3,11 @@
 //! Source: <https://docs.stripe.com/api/checkout/sessions/object>,
 //! <https://docs.stripe.com/api/payment_intents/object>
 
-use engine::domain::attempt::AttemptNumber;
-use engine::domain::ids::PaymentId;
-use engine::domain::money::Money;
-use engine::domain::number::OrderNumber;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::PaymentId;
+use engine::domain::basics::money::Money;
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::order::attempt::AttemptNumber;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! The page of a trade, where a person pays, is slow, is refused, or leaves. It needs no script.
 
 use axum::response::Response;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::time::Timestamp;
 use http::StatusCode;
 
 use crate::page::{back_to, html};

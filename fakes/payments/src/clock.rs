@@ -1,6 +1,6 @@
 //! Times as WeChat Pay and Alipay write them: those of Beijing, eight hours ahead of UTC all year.
 
-use engine::domain::time::Timestamp;
+use engine::domain::basics::time::Timestamp;
 
 const AHEAD_SECONDS: i64 = 8 * 60 * 60;
 /// Characters of a date and time to the second.

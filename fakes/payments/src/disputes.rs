@@ -1,9 +1,9 @@
 //! Disputes of captured payments, as Stripe has them: opened and decided by a person at the bank, or here by a test.
 //! Sources: <https://docs.stripe.com/api/disputes/object>, <https://docs.stripe.com/disputes/how-disputes-work>.
 
-use engine::domain::ids::PaymentId;
-use engine::domain::money::{MinorUnits, Money};
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::PaymentId;
+use engine::domain::basics::money::{MinorUnits, Money};
+use engine::domain::basics::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! The provider's ledger, which the audit reads.
 
-use engine::domain::money::{Currency, MinorUnits};
-use engine::domain::number::OrderNumber;
+use engine::domain::basics::money::{Currency, MinorUnits};
+use engine::domain::basics::number::OrderNumber;
 use serde::{Deserialize, Serialize};
 
 /// A captured payment.

@@ -43,10 +43,10 @@ use std::net::{SocketAddr, TcpListener as StdListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use engine::domain::money::{MinorUnits, Money};
-use engine::domain::number::OrderNumber;
+use engine::domain::basics::money::{MinorUnits, Money};
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::order::Capture;
-use engine::domain::time::Timestamp;
 use fake_limits::Enforced;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;

@@ -10,7 +10,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Path, State as Extracted};
 use axum::response::Response;
 use axum::routing::{get, post};
-use engine::domain::time::Timestamp;
+use engine::domain::basics::time::Timestamp;
 use fake_limits::table::Service;
 use fake_limits::wechat::Refunds;
 use fake_limits::{Enforced, Throttles};

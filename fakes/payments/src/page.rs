@@ -2,7 +2,7 @@
 
 use axum::body::Body;
 use axum::response::Response;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::time::Timestamp;
 use http::header::{CONTENT_TYPE, LOCATION};
 use http::{HeaderValue, StatusCode};
 

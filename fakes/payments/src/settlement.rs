@@ -2,11 +2,11 @@
 //! far. `GET /settlement`, which is no route of the providers': theirs are files behind more than one request.
 
 use encoding_rs::GBK;
-use engine::domain::attempt::AttemptNumber;
-use engine::domain::ids::PaymentId;
-use engine::domain::money::{Currency, MinorUnits, Money};
-use engine::domain::number::OrderNumber;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::PaymentId;
+use engine::domain::basics::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::order::attempt::AttemptNumber;
 
 use crate::Error;
 use crate::account::broken;

@@ -7,10 +7,10 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use engine::domain::attempt::AttemptKey;
-use engine::domain::ids::PaymentId;
-use engine::domain::money::{Currency, MinorUnits};
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::PaymentId;
+use engine::domain::basics::money::{Currency, MinorUnits};
+use engine::domain::basics::time::Timestamp;
+use engine::domain::order::attempt::AttemptKey;
 use fake_limits::table::{WECHAT_REFUND_PARTS, WECHAT_REFUND_SECONDS};
 use serde::{Deserialize, Serialize};
 

@@ -6,7 +6,7 @@ use std::fmt;
 use std::time::Duration;
 
 use aws_lc_rs::hmac::{self, HMAC_SHA256};
-use engine::domain::time::Timestamp;
+use engine::domain::basics::time::Timestamp;
 use fake_limits::stripe::callback_gap;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue};

@@ -5,13 +5,14 @@
 
 use std::path::Path;
 
-use engine::domain::captures::ListedDispute;
-use engine::domain::dispute::{DisputeReport, DisputeState};
-use engine::domain::ids::{DisputeId, ProviderId};
-use engine::domain::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::ids::{DisputeId, ProviderId};
+use engine::domain::basics::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::time::Timestamp;
+use engine::domain::order::dispute::DisputeState;
+use engine::domain::order::refund::RefundReply;
 use engine::domain::order::{Capture, PaymentOutcome, PaymentRecord, RefundReason};
-use engine::domain::refund::RefundReply;
-use engine::domain::time::Timestamp;
+use engine::domain::payment::captures::ListedDispute;
+use engine::domain::payment::dispute::DisputeReport;
 use engine::ports::{Provider as _, StoreError, Stored};
 use fake_payments::{API_KEY, Lags, PROVIDER, PaymentProvider};
 use serde_json::{Value, json};

@@ -11,17 +11,17 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
-use engine::domain::attempt::{
-    Attempt, AttemptNumber, AttemptState, Attempts, CloseReply, PaymentChoice, PaymentMethod,
-    PaymentStep, ReturnUrl, StartReply,
+use engine::domain::basics::ids::ProviderId;
+use engine::domain::basics::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::time::Timestamp;
+use engine::domain::order::attempt::{
+    Attempt, AttemptNumber, AttemptState, Attempts, PaymentChoice, PaymentMethod, ReturnUrl,
 };
-use engine::domain::ids::ProviderId;
-use engine::domain::money::{Currency, MinorUnits, Money};
+use engine::domain::order::refund::RefundReply;
 use engine::domain::order::{
     Capture, Order, OrderState, PaymentOutcome, PaymentRecord, RefundReason,
 };
-use engine::domain::refund::RefundReply;
-use engine::domain::time::Timestamp;
+use engine::domain::payment::start::{CloseReply, PaymentStep, StartReply};
 use engine::ports::{Provider as _, StoreError};
 use fake_limits::{Enforced, Throttles};
 use fake_payments::{
@@ -185,9 +185,9 @@ fn order() -> Order {
         changed_at: now,
         payment: None,
         attempts: Attempts::default(),
-        facts: engine::domain::fact::Facts::default(),
-        refunds: engine::domain::order_refund::RefundCounts::default(),
-        merchant: engine::domain::ledger::MerchantTerms::house(),
+        facts: engine::domain::order::fact::Facts::default(),
+        refunds: engine::domain::order::order_refund::RefundCounts::default(),
+        merchant: engine::domain::sale::MerchantTerms::house(),
         exchange: None,
     }
 }

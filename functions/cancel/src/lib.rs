@@ -1,8 +1,8 @@
 //! `POST /orders/{order}/cancel`: a buyer gives up an order that is not paid.
 //! `POST /operator/orders/{order}/cancel`: an operator cancels one.
 
-use engine::domain::number::OrderNumber;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
 use engine::flows;
 use lambda_http::http::Response;
 use lambda_http::{Body, Request};

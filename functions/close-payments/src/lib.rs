@@ -1,7 +1,7 @@
 //! The close queue: close payments at their providers, and give orders back that are to end.
 
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
-use engine::domain::time::Timestamp;
+use engine::domain::basics::time::Timestamp;
 use engine::flows::close::close_or_requeue;
 use engine::ports::Stored;
 use engine::ports::messages::ClosePayments;

@@ -1,7 +1,7 @@
 //! The callback queue: decide captures that were reported while a store did not answer.
 
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
-use engine::domain::time::Timestamp;
+use engine::domain::basics::time::Timestamp;
 use engine::flows::pay::pay;
 use engine::ports::Stored;
 use engine::ports::messages::Callback;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
-use engine::domain::ids::SaleId;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::SaleId;
+use engine::domain::basics::time::Timestamp;
 use engine::flows::room::draw::Drawing;
 use engine::flows::room::request::draw_or_requeue;
 use engine::ports::Stored;

@@ -1,7 +1,7 @@
 //! The expiry queue: end orders whose payment window is over.
 
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
-use engine::domain::time::Timestamp;
+use engine::domain::basics::time::Timestamp;
 use engine::flows::expire::{Expiry as Due, expire_or_requeue};
 use engine::ports::Stored;
 use engine::ports::messages::Expiry;

@@ -1,7 +1,7 @@
 //! `GET /operator/sales/{sale}/figures`: what the metrics say of a sale's last minutes.
 
-use engine::domain::ids::SaleId;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::SaleId;
+use engine::domain::basics::time::Timestamp;
 use engine::ports::StoreError;
 use lambda_http::http::Response;
 use lambda_http::{Body, Request};

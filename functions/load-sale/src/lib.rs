@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
-use engine::domain::ids::SaleId;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::SaleId;
+use engine::domain::basics::time::Timestamp;
 use engine::flows::load::{Loaded, load};
 use engine::ports::Stored;
 use engine::ports::messages::LoadSale;

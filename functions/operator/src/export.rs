@@ -5,8 +5,8 @@
 
 use std::collections::BTreeSet;
 
-use engine::domain::ids::{SaleId, Seat, TierId};
-use engine::domain::number::OrderNumber;
+use engine::domain::basics::ids::{SaleId, Seat, TierId};
+use engine::domain::basics::number::OrderNumber;
 use engine::domain::order::{Order, OrderLine, Ticket};
 use engine::domain::sale::Sale;
 use engine::flows::load::blocks_of;

@@ -9,12 +9,12 @@ mod export;
 
 use std::collections::BTreeSet;
 
-use engine::domain::ids::{AttendeeId, ProviderId, SaleId, SeatName, TierId, UserId};
+use engine::domain::basics::ids::{AttendeeId, ProviderId, SaleId, SeatName, TierId, UserId};
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::ledger::Account;
-use engine::domain::number::OrderNumber;
+use engine::domain::ledger::takings::Takings;
 use engine::domain::order::Order;
-use engine::domain::takings::Takings;
-use engine::domain::time::Timestamp;
 use engine::flows::check_in::{Scan, check_in};
 use engine::flows::reissue::reissue;
 use engine::ports::{Board as _, BoardPorts as _, Orders as _, Ports as _, StoreError, block_of};

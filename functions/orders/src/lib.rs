@@ -3,11 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use engine::domain::ids::{SaleId, UserId};
-use engine::domain::number::OrderNumber;
+use engine::domain::basics::ids::{SaleId, UserId};
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::order::Order;
 use engine::domain::sale::SaleState;
-use engine::domain::time::Timestamp;
 use engine::flows::hold::sale_of;
 use engine::ports::{Catalogue as _, Freshness, Orders as _, Page, Ports as _, Stored};
 use futures_util::future::{try_join, try_join_all};

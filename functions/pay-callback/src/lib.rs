@@ -1,6 +1,6 @@
 //! `POST /payments/{provider}/callback`: a payment provider says that it has captured money.
 
-use engine::domain::time::Timestamp;
+use engine::domain::basics::time::Timestamp;
 use lambda_http::http::Response;
 use lambda_http::{Body, Request};
 use shared::http::callback::CallbackAnswer;

@@ -1,6 +1,6 @@
 //! `POST /orders/{order}/payments/wallet`: a buyer pays an order from the wallet.
 
-use engine::domain::time::Timestamp;
+use engine::domain::basics::time::Timestamp;
 use engine::flows::wallet;
 use lambda_http::http::Response;
 use lambda_http::{Body, Request};

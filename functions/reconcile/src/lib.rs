@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use aws_lambda_events::event::eventbridge::EventBridgeEvent;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::time::Timestamp;
 use engine::flows;
 use engine::flows::reconcile::Report;
 use lambda_runtime::Error;

@@ -1,10 +1,10 @@
 //! `POST /orders/{order}/refunds`: a buyer gives tickets of a paid order back, under the terms of its sale.
 //! `POST /orders/{order}/refunds/operator` and `POST /operator/orders/{order}/refunds`: an operator refunds tickets of a paid order, or some of its money.
 
-use engine::domain::ids::UserId;
-use engine::domain::number::OrderNumber;
-use engine::domain::order_refund::RefundRequest;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::UserId;
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::payment::refund::RefundRequest;
 use engine::flows::give_back::{GivenBack, give_back};
 use lambda_http::http::Response;
 use lambda_http::{Body, Request};

@@ -1,7 +1,7 @@
 //! The refund queue: send payments back, and record what the provider says.
 
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
-use engine::domain::time::Timestamp;
+use engine::domain::basics::time::Timestamp;
 use engine::flows;
 use engine::ports::Stored;
 use engine::ports::messages::Refund;

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use engine::domain::time::Timestamp;
+use engine::domain::basics::time::Timestamp;
 use engine::flows;
 use engine::flows::reserve::{Reservation, Reserved};
 use engine::flows::room::enter;

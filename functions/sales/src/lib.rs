@@ -2,10 +2,11 @@
 //! `GET /sales/{sale}/map`: an operator puts a sale on sale, and everyone sees what is sold, where it lies and
 //! what is left. `GET /trains` finds trains by day and stops. `GET /openapi.json` says how to ask for all of it.
 
-use engine::domain::ids::{Legs, SaleId};
-use engine::domain::sale::{MapDocument, MapHash};
-use engine::domain::time::Timestamp;
-use engine::domain::timetable::CallMark;
+use engine::domain::basics::bytes::MapHash;
+use engine::domain::basics::ids::{Legs, SaleId};
+use engine::domain::basics::time::Timestamp;
+use engine::domain::sale::MapDocument;
+use engine::domain::sale::timetable::CallMark;
 use engine::flows;
 use engine::flows::publish::publish_with_room;
 use engine::ports::{

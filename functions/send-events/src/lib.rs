@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use aws_lambda_events::event::eventbridge::EventBridgeEvent;
-use engine::domain::log::LogShard;
-use engine::domain::subscriber::{Subscription, Wishes};
-use engine::domain::time::Timestamp;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::ledger::log::LogShard;
+use engine::domain::ledger::subscriber::{Subscription, Wishes};
 use engine::flows::tell::{Teller, Telling};
 use engine::ports::{Ports as _, Receiver, StoreError, Stored};
 use futures_util::FutureExt as _;

@@ -1,6 +1,6 @@
 //! `POST /orders/{order}/payments`: a buyer begins to pay an order.
 
-use engine::domain::time::Timestamp;
+use engine::domain::basics::time::Timestamp;
 use engine::flows;
 use engine::ports::StoreError;
 use lambda_http::http::Response;

@@ -1,8 +1,8 @@
 //! The sync queue: settle what orders tell, in the statistics of their sales and in the log.
 
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
-use engine::domain::number::OrderNumber;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
 use engine::flows;
 use engine::ports::Stored;
 use engine::ports::messages::Sync;

@@ -1,7 +1,7 @@
 //! `POST /callbacks/{key}/{provider}`: a payment provider says that it has captured money, at an entry that
 //! nobody else knows.
 
-use engine::domain::time::Timestamp;
+use engine::domain::basics::time::Timestamp;
 use lambda_http::http::Response;
 use lambda_http::{Body, Request};
 use shared::http::callback::CallbackAnswer;

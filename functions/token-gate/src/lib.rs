@@ -2,10 +2,10 @@
 
 mod place;
 
-use engine::domain::challenge::Stage;
-use engine::domain::room::counts::Entry;
+use engine::domain::admission::room::counts::Entry;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::sale::Sale;
-use engine::domain::time::Timestamp;
+use engine::domain::sale::challenge::Stage;
 use engine::flows::admit::{admit, check_open};
 use engine::ports::Published;
 use lambda_http::http::Response;

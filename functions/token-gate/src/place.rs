@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use engine::domain::ids::GroupId;
-use engine::domain::room::counts::Entry;
-use engine::domain::room::serving::Room;
-use engine::domain::room::view::View;
-use engine::domain::time::Timestamp;
+use engine::domain::admission::room::counts::Entry;
+use engine::domain::admission::room::serving::Room;
+use engine::domain::admission::room::view::View;
+use engine::domain::basics::ids::GroupId;
+use engine::domain::basics::time::Timestamp;
 use engine::flows::room::enter::{self, Claimed};
 use engine::ports::{Published, StoreError};
 use shared::http::Problem;

@@ -6,16 +6,16 @@ mod plain;
 
 use std::sync::Arc;
 
-use engine::domain::challenge::Stage;
-use engine::domain::ids::{GroupId, SaleId};
-use engine::domain::room::code::{Code, CodeHash, MAX_CODES_TRIED};
-use engine::domain::room::document::Left;
-use engine::domain::room::join::Membership;
-use engine::domain::room::leaves::Chunk;
-use engine::domain::room::serving::Room;
-use engine::domain::room::view::View;
+use engine::domain::admission::room::code::{Code, CodeHash, MAX_CODES_TRIED};
+use engine::domain::admission::room::document::Left;
+use engine::domain::admission::room::join::Membership;
+use engine::domain::admission::room::leaves::Chunk;
+use engine::domain::admission::room::serving::Room;
+use engine::domain::admission::room::view::View;
+use engine::domain::basics::ids::{GroupId, SaleId};
+use engine::domain::basics::time::Timestamp;
 use engine::domain::sale::Sale;
-use engine::domain::time::Timestamp;
+use engine::domain::sale::challenge::Stage;
 use engine::flows::room::bring::bring;
 use engine::flows::room::enter;
 use engine::flows::room::join::{JoinRequest, join, open_sale};

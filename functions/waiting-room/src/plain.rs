@@ -2,7 +2,7 @@
 //! places are due, in both languages at once, and loads itself anew: the same page for everybody, as the room document
 //! is, so that people compare its numbers with their own place.
 
-use engine::domain::room::document::{Document, GroupDocument, RoomState};
+use engine::domain::admission::room::document::{Document, GroupDocument, RoomState};
 use engine::domain::sale::Sale;
 use maud::{DOCTYPE, Markup, html};
 

@@ -32,7 +32,7 @@ use axum::extract::{ConnectInfo, Request, State};
 use axum::response::Response;
 use axum::serve::IncomingStream;
 use chrono::Utc;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::time::Timestamp;
 use futures_util::StreamExt as _;
 use http::header::{AUTHORIZATION, CONTENT_LENGTH, HOST};
 use shared::http::identity::Scope;

@@ -119,8 +119,8 @@ async fn scan(connection: &mut MultiplexedConnection) -> redis::RedisResult<Vec<
 
 #[cfg(test)]
 mod tests {
-    use engine::domain::money::{Currency, MinorUnits, Money};
-    use engine::domain::time::Timestamp;
+    use engine::domain::basics::money::{Currency, MinorUnits, Money};
+    use engine::domain::basics::time::Timestamp;
 
     use super::super::{Engine, Error, Options};
     use super::*;

@@ -10,7 +10,7 @@ import { shuffled } from "./shuffle.ts";
 import { admits, standing, type RoomDocument, type RoomGroup } from "./standing.ts";
 import { leafOf, rootByPath, rootOf } from "./tree.ts";
 
-/** The vectors of `engine/src/domain/room/shuffle.rs`: Ethereum's, as (seed, N, SHA-256 of the file). */
+/** The vectors of `engine/src/domain/admission/room/shuffle.rs`: Ethereum's, as (seed, N, SHA-256 of the file). */
 const VECTORS = [
   ["0623ccb9b1619bd388284a438034d8cb6431964ba727d8b1c450303105735488", 5, "155bd957aacd98cf39ee7f85ec3f50048bcb121b3d07cf352bfee4306bf6033d"],
   ["01b4f6bd5d6a06a7b74a8565ceb4f845afe0ae96a0ac05cf5e86066bf7b538ec", 10, "030e863e01b804aa084bdf69a7da2ca6cad7bc51ffc5dbd50cd74e3a8910a50e"],
@@ -55,7 +55,7 @@ test("a later window begins at its first index", async () => {
   assert.equal(await placeIn(window, 105), null);
 });
 
-/** The vectors of Certificate Transparency that `engine/src/domain/room/tree.rs` quotes. */
+/** The vectors of Certificate Transparency that `engine/src/domain/admission/room/tree.rs` quotes. */
 const ROOTS = ["fac54203e7cc696cf0dfcb42c92a1d9dbaf70ad9e621f4bd8d98662f00e3c125", "aeb6bcfe274b70a14fb067a5e5578264db0fa9b51af5e0ba159158f329e06e77", "d37ee418976dd95753c1c73862b9398fa2a2cf9b4ff0fdfe8b30cd95209614b7"];
 const DATA = ["", "00", "10", "2021"];
 

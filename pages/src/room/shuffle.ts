@@ -1,6 +1,6 @@
 /**
  * Places from a seed: swap-or-not with 90 rounds, as docs/draw.md has it (Ethereum's `compute_shuffled_index`). The
- * engine's is `engine/src/domain/room/shuffle.rs`; a test compares this one with the same vectors.
+ * engine's is `engine/src/domain/admission/room/shuffle.rs`; a test compares this one with the same vectors.
  */
 import { bytesOf, sha256 } from "./hash.ts";
 

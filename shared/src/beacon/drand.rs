@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use super::signature::{Chains, Wrong};
 use crate::runtime::config::BeaconConfig;
 use crate::runtime::connections::Https;
-use engine::domain::room::bytes::{Hash, Signature};
+use engine::domain::basics::bytes::{Hash, Signature};
 use engine::ports::{Beacon, StoreError, Stored};
 
 /// Time limit of one request.

@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use blst::BLST_ERROR;
 use blst::min_sig::{PublicKey as Key, Signature as Point};
-use engine::domain::room::bytes::{Hash, InvalidHex, PublicKey, Signature};
+use engine::domain::basics::bytes::{Hash, InvalidHex, PublicKey, Signature};
 
 /// The hash by which drand names quicknet.
 pub const QUICKNET: Hash = Hash([

@@ -27,12 +27,12 @@ use crate::http::identity::Buyer;
 use crate::http::problem::Kind;
 use crate::redis::{ChallengePlace, RedisChallenges};
 use crate::runtime::app::App;
-use engine::domain::challenge::{
-    Attempts, ChallengeKind, ChallengeSettings, Pressure, SiteverifyProvider, Stage, VALID_SECONDS,
-    image_characters,
+use engine::domain::admission::challenge::{Attempts, Pressure, VALID_SECONDS, image_characters};
+use engine::domain::basics::ids::{SaleId, UserId};
+use engine::domain::basics::time::Timestamp;
+use engine::domain::sale::challenge::{
+    ChallengeKind, ChallengeSettings, SiteverifyProvider, Stage,
 };
-use engine::domain::ids::{SaleId, UserId};
-use engine::domain::time::Timestamp;
 use engine::ports::{Published, StoreError, Stored};
 use keys::{ChallengeKeys, NoKey};
 use proof_of_work::{Chance, ProofOfWork};

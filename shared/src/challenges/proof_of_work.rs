@@ -17,9 +17,10 @@ use serde::{Deserialize, Serialize};
 use super::keys::{ChallengeKeys, NoKey};
 use super::{Bound, Defect, MAX_ANSWER_BYTES, Ticket};
 use crate::providers::callback::{from_hex, to_hex};
-use engine::domain::challenge::{Attempts, ITERATIONS_PER_ATTEMPT, Stage};
-use engine::domain::ids::{SaleId, UserId};
-use engine::domain::time::Timestamp;
+use engine::domain::admission::challenge::{Attempts, ITERATIONS_PER_ATTEMPT};
+use engine::domain::basics::ids::{SaleId, UserId};
+use engine::domain::basics::time::Timestamp;
+use engine::domain::sale::challenge::Stage;
 
 const ALGORITHM: &str = "PBKDF2/SHA-256";
 /// Bytes of a derived key, of which the first half is published.

@@ -2,7 +2,8 @@
 //!
 //! They keep out bots that nobody made for this sale. Whoever writes one for it answers once by hand.
 
-use engine::domain::challenge::{ChallengeSettings, Question, normalised};
+use engine::domain::admission::challenge::normalised;
+use engine::domain::sale::challenge::{ChallengeSettings, Question};
 
 /// Index and text of one of the questions, by chance; `None` if there are none.
 pub(super) fn draw(settings: &ChallengeSettings, chance: [u8; 8]) -> Option<(usize, &Question)> {

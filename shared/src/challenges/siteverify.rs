@@ -14,7 +14,7 @@ use serde::Deserialize;
 use crate::providers::account::escaped;
 use crate::runtime::config::{Secret, SiteverifyApi};
 use crate::runtime::connections::Https;
-use engine::domain::challenge::SiteverifyProvider;
+use engine::domain::sale::challenge::SiteverifyProvider;
 use engine::ports::{StoreError, Stored};
 
 /// Time limit of one question: a buyer waits for it.

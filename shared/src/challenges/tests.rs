@@ -8,9 +8,10 @@ use super::keys::ChallengeKeys;
 use super::proof_of_work::{Chance, ProofOfWork};
 use super::token::Right;
 use super::{Bound, Defect, MAX_ANSWER_BYTES, Ticket, proof_of_work, question, token};
-use engine::domain::challenge::{Attempts, ChallengeKind, ChallengeSettings, Stage};
-use engine::domain::ids::{SaleId, UserId};
-use engine::domain::time::Timestamp;
+use engine::domain::admission::challenge::Attempts;
+use engine::domain::basics::ids::{SaleId, UserId};
+use engine::domain::basics::time::Timestamp;
+use engine::domain::sale::challenge::{ChallengeKind, ChallengeSettings, Stage};
 
 const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_999);
 const END: Timestamp = Timestamp::from_ms(1_800_000_300_000);

@@ -12,9 +12,10 @@ use serde::{Deserialize, Serialize};
 
 use super::keys::{ChallengeKeys, Key, NoKey};
 use super::{Bound, Defect, MAX_ANSWER_BYTES, Ticket};
-use engine::domain::challenge::{ChallengeKind, Stage, normalised};
-use engine::domain::ids::{SaleId, UserId};
-use engine::domain::time::Timestamp;
+use engine::domain::admission::challenge::normalised;
+use engine::domain::basics::ids::{SaleId, UserId};
+use engine::domain::basics::time::Timestamp;
+use engine::domain::sale::challenge::{ChallengeKind, Stage};
 
 const ISSUER: &str = "onsale";
 const AUDIENCE: &str = "onsale-challenges";

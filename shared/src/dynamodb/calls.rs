@@ -9,7 +9,7 @@ use super::expressions::conditional;
 use super::items::{Fields, Item, item, number, text};
 use super::tables::{calls_key, provider_key};
 use crate::providers::{TurnRequest, Turns};
-use engine::domain::call_rate::Take;
+use engine::domain::admission::call_rate::Take;
 use engine::ports::{StoreError, Stored};
 
 /// Most attempts, where other processes take turns at the same moment.

@@ -24,12 +24,13 @@ use super::expressions::{Value, delete, keyed, update};
 use super::items::{Fields, Item, item, number, text};
 use super::tables::{SALE_HEADER, SALES_LIST};
 use super::transaction::Transacted;
-use engine::domain::archive::Lifecycle;
-use engine::domain::gate::tokens::TokenSnapshot;
-use engine::domain::ids::{Epoch, SaleId};
+use engine::domain::admission::gate::tokens::TokenSnapshot;
+use engine::domain::basics::calendar::Day;
+use engine::domain::basics::ids::{Epoch, SaleId};
+use engine::domain::basics::time::Timestamp;
+use engine::domain::sale::archive::Lifecycle;
+use engine::domain::sale::timetable::{CallMark, StopLabel, TrainCall, TrainsPage, calls};
 use engine::domain::sale::{FileMap, MapDocument, Sale, SaleFile};
-use engine::domain::time::Timestamp;
-use engine::domain::timetable::{CallMark, Day, StopLabel, TrainCall, TrainsPage, calls};
 use engine::ports::{
     Catalogue, ChangeReply, Freshness, ListedSale, Published, SalesPage, StoreError, Stored,
 };

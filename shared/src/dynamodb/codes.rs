@@ -9,9 +9,9 @@ use super::items::{Fields, Item, number, text};
 use super::rooms::{DynamoRooms, key, membership_item, read_membership};
 use super::tables::{CODE_BUCKETS, FIRST_SHARD, code_shard_key, codes_key};
 use super::transaction::{Reason, Transacted};
-use engine::domain::ids::{GroupId, SaleId};
-use engine::domain::room::code::{CodeHash, CodeShard, CodeUses, MAX_CODE_SHARDS};
-use engine::domain::room::join::Membership;
+use engine::domain::admission::room::code::{CodeHash, CodeShard, CodeUses, MAX_CODE_SHARDS};
+use engine::domain::admission::room::join::Membership;
+use engine::domain::basics::ids::{GroupId, SaleId};
 use engine::ports::Stored;
 
 /// Buckets that are read together.

@@ -12,9 +12,9 @@ use super::expressions::{Value, conditional};
 use super::items::{Fields, Item, item, number, text};
 use super::lease::IS_READERS;
 use super::tables::{CURSOR, provider_key};
-use engine::domain::captures::{Cursor, Pass};
-use engine::domain::ids::{ProviderId, ReaderId};
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::{ProviderId, ReaderId};
+use engine::domain::basics::time::Timestamp;
+use engine::domain::payment::captures::{Cursor, Pass};
 use engine::ports::{ChangeReply, CursorReply, Cursors, Stored};
 
 /// Time for which a process remembers a cursor: a wave of orders that end together asks for it once.

@@ -7,8 +7,8 @@ use super::expressions::keyed;
 use super::items::{Item, text};
 use super::rooms::DynamoRooms;
 use super::tables::{CODE_BUCKETS, MEMBER_PREFIX, codes_key, members_key};
-use engine::domain::ids::{GroupId, SaleId};
-use engine::domain::room::join::BUCKETS;
+use engine::domain::admission::room::join::BUCKETS;
+use engine::domain::basics::ids::{GroupId, SaleId};
 use engine::ports::Stored;
 
 /// Items that are deleted together.

@@ -12,25 +12,24 @@ use serde::de::DeserializeOwned;
 use super::orders::ticket_attributes;
 use super::tables;
 use super::told::{fact_value, read_fact, text_of};
-use engine::domain::attempt::{
+use engine::domain::basics::ids::{Legs, SaleId, Seat, UserId};
+use engine::domain::basics::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::number::{Gene, OrderNumber};
+use engine::domain::basics::time::Timestamp;
+use engine::domain::order::attempt::{
     Attempt, AttemptNumber, AttemptState, Attempts, PaymentChoice, PaymentMethod,
 };
-use engine::domain::attendee::{Attendee, AttendeeHash};
-use engine::domain::fact::Facts;
-use engine::domain::ids::{Legs, SaleId, Seat, UserId};
-use engine::domain::ledger::MerchantTerms;
-use engine::domain::money::{Currency, MinorUnits, Money};
-use engine::domain::number::{Gene, OrderNumber};
+use engine::domain::order::attendee::{Attendee, AttendeeHash};
+use engine::domain::order::fact::Facts;
+use engine::domain::order::order_refund::{
+    AskedBy, OrderRefund, RefundCounts, RefundKey, RefundNumber,
+};
+use engine::domain::order::refund::{Refund, RefundState};
 use engine::domain::order::{
-    Capture, Order, OrderLine, OrderState, PaymentKey, PaymentOutcome, PaymentRecord, RefundReason,
-    Ticket,
+    Capture, CheckIn, Issue, Order, OrderLine, OrderState, PaymentKey, PaymentOutcome,
+    PaymentRecord, RefundReason, Ticket, TicketName,
 };
-use engine::domain::order_refund::{
-    AskedBy, OrderRefund, RefundCounts, RefundKey, RefundNumber, RefundTerms, TicketName,
-};
-use engine::domain::refund::{Refund, RefundState};
-use engine::domain::ticket::{CheckIn, Issue};
-use engine::domain::time::Timestamp;
+use engine::domain::sale::{MerchantTerms, RefundTerms};
 use engine::ports::{StoreError, Stored, block_of, due_shard};
 
 /// The attribute of a ticket that has its attendee's id, until it is erased.
@@ -664,12 +663,12 @@ pub(super) fn attendee_item(order: &Order, hash: AttendeeHash) -> Item {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use engine::domain::exchange::Exchange;
-    use engine::domain::fact::{Cause, FactKind};
-    use engine::domain::ids::{
+    use engine::domain::basics::ids::{
         AttendeeId, PaymentId, ProviderId, RequestFingerprint, SeatName, TierId,
     };
-    use engine::domain::money::Currency;
+    use engine::domain::basics::money::Currency;
+    use engine::domain::order::exchange::Exchange;
+    use engine::domain::order::fact::{Cause, FactKind};
 
     fn order(state: OrderState) -> Order {
         let user = UserId::new("auth0|张三").unwrap();
@@ -686,7 +685,7 @@ mod tests {
             checked_in: None,
         };
         Order {
-            number: engine::domain::number::Mint::new(77).mint(now, &user),
+            number: engine::domain::basics::number::Mint::new(77).mint(now, &user),
             sale: SaleId::new("g1-2026-11-21").unwrap(),
             user,
             state,
@@ -749,7 +748,7 @@ mod tests {
                 value_minor: MinorUnits(9),
             });
             refunded.lines[0].tickets[0].issue = Issue::FIRST.next();
-            let door = engine::domain::ids::DoorName::new("北门 2").unwrap();
+            let door = engine::domain::basics::ids::DoorName::new("北门 2").unwrap();
             refunded.lines[0].tickets[1].checked_in = Some(CheckIn { at: until, door });
             for order in [plain, paid, tombstone, erased, without_hashes, refunded] {
                 assert_eq!(read_order(&order_item(&order)), Ok(order));

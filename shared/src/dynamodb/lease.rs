@@ -4,8 +4,8 @@
 use super::dynamo::Dynamo;
 use super::expressions::conditional;
 use super::items::{Item, number, text};
-use engine::domain::ids::ReaderId;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::ReaderId;
+use engine::domain::basics::time::Timestamp;
 use engine::ports::Stored;
 
 /// The condition of a change by the reader that has taken the item last, which is `:reader`.

@@ -20,11 +20,11 @@ use super::items::{Fields, Item, item, number, read_money, text};
 use super::tables;
 use super::transaction::{Reason, Transacted};
 use crate::runtime::metrics::{Metric, count};
-use engine::domain::ids::PostingKey;
+use engine::domain::basics::ids::PostingKey;
+use engine::domain::basics::money::Currency;
+use engine::domain::ledger::log::{LogRecord, LogShard};
+use engine::domain::ledger::posting::Posting;
 use engine::domain::ledger::{Account, Balance, Transfer, TransferCode, entries};
-use engine::domain::log::{LogRecord, LogShard};
-use engine::domain::money::Currency;
-use engine::domain::posting::Posting;
 use engine::ports::{Accounts, PostReply, SeenAccount, Stored};
 
 /// What an account has in one currency.

@@ -14,9 +14,9 @@ use super::expressions::{keyed, put_under};
 use super::items::{Fields, Item, item, number, text};
 use super::tables::{BY_SALE, Tables};
 use super::told::{read_told, read_transfers, told_value, transfers_value};
-use engine::domain::ids::SaleId;
-use engine::domain::log::{LogPosition, LogRecord, LogShard, PlacedRecord};
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::SaleId;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::ledger::log::{LogPosition, LogRecord, LogShard, PlacedRecord};
 use engine::ports::{Log, StoreError, Stored};
 
 /// All the time that a log can tell of.

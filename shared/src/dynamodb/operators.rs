@@ -4,13 +4,13 @@
 //! unrecorded. DynamoDB deletes it after [`ACTIONS_DAYS`].
 
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
-use engine::domain::attendee::AttendeeHash;
-use engine::domain::dispute::Dispute;
-use engine::domain::ids::SaleId;
-use engine::domain::money::Currency;
-use engine::domain::number::OrderNumber;
+use engine::domain::basics::ids::SaleId;
+use engine::domain::basics::money::Currency;
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::order::PaymentKey;
-use engine::domain::time::Timestamp;
+use engine::domain::order::attendee::AttendeeHash;
+use engine::domain::order::dispute::Dispute;
 use engine::ports::{DUE_SHARDS, StoreError, Stored};
 use futures_util::future::try_join_all;
 

@@ -16,13 +16,16 @@ use super::dynamo::Dynamo;
 use super::expressions::{Value, conditional, keyed, placed};
 use super::items::{Fields, Item, item, number, text};
 use super::tables::{self, MARKER};
-use engine::domain::ids::{GroupId, SaleId, UserId};
-use engine::domain::room::bytes::{Hash, Nonce, Secret};
-use engine::domain::room::code::{CodeShard, CodeUses};
-use engine::domain::room::join::{Index, JoinWindow, Membership, Replaced, TakenIndices, Tree};
-use engine::domain::room::log::Record;
-use engine::domain::room::visit::{Admitted, Enter, EnterReply, MORE_TIME_FACTOR, Visit};
-use engine::domain::time::Timestamp;
+use engine::domain::admission::room::code::{CodeShard, CodeUses};
+use engine::domain::admission::room::join::{
+    Index, JoinWindow, Membership, Replaced, TakenIndices, Tree,
+};
+use engine::domain::admission::room::log::Record;
+use engine::domain::admission::room::visit::{Admitted, Enter, EnterReply, Visit};
+use engine::domain::basics::bytes::{Hash, Nonce, Secret};
+use engine::domain::basics::ids::{GroupId, SaleId, UserId};
+use engine::domain::basics::time::Timestamp;
+use engine::domain::sale::serving::MORE_TIME_FACTOR;
 use engine::ports::{AppendReply, MembershipPage, Rooms, StoreError, Stored};
 
 /// Most attempts at an admission of a member: another device may be admitted in between.

@@ -13,8 +13,8 @@ use super::expressions::{delete, keyed, put_new, update};
 use super::items::{Fields, Item, item, number, text};
 use super::tables::{RULE_PREFIX, RULES_HEADER};
 use super::transaction::{Reason, Transacted};
-use engine::domain::ids::{RuleId, SaleId};
-use engine::domain::rules::{MAX_RULES, Rule, RuleBook};
+use engine::domain::admission::rules::{MAX_RULES, Rule, RuleBook};
+use engine::domain::basics::ids::{RuleId, SaleId};
 use engine::ports::{StoreError, Stored};
 
 /// Most age of the rules that a process knows.

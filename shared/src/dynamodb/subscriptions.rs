@@ -11,11 +11,11 @@ use super::items::{Fields, Item, item, number, text};
 use super::lease::IS_READERS;
 use super::tables::{self, subscriber_key};
 use super::transaction::Transacted;
-use engine::domain::ids::{ReaderId, SubscriberId};
-use engine::domain::log::LogShard;
-use engine::domain::number::OrderNumber;
-use engine::domain::subscriber::{Failing, Progress, Subscription, WaitingOrder};
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::{ReaderId, SubscriberId};
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::ledger::log::LogShard;
+use engine::domain::ledger::subscriber::{Failing, Progress, Subscription, WaitingOrder};
 use engine::ports::{ChangeReply, MAX_WAITING_CHANGES, Stored, Subscriptions, TakeReply, Waiting};
 
 /// Seconds for which an operator's command has a shard to itself: thousands of orders may wait in it.
@@ -318,9 +318,9 @@ mod tests {
             shard: LogShard::all().next().unwrap(),
         };
         let [since, next] = [1, 9].map(Timestamp::from_ms);
-        let user = engine::domain::ids::UserId::new("7").unwrap();
-        let order =
-            engine::domain::number::Mint::new(0).mint(Timestamp::from_ms(1_800_000_000_000), &user);
+        let user = engine::domain::basics::ids::UserId::new("7").unwrap();
+        let order = engine::domain::basics::number::Mint::new(0)
+            .mint(Timestamp::from_ms(1_800_000_000_000), &user);
         let fact = |number| std::num::NonZeroU32::new(number).unwrap();
         for next in [None, Some(next)] {
             let failing = Failing { since, tries: 3, next };

@@ -8,18 +8,18 @@ use aws_sdk_dynamodb::types::{
     LocalSecondaryIndex, Projection, ProjectionType, ScalarAttributeType,
 };
 
-use engine::domain::attendee::AttendeeHash;
-use engine::domain::ids::{
+use engine::domain::admission::room::code::CodeShard;
+use engine::domain::basics::ids::{
     GroupId, Leg, PostingKey, ProviderId, SaleId, SubscriberId, TierId, UserId,
 };
-use engine::domain::log::LogShard;
-use engine::domain::money::Currency;
-use engine::domain::number::OrderNumber;
+use engine::domain::basics::money::Currency;
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::ledger::log::LogShard;
+use engine::domain::ledger::wallet::WalletEntryName;
 use engine::domain::order::PaymentKey;
-use engine::domain::order_refund::RefundKey;
-use engine::domain::room::code::CodeShard;
-use engine::domain::time::Timestamp;
-use engine::domain::wallet::WalletEntryName;
+use engine::domain::order::attendee::AttendeeHash;
+use engine::domain::order::order_refund::RefundKey;
 use engine::ports::{StoreError, Stored};
 
 /// The names of the six tables.
@@ -707,7 +707,7 @@ pub fn tier_of_counter(sk: &str) -> Option<TierId> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use engine::domain::ids::PaymentId;
+    use engine::domain::basics::ids::PaymentId;
 
     #[test]
     fn keys_are_read_back_as_they_were_written() {

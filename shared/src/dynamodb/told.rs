@@ -9,16 +9,16 @@ use std::num::NonZeroU32;
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde::{Deserialize, Serialize};
 
-use engine::domain::fact::{Actor, Cause, Fact, FactKind, Moved};
-use engine::domain::ids::{PaymentId, ProviderId};
+use engine::domain::basics::ids::{PaymentId, ProviderId};
+use engine::domain::basics::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::inventory::HeldLine;
+use engine::domain::ledger::log::Told;
 use engine::domain::ledger::{Account, Transfer, TransferCode};
-use engine::domain::log::Told;
-use engine::domain::money::{Currency, MinorUnits, Money};
-use engine::domain::number::OrderNumber;
+use engine::domain::order::fact::{Actor, Cause, Fact, FactKind, Moved};
+use engine::domain::order::order_refund::RefundNumber;
 use engine::domain::order::{PaymentKey, RefundReason};
-use engine::domain::order_refund::RefundNumber;
-use engine::domain::time::Timestamp;
 
 /// A fact as it is written: kind, time in milliseconds, who caused it, and what moved.
 type WrittenFact = (FactKind, i64, Actor, Option<WrittenMoney>);
@@ -124,7 +124,7 @@ pub(super) fn read_transfers(text: &str) -> serde_json::Result<Vec<Transfer>> {
 
 #[cfg(test)]
 mod tests {
-    use engine::domain::dispute::Dispute;
+    use engine::domain::order::dispute::Dispute;
 
     use super::*;
 

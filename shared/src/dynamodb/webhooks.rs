@@ -7,9 +7,9 @@ use super::expressions::keyed;
 use super::items::{Fields, Item, item, number, text};
 use super::tables::WEBHOOKS;
 use crate::events::{SecretName, Webhook, WebhookUrl};
-use engine::domain::fact::FactKind;
-use engine::domain::ids::{SaleId, SubscriberId};
-use engine::domain::subscriber::Wishes;
+use engine::domain::basics::ids::{SaleId, SubscriberId};
+use engine::domain::ledger::subscriber::Wishes;
+use engine::domain::order::fact::FactKind;
 use engine::ports::Stored;
 
 /// The webhooks, in DynamoDB.
@@ -144,7 +144,7 @@ impl DynamoWebhooks {
 
 #[cfg(test)]
 mod tests {
-    use engine::domain::time::Timestamp;
+    use engine::domain::basics::time::Timestamp;
 
     use super::*;
 

@@ -10,7 +10,7 @@ use http::Uri;
 use hyper_util::client::legacy::connect::dns::Name;
 use tower_service::Service;
 
-use engine::domain::network::Network;
+use engine::domain::basics::network::Network;
 
 /// Networks that are not the public internet.
 /// Source: <https://www.iana.org/assignments/iana-ipv4-special-registry/>

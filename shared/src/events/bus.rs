@@ -6,9 +6,9 @@ use futures_util::future::{BoxFuture, join_all};
 use serde_json::{Value, json};
 
 use super::document::event_document;
-use engine::domain::ids::{InvalidId, SubscriberId};
-use engine::domain::subscriber::Event;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::{InvalidId, SubscriberId};
+use engine::domain::basics::time::Timestamp;
+use engine::domain::ledger::subscriber::Event;
 use engine::ports::{Catalogue, Freshness, Receiver};
 
 /// The subscriber that the bus is. No webhook may have its name.
@@ -92,15 +92,15 @@ fn entry(event: &Event, mut document: Value) -> BusEntry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use engine::domain::fact::{Actor, Cause, Fact, FactKind, Moved};
-    use engine::domain::ids::{
+    use engine::domain::basics::ids::{
         Legs, PaymentId, ProviderId, SaleId, Seat, SeatName, StopId, TierId,
     };
+    use engine::domain::basics::limits::{MAX_LINES_PER_ORDER, MAX_SEATS_PER_ORDER};
+    use engine::domain::basics::money::{Currency, MinorUnits, Money};
     use engine::domain::inventory::HeldLine;
-    use engine::domain::money::{Currency, MinorUnits, Money};
+    use engine::domain::order::fact::{Actor, Cause, Fact, FactKind, Moved};
+    use engine::domain::order::order_refund::RefundNumber;
     use engine::domain::order::{PaymentKey, RefundReason};
-    use engine::domain::order_refund::RefundNumber;
-    use engine::domain::requested::{MAX_LINES_PER_ORDER, MAX_SEATS_PER_ORDER};
     use std::num::NonZeroU32;
 
     /// Most bytes of the entries of a call together.

@@ -3,10 +3,10 @@
 //! Its form is that of Standard Webhooks: a type, a time, and data.
 //! Source: <https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md>
 
-use engine::domain::ids::Seat;
+use engine::domain::basics::ids::Seat;
 use engine::domain::inventory::HeldLine;
+use engine::domain::ledger::subscriber::Event;
 use engine::domain::sale::Sale;
-use engine::domain::subscriber::Event;
 use serde_json::{Value, json};
 
 /// What is told of a fact. With its sale seats have their names; without, as of a sale that is no longer there, their

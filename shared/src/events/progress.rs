@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use engine::domain::fact::FactKind;
-use engine::domain::ids::{SaleId, SubscriberId};
-use engine::domain::log::LogShard;
-use engine::domain::subscriber::{Failing, Wishes};
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::{SaleId, SubscriberId};
+use engine::domain::basics::time::Timestamp;
+use engine::domain::ledger::log::LogShard;
+use engine::domain::ledger::subscriber::{Failing, Wishes};
+use engine::domain::order::fact::FactKind;
 use engine::ports::{Log as _, StoreError, Stored};
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -6,8 +6,8 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::runtime::config::Secret;
 use crate::runtime::listed_secrets::ListedSecrets;
-use engine::domain::ids::SubscriberId;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::SubscriberId;
+use engine::domain::basics::time::Timestamp;
 
 /// Names the keys.
 pub const WEBHOOK_KEYS: &str = "ONSALE_WEBHOOK_KEYS";

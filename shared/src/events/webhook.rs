@@ -6,9 +6,9 @@ use std::str::FromStr;
 use http::Uri;
 
 use super::secrets::SecretName;
-use engine::domain::ids::SubscriberId;
-use engine::domain::subscriber::Wishes;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::SubscriberId;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::ledger::subscriber::Wishes;
 
 /// Most webhooks of a deployment.
 pub const MAX_WEBHOOKS: usize = 20;

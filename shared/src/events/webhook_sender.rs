@@ -19,9 +19,9 @@ use super::document::event_document;
 use super::secrets::WebhookKeys;
 use super::webhook::{MAX_WEBHOOKS, Webhook};
 use crate::runtime::connections::Trust;
-use engine::domain::log::LOG_SHARDS;
-use engine::domain::subscriber::Event;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::ledger::log::LOG_SHARDS;
+use engine::domain::ledger::subscriber::Event;
 use engine::ports::{Catalogue, Freshness, Receiver};
 
 /// Most events that one shard of the log tells a webhook at once.

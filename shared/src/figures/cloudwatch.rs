@@ -30,8 +30,8 @@ use crate::runtime::app::{self, App, Error};
 use crate::runtime::config::{Config, MetricsConfig};
 use crate::runtime::functions::Function;
 use crate::runtime::metrics::{Metric, NAMESPACE};
-use engine::domain::ids::SaleId;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::SaleId;
+use engine::domain::basics::time::Timestamp;
 use engine::ports::{StoreError, Stored};
 
 /// Seconds after the end of a minute until it is shown: what is logged is not counted at once.

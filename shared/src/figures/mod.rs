@@ -13,8 +13,8 @@ use futures_util::future::BoxFuture;
 use crate::http::problem::Kind;
 use crate::runtime::functions::Function;
 use crate::runtime::metrics::Metric;
-use engine::domain::ids::SaleId;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::SaleId;
+use engine::domain::basics::time::Timestamp;
 use engine::ports::Stored;
 
 /// Seconds of a minute: the period of every metric.

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use engine::domain::basics::money::Currency;
 use engine::domain::ledger::Account;
-use engine::domain::money::Currency;
 
 use crate::dynamodb::AccountSum;
 

@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::challenges::ChallengeAnswer;
 use crate::http::checks::{MAX_BODY_BYTES, Refusal, json_body, within};
-use engine::domain::ids::GroupId;
-use engine::domain::number::OrderNumber;
-use engine::domain::requested::MAX_SEATS_PER_ORDER;
+use engine::domain::basics::ids::GroupId;
+use engine::domain::basics::limits::MAX_SEATS_PER_ORDER;
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::sale::Sale;
-use engine::domain::time::Timestamp;
 
 /// Body of a request for an admission.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]

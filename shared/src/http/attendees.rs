@@ -6,8 +6,8 @@
 
 use aws_lc_rs::hmac::{self, HMAC_SHA256};
 
-use engine::domain::attendee::{Attendee, AttendeeHash};
-use engine::domain::ids::{AttendeeId, SaleId};
+use engine::domain::basics::ids::{AttendeeId, SaleId};
+use engine::domain::order::attendee::{Attendee, AttendeeHash};
 
 /// The keys that hash attendees, the oldest last.
 pub struct AttendeeKeys {

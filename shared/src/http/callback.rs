@@ -12,9 +12,9 @@ use crate::http::payment_reply::CallbackReply;
 use crate::http::problem::Problem;
 use crate::http::respond::{Answer, PlainText, Reply};
 use crate::runtime::app::App;
-use engine::domain::ids::ProviderId;
+use engine::domain::basics::ids::ProviderId;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::order::Capture;
-use engine::domain::time::Timestamp;
 use engine::flows::pay;
 use engine::ports::{Ports as _, StoreError};
 

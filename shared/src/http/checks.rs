@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::error::Category;
 
 use crate::http::objects::Objects;
-use engine::domain::ids::SaleId;
+use engine::domain::basics::ids::SaleId;
 use engine::domain::sale::Defect;
 use engine::ports::{Catalogue, Freshness, Ports, Published, StoreError};
 

@@ -3,11 +3,11 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use engine::domain::dispute::DisputeState;
-use engine::domain::ids::{DisputeId, PaymentId, ProviderId};
-use engine::domain::money::{Currency, MinorUnits};
-use engine::domain::number::OrderNumber;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::{DisputeId, PaymentId, ProviderId};
+use engine::domain::basics::money::{Currency, MinorUnits};
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::order::dispute::DisputeState;
 
 use crate::dynamodb::{DisputedPage, DisputedPayment};
 

@@ -8,8 +8,8 @@ use crate::figures::{Figures, MAX_MINUTES, Minute, PERIOD_SECONDS};
 use crate::http::checks::{Refusal, query_within};
 use crate::http::problem::Kind;
 use crate::runtime::metrics::Metric;
-use engine::domain::ids::SaleId;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::SaleId;
+use engine::domain::basics::time::Timestamp;
 
 /// Minutes that are shown unless the request says how many.
 pub const DEFAULT_MINUTES: u16 = 15;

@@ -5,7 +5,7 @@ use lambda_http::{Request, RequestExt as _};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use engine::domain::ids::UserId;
+use engine::domain::basics::ids::UserId;
 
 /// The request does not come from someone the authorizer knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use engine::domain::ids::StopId;
+use engine::domain::basics::ids::StopId;
 
 /// `?from=…&to=…`, with both ids percent-encoded.
 #[must_use]

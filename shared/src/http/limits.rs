@@ -6,10 +6,10 @@ use crate::http::edge;
 use crate::http::identity::Buyer;
 use crate::runtime::app::App;
 use crate::runtime::metrics::{Metric, count};
-use engine::domain::ids::DeviceHint;
-use engine::domain::rules::{BuiltIn, Client, Refusal, RefusedBy, Verdict};
+use engine::domain::admission::rules::{BuiltIn, Client, Refusal, RefusedBy, Verdict};
+use engine::domain::basics::ids::DeviceHint;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::sale::Sale;
-use engine::domain::time::Timestamp;
 use engine::ports::StoreError;
 
 /// The header in which a client may say something of its device, the same each time.

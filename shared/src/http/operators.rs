@@ -2,14 +2,15 @@
 
 use std::future::Future;
 
-use engine::domain::fact::{Actor, Fact, FactKind};
-use engine::domain::ids::{Legs, SaleId, SeatName, TierId, UserId};
-use engine::domain::money::{Currency, MinorUnits};
-use engine::domain::number::OrderNumber;
-use engine::domain::order::{Order, PaymentRecord, TierTotals};
-use engine::domain::order_refund::{OrderRefund, RefundNumber};
+use engine::domain::basics::ids::{Legs, SaleId, SeatName, TierId, UserId};
+use engine::domain::basics::money::{Currency, MinorUnits};
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::ledger::statistics::TierTotals;
+use engine::domain::order::fact::{Actor, Fact, FactKind};
+use engine::domain::order::order_refund::{OrderRefund, RefundNumber};
+use engine::domain::order::{Order, PaymentRecord};
 use engine::domain::sale::{Sale, Tier};
-use engine::domain::time::Timestamp;
 use engine::ports::Published;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -286,7 +287,7 @@ pub enum Search {
     /// The orders that have a seat.
     Seat(SaleId, TierId, SeatName),
     /// The order that names an attendee.
-    Attendee(SaleId, engine::domain::ids::AttendeeId),
+    Attendee(SaleId, engine::domain::basics::ids::AttendeeId),
 }
 
 /// A tier of a sale that is on.

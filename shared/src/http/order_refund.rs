@@ -8,15 +8,14 @@ use serde::de::{Error, SeqAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::http::checks::{MAX_BODY_BYTES, Refusal, json_body};
-use engine::domain::money::{Currency, MinorUnits, Money};
-use engine::domain::number::OrderNumber;
-use engine::domain::order::Order;
-use engine::domain::order_refund::{
-    AskedBy, MAX_REFUNDS, OrderRefund, RefundNumber, RefundRequest, RefundedTickets, TicketName,
-};
-use engine::domain::refund::{MAX_REFUSAL_CHARACTERS, RefundState};
-use engine::domain::requested::MAX_SEATS_PER_ORDER;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::limits::MAX_SEATS_PER_ORDER;
+use engine::domain::basics::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::order::order_refund::{AskedBy, MAX_REFUNDS, OrderRefund, RefundNumber};
+use engine::domain::order::refund::{MAX_REFUSAL_CHARACTERS, RefundState};
+use engine::domain::order::{Order, TicketName};
+use engine::domain::payment::refund::{RefundRequest, RefundedTickets};
 
 /// Most characters of a reason.
 pub const MAX_REASON_CHARACTERS: usize = MAX_REFUSAL_CHARACTERS;

@@ -5,16 +5,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::http::payment_reply::PaymentReply;
-use engine::domain::ids::{AttendeeId, SaleId, SeatName, StopId, TierId, UserId};
-use engine::domain::money::{Currency, MinorUnits};
-use engine::domain::number::OrderNumber;
-use engine::domain::order::{Order, OrderLine, OrderState, PaymentRecord, Ticket};
-use engine::domain::order_refund::{
-    MAX_REFUNDS, RefundCounts, RefundNumber, RefundTerms, TicketName,
-};
-use engine::domain::sale::Sale;
-use engine::domain::tickets::Tickets;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::{AttendeeId, SaleId, SeatName, StopId, TierId, UserId};
+use engine::domain::basics::money::{Currency, MinorUnits};
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::tickets::Tickets;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::order::order_refund::{MAX_REFUNDS, RefundCounts, RefundNumber};
+use engine::domain::order::{Order, OrderLine, OrderState, PaymentRecord, Ticket, TicketName};
+use engine::domain::sale::{RefundTerms, Sale};
 use engine::flows::hold::sale_of;
 use engine::flows::reserve::Reserved;
 use engine::ports::{Freshness, Orders as _, Ports, Stored};

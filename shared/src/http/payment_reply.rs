@@ -3,11 +3,11 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use engine::domain::ids::{PaymentId, ProviderId};
-use engine::domain::money::{Currency, MinorUnits};
+use engine::domain::basics::ids::{PaymentId, ProviderId};
+use engine::domain::basics::money::{Currency, MinorUnits};
+use engine::domain::basics::time::Timestamp;
+use engine::domain::order::refund::{Refund, RefundState};
 use engine::domain::order::{PaymentOutcome, PaymentRecord, RefundReason};
-use engine::domain::refund::{Refund, RefundState};
-use engine::domain::time::Timestamp;
 use engine::flows::pay::Answered;
 
 /// A payment that was captured for an order, and what became of it.

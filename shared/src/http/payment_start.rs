@@ -5,12 +5,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::http::checks::Refusal;
 use crate::http::origin::Origin;
-use engine::domain::attempt::{
-    AttemptNumber, PaymentChoice, PaymentMethod, PaymentStep, ReturnUrl,
-};
-use engine::domain::ids::ProviderId;
-use engine::domain::number::OrderNumber;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::ProviderId;
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::order::attempt::{AttemptNumber, PaymentChoice, PaymentMethod, ReturnUrl};
+use engine::domain::payment::start::PaymentStep;
 use engine::flows::start::Started;
 
 /// What the buyer pays with.

@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::challenges::ChallengeAnswer;
 use crate::http::checks::{MAX_BODY_BYTES, Refusal, json_body};
-use engine::domain::ids::GroupId;
-use engine::domain::room::bytes::Nonce;
-use engine::domain::room::code::Code;
-use engine::domain::room::join::JoinWindow;
+use engine::domain::admission::room::code::Code;
+use engine::domain::admission::room::join::JoinWindow;
+use engine::domain::basics::bytes::Nonce;
+use engine::domain::basics::ids::GroupId;
 use engine::flows::room::join::{Joined, Standing};
 
 /// Time after which to ask again whose membership is not certain, in milliseconds: a draw is rarely longer in

@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 
 use super::identity::Buyer;
 use super::tokens::{AdmissionKeys, Audience, ISSUER, NoKey, Unreadable};
-use engine::domain::ids::{GroupId, SaleId, UserId};
-use engine::domain::room::bytes::{Hash, Nonce};
-use engine::domain::room::draw::Member;
-use engine::domain::room::join::{Index, JoinWindow, Membership};
-use engine::domain::time::Timestamp;
+use engine::domain::admission::room::draw::Member;
+use engine::domain::admission::room::join::{Index, JoinWindow, Membership};
+use engine::domain::basics::bytes::{Hash, Nonce};
+use engine::domain::basics::ids::{GroupId, SaleId, UserId};
+use engine::domain::basics::time::Timestamp;
 
 /// Why a token gives no place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -132,7 +132,7 @@ impl AdmissionKeys {
 mod tests {
     use base64::Engine as _;
     use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-    use engine::domain::number::Mint;
+    use engine::domain::basics::number::Mint;
     use serde_json::{Value, json};
 
     use super::super::tokens::Grant;

@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use engine::domain::number::OrderNumber;
-use engine::domain::points::{Award, Points, PointsStatement};
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::ledger::points::{Award, Points, PointsStatement};
 
 /// Most orders that are shown: the newest.
 pub const MAX_ORDERS: usize = 100;

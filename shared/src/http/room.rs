@@ -5,9 +5,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::http::checks::{MAX_BODY_BYTES, Refusal, json_body};
-use engine::domain::room::bytes::{Hash, Signature};
-use engine::domain::room::memory::EndedWindow;
-use engine::domain::room::serving::{Command, MAX_NOTICE_BYTES};
+use engine::domain::admission::room::memory::EndedWindow;
+use engine::domain::admission::room::serving::{Command, MAX_NOTICE_BYTES};
+use engine::domain::basics::bytes::{Hash, Signature};
 use engine::flows::room::bring::{Brought, Round};
 
 /// What a command does.

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use engine::domain::ids::{GroupId, SaleId};
+use engine::domain::basics::ids::{GroupId, SaleId};
 
 /// The path names none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

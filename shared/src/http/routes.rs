@@ -17,8 +17,8 @@ use crate::http::identity::Scope;
 use crate::http::room_address::GroupAddress;
 use crate::runtime::callbacks::CallbackAddress;
 use crate::runtime::functions::Function;
-use engine::domain::ids::{ProviderId, SaleId};
-use engine::domain::number::OrderNumber;
+use engine::domain::basics::ids::{ProviderId, SaleId};
+use engine::domain::basics::number::OrderNumber;
 
 /// Callers that a route allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use lambda_http::Request;
 
 use crate::beacon::Chains;
 use crate::http::checks::{MAX_SALE_FILE_BYTES, Refusal, json_body};
-use engine::domain::ids::SaleId;
+use engine::domain::basics::ids::SaleId;
 use engine::domain::sale::{Sale, SaleFile};
 
 /// Reads a sale file whose id is the path's, with every rule checked.

@@ -5,12 +5,13 @@ use base64::engine::general_purpose::STANDARD;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use engine::domain::archive::Lifecycle;
-use engine::domain::capacity::{CacheKind, starts_shortfall};
-use engine::domain::ids::{Legs, SaleId, StopId, TierId};
-use engine::domain::money::{Currency, MinorUnits};
-use engine::domain::sale::{FileMap, MapHash, MapName, Sale, SaleFile, SaleState, Tier};
-use engine::domain::time::Timestamp;
+use engine::domain::basics::bytes::MapHash;
+use engine::domain::basics::ids::{Legs, SaleId, StopId, TierId};
+use engine::domain::basics::money::{Currency, MinorUnits};
+use engine::domain::basics::time::Timestamp;
+use engine::domain::inventory::capacity::{CacheKind, starts_shortfall};
+use engine::domain::sale::archive::Lifecycle;
+use engine::domain::sale::{FileMap, MapName, Sale, SaleFile, SaleState, Tier};
 use engine::ports::{ListedTerms, Published};
 
 /// State of a sale for a buyer: open, or why it takes no orders now.

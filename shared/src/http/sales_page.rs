@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::sale_reply::SaleSummary;
-use engine::domain::ids::SaleId;
+use engine::domain::basics::ids::SaleId;
 
 /// Sales of a page, unless the request says how many.
 pub const SALES: u16 = 100;

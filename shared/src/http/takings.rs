@@ -7,10 +7,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::checks::{Refusal, query, query_within};
-use engine::domain::ids::{SaleId, TierId};
-use engine::domain::money::Currency;
-use engine::domain::takings::{Taking, Takings, minute_start};
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::{SaleId, TierId};
+use engine::domain::basics::money::Currency;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::ledger::takings::{Taking, Takings, minute_start};
 
 /// Most minutes of one request: a log has a record for every few orders, and all of them are read.
 pub const MAX_MINUTES: u16 = 60;

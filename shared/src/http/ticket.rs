@@ -6,15 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::http::checks::{MAX_BODY_BYTES, Refusal, json_body};
 use crate::tickets::{CodeDefect, NoKey, TicketCode, TicketKeys};
-use engine::domain::ids::{AttendeeId, DoorName, SaleId, SeatName, StopId, TierId};
-use engine::domain::number::OrderNumber;
-use engine::domain::order::{Order, OrderState};
+use engine::domain::basics::ids::{AttendeeId, DoorName, SaleId, SeatName, StopId, TierId};
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::order::{CheckIn, Issue, Order, OrderState};
 use engine::domain::sale::Sale;
 use engine::domain::ticket::{
-    CheckIn, CheckInCounts, DoubleCheckIn, Issue, MAX_TICKET, NumberedTicket, TicketNumber,
-    TicketState,
+    CheckInCounts, DoubleCheckIn, MAX_TICKET, NumberedTicket, TicketNumber, TicketState,
 };
-use engine::domain::time::Timestamp;
 use engine::flows::check_in::{Outcome, Scan};
 
 /// Most check-ins of a request.

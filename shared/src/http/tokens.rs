@@ -11,11 +11,11 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::http::identity::Buyer;
-use engine::domain::ids::{SaleId, UserId};
-use engine::domain::number::OrderNumber;
-use engine::domain::requested::RequestedLine;
-use engine::domain::room::counts::Entry;
-use engine::domain::time::Timestamp;
+use engine::domain::admission::room::counts::Entry;
+use engine::domain::basics::ids::{SaleId, UserId};
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::order::requested::RequestedLine;
 
 pub(super) const ISSUER: &str = "onsale";
 /// Most bytes of a token; ours have about 400 and the user id's.
@@ -303,11 +303,11 @@ mod tests {
     use super::*;
     use base64::Engine as _;
     use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-    use engine::domain::choice::{Choice, Together};
-    use engine::domain::ids::{Legs, TierId};
+    use engine::domain::basics::ids::{Legs, TierId};
+    use engine::domain::basics::money::MinorUnits;
+    use engine::domain::basics::number::Mint;
     use engine::domain::inventory::Line;
-    use engine::domain::money::MinorUnits;
-    use engine::domain::number::Mint;
+    use engine::domain::inventory::choice::{Choice, Together};
     use serde_json::{Value, json};
 
     const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_999);

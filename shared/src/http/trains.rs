@@ -12,11 +12,12 @@ use serde::Serialize;
 use super::checks::{self, Refusal};
 use super::sale_reply::{Phase, SaleSummary, tiers_on};
 use crate::redis::availability::Reading;
-use engine::domain::ids::{Legs, SaleId, StopId, TierId};
-use engine::domain::money::{Currency, MinorUnits};
+use engine::domain::basics::calendar::{ClockTime, Day, LocalTime};
+use engine::domain::basics::ids::{Legs, SaleId, StopId, TierId};
+use engine::domain::basics::money::{Currency, MinorUnits};
+use engine::domain::basics::time::Timestamp;
+use engine::domain::sale::timetable::{CallMark, StopLabel, journey_from};
 use engine::domain::sale::{Sale, Stop, Tier};
-use engine::domain::time::Timestamp;
-use engine::domain::timetable::{CallMark, ClockTime, Day, LocalTime, StopLabel, journey_from};
 use engine::ports::{ListedTerms, Published};
 
 /// Trains of a page, unless the request says how many, and the most of one: of each the sale and what is left

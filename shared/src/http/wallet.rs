@@ -3,12 +3,12 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use engine::domain::fact::FactKind;
-use engine::domain::ids::SaleId;
-use engine::domain::money::Currency;
-use engine::domain::number::OrderNumber;
-use engine::domain::time::Timestamp;
-use engine::domain::wallet::{Wallet, WalletEntry, WalletStatement};
+use engine::domain::basics::ids::SaleId;
+use engine::domain::basics::money::Currency;
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::ledger::wallet::{Wallet, WalletEntry, WalletStatement};
+use engine::domain::order::fact::FactKind;
 
 /// Most entries of a wallet that are shown: the newest.
 pub const MAX_ENTRIES: usize = 100;

@@ -15,7 +15,7 @@ use super::limit::{Limit, Limits, Operation};
 use crate::runtime::config::ProviderApi;
 use crate::runtime::connections::Https;
 use crate::runtime::connections::https::Broken;
-use engine::domain::ids::ProviderId;
+use engine::domain::basics::ids::ProviderId;
 use engine::ports::{StoreError, Stored};
 
 /// Time limit of one request. A refund may take two, which a queue function has ample time for.

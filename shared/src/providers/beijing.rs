@@ -1,8 +1,8 @@
 //! Times as WeChat Pay and Alipay write them: those of Beijing, eight hours ahead of UTC all year, to the
 //! second, rounded down.
 
-use engine::domain::money::Currency;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::money::Currency;
+use engine::domain::basics::time::Timestamp;
 
 const AHEAD_SECONDS: i64 = 8 * 60 * 60;
 /// Characters of a date and time to the second.

@@ -1,6 +1,6 @@
 //! Why a provider's callback is refused, and the proof that one was verified.
 
-use engine::domain::ids::ProviderId;
+use engine::domain::basics::ids::ProviderId;
 
 /// Why a callback is not trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -8,18 +8,17 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::limit::Limits;
 use crate::runtime::connections::{Https, Trust};
-use engine::domain::attempt::{
+use engine::domain::basics::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::time::Timestamp;
+use engine::domain::order::attempt::{
     Attempt, AttemptNumber, AttemptState, Attempts, PaymentChoice, PaymentMethod, ReturnUrl,
 };
-use engine::domain::ledger::MerchantTerms;
-use engine::domain::money::{Currency, MinorUnits, Money};
-use engine::domain::order::RefundReason;
+use engine::domain::order::order_refund::{AskedBy, OrderRefund, RefundCounts};
+use engine::domain::order::refund::Refund;
 use engine::domain::order::{
-    Capture, Order, OrderState, PaymentKey, PaymentOutcome, PaymentRecord,
+    Capture, Order, OrderState, PaymentKey, PaymentOutcome, PaymentRecord, RefundReason,
 };
-use engine::domain::order_refund::{AskedBy, OrderRefund, RefundCounts};
-use engine::domain::refund::Refund;
-use engine::domain::time::Timestamp;
+use engine::domain::sale::MerchantTerms;
 
 /// The second refund of order 7, of a payment.
 pub(super) fn part(payment: &PaymentRecord, amount_minor: i64) -> OrderRefund {
@@ -147,7 +146,7 @@ pub(super) fn order(total: Money) -> Order {
         changed_at: now,
         payment: None,
         attempts: Attempts::default(),
-        facts: engine::domain::fact::Facts::default(),
+        facts: engine::domain::order::fact::Facts::default(),
         refunds: RefundCounts::default(),
         merchant: MerchantTerms::house(),
         exchange: None,

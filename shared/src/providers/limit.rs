@@ -12,8 +12,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use futures_util::future::BoxFuture;
 use tokio::sync::Mutex;
 
-use engine::domain::call_rate::{CallRate, Take};
-use engine::domain::ids::ProviderId;
+use engine::domain::admission::call_rate::{CallRate, Take};
+use engine::domain::basics::ids::ProviderId;
 use engine::ports::{StoreError, Stored};
 
 /// Most turns that a process takes at once.

@@ -32,15 +32,16 @@ use self::wechat::Wechat;
 use crate::runtime::config::{PaymentConfig, ProviderApi, ProvidersConfig};
 use crate::runtime::connections::Https;
 use crate::runtime::merchants::{Merchant, Merchants};
-use engine::domain::attempt::{Attempt, CloseReply, Offer, StartReply};
-use engine::domain::captures::{CapturePage, ListLag, Listing};
-use engine::domain::dispute::DisputeReport;
-use engine::domain::ids::{DisputeId, PageMark, ProviderId};
-use engine::domain::number::OrderNumber;
+use engine::domain::basics::ids::{DisputeId, PageMark, ProviderId};
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::order::attempt::Attempt;
+use engine::domain::order::order_refund::OrderRefund;
+use engine::domain::order::refund::RefundReply;
 use engine::domain::order::{Capture, Order, PaymentRecord};
-use engine::domain::order_refund::OrderRefund;
-use engine::domain::refund::RefundReply;
-use engine::domain::time::Timestamp;
+use engine::domain::payment::captures::{CapturePage, ListLag, Listing};
+use engine::domain::payment::dispute::DisputeReport;
+use engine::domain::payment::start::{CloseReply, Offer, StartReply};
 use engine::ports::{Provider, StoreError, Stored};
 
 pub use self::callback::{EventDefect, SignatureDefect, VerifiedCallback};
@@ -400,8 +401,8 @@ mod tests {
     use super::*;
     use crate::runtime::config::Secret;
     use crate::runtime::connections::Trust;
-    use engine::domain::ids::PaymentId;
-    use engine::domain::money::{Currency, MinorUnits, Money};
+    use engine::domain::basics::ids::PaymentId;
+    use engine::domain::basics::money::{Currency, MinorUnits, Money};
     use engine::domain::order::{PaymentKey, PaymentOutcome, RefundReason};
 
     const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::rsa::VerifyingKey;
 use super::wechat::signature::PlatformKeys;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::time::Timestamp;
 
 /// The time of every vector.
 pub(super) const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);

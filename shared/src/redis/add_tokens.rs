@@ -3,7 +3,7 @@
 use super::call::{Call, Reply};
 use super::keys::GateKeys;
 use super::script::{Script, script};
-use engine::domain::gate::tokens::{AddTokens, AddTokensReply};
+use engine::domain::admission::gate::tokens::{AddTokens, AddTokensReply};
 use engine::ports::Stored;
 
 pub(super) fn script() -> Script {

@@ -3,7 +3,7 @@
 use super::call::{Call, Reply};
 use super::keys::GateKeys;
 use super::script::{Script, script};
-use engine::domain::gate::{Admit, AdmitReply};
+use engine::domain::admission::gate::{Admit, AdmitReply};
 use engine::ports::Stored;
 
 pub(super) fn script() -> Script {

@@ -20,10 +20,10 @@ use super::broken;
 use super::connection::Connection;
 use super::keys::CopyKeys;
 use super::reads;
-use engine::domain::capacity::SLOT_UNITS_PER_SECOND;
-use engine::domain::ids::{InventoryId, Legs, SaleId, TierId};
+use engine::domain::basics::ids::{InventoryId, Legs, SaleId, TierId};
+use engine::domain::basics::time::Timestamp;
+use engine::domain::inventory::capacity::SLOT_UNITS_PER_SECOND;
 use engine::domain::sale::Sale;
-use engine::domain::time::Timestamp;
 use engine::ports::{StoreError, Stored};
 
 /// Copies of one sale's reading, each in a slot of its own: one slot answers some thousands of them a second.

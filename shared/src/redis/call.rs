@@ -169,11 +169,11 @@ mod tests {
     use std::collections::BTreeMap;
     use std::time::Duration;
 
-    use engine::domain::ids::{Epoch, InventoryId, SaleId, TierId, UserId};
+    use engine::domain::basics::ids::{Epoch, InventoryId, SaleId, TierId, UserId};
+    use engine::domain::basics::tickets::Tickets;
+    use engine::domain::basics::time::Timestamp;
     use engine::domain::inventory::{Freed, Load, LoadPart, PartLimit, Terms, TierGrid};
     use engine::domain::sale::SaleState;
-    use engine::domain::tickets::Tickets;
-    use engine::domain::time::Timestamp;
     use engine::ports::MAX_REQUEST_ARGUMENTS;
 
     use super::*;

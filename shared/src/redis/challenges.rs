@@ -6,10 +6,10 @@
 use super::Connection;
 use super::keys::ChallengeKeys;
 use crate::providers::callback::to_hex;
-use engine::domain::challenge::Stage;
-use engine::domain::gate::shard_of;
-use engine::domain::ids::{SaleId, UserId};
-use engine::domain::time::Timestamp;
+use engine::domain::admission::gate::shard_of;
+use engine::domain::basics::ids::{SaleId, UserId};
+use engine::domain::basics::time::Timestamp;
+use engine::domain::sale::challenge::Stage;
 use engine::ports::Stored;
 
 /// Seconds over which those who ask are counted together.

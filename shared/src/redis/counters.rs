@@ -12,11 +12,11 @@ use redis::Pipeline;
 
 use super::Connection;
 use super::keys::CounterKeys;
-use engine::domain::ids::{SaleId, UserId};
-use engine::domain::number::{Gene, OrderNumber};
-use engine::domain::room::code::CodeHash;
-use engine::domain::rules::{Check, Counter};
-use engine::domain::time::Timestamp;
+use engine::domain::admission::room::code::CodeHash;
+use engine::domain::admission::rules::{Check, Counter};
+use engine::domain::basics::ids::{SaleId, UserId};
+use engine::domain::basics::number::{Gene, OrderNumber};
+use engine::domain::basics::time::Timestamp;
 use engine::ports::{StoreError, Stored};
 
 /// Time for which the attempts of a buyer are kept after the last, in milliseconds: a day.

@@ -6,13 +6,13 @@ use futures_util::future::try_join_all;
 
 use super::keys::GateKeys;
 use super::{Connection, Scripts, add_tokens, admit, broken};
-use engine::domain::gate::tokens::{AddTokens, AddTokensReply, TokenCounts};
-use engine::domain::gate::{Admit, AdmitReply};
-use engine::domain::ids::SaleId;
-use engine::domain::time::Timestamp;
+use engine::domain::admission::gate::tokens::{AddTokens, AddTokensReply, TokenCounts};
+use engine::domain::admission::gate::{Admit, AdmitReply};
+use engine::domain::basics::ids::SaleId;
+use engine::domain::basics::time::Timestamp;
 use engine::ports::{Gate, Stored};
 
-/// The gate in Redis; the rules are in [`engine::domain::gate`].
+/// The gate in Redis; the rules are in [`engine::domain::admission::gate`].
 #[derive(Debug, Clone)]
 pub struct RedisGate {
     connection: Connection,

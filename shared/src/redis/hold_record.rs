@@ -6,10 +6,10 @@
 
 use std::fmt::Write as _;
 
-use engine::domain::ids::{Legs, RequestFingerprint, Seat, TierId, UserId};
+use engine::domain::basics::ids::{Legs, RequestFingerprint, Seat, TierId, UserId};
+use engine::domain::basics::tickets::Tickets;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::inventory::{HeldLine, HoldRecord};
-use engine::domain::tickets::Tickets;
-use engine::domain::time::Timestamp;
 
 /// The text in Redis is not a hold record.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -9,8 +9,8 @@
 
 use std::fmt;
 
-use engine::domain::challenge::Stage;
-use engine::domain::ids::{InventoryId, RuleId, SaleId, TierId, UserId};
+use engine::domain::basics::ids::{InventoryId, RuleId, SaleId, TierId, UserId};
+use engine::domain::sale::challenge::Stage;
 
 /// What the field of a buyer begins with in the hash of an inventory. An order number does not, nor does a
 /// field of the terms.

@@ -6,7 +6,7 @@ use super::hold_record;
 use super::keys::{InventoryKeys, buyer};
 use super::leg_bytes;
 use super::script::{Script, script};
-use engine::domain::ids::{Epoch, TierId};
+use engine::domain::basics::ids::{Epoch, TierId};
 use engine::domain::inventory::{LoadPart, LoadReply, TierGrid};
 use engine::domain::sale::MAX_BITMAP_BYTES;
 use engine::ports::{MAX_REQUEST_ARGUMENTS, Stored};

@@ -7,12 +7,12 @@ use super::connection::Connection;
 use super::hold_record;
 use super::keys::{EPOCH_FIELD, InventoryKeys};
 use super::leg_bytes;
-use engine::domain::ids::{Epoch, InventoryId, TierId, UserId};
+use engine::domain::basics::ids::{Epoch, InventoryId, TierId, UserId};
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::tickets::Tickets;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::inventory::{Freed, HoldRecord, Terms, TierGrid};
-use engine::domain::number::OrderNumber;
 use engine::domain::sale::SaleState;
-use engine::domain::tickets::Tickets;
-use engine::domain::time::Timestamp;
 use engine::ports::{InventoryCounts, StoreError, Stored};
 
 /// Most holds that are read in one command, so that it is a short one.
@@ -250,7 +250,7 @@ mod tests {
     use std::thread;
     use std::time::Duration;
 
-    use engine::domain::ids::SaleId;
+    use engine::domain::basics::ids::SaleId;
 
     use super::*;
     use crate::redis::{Bounds, Topology};

@@ -6,7 +6,7 @@ use super::call::{Call, Reply};
 use super::hold_record::seats_to_text;
 use super::keys::InventoryKeys;
 use super::script::{Script, script};
-use engine::domain::ids::{Leg, Seat};
+use engine::domain::basics::ids::{Leg, Seat};
 use engine::domain::inventory::{Repair, RepairReply};
 use engine::ports::Stored;
 

@@ -14,11 +14,11 @@ use redis::Pipeline;
 
 use super::keys::RoomKeys;
 use super::{Connection, broken};
-use engine::domain::ids::SaleId;
-use engine::domain::number::OrderNumber;
-use engine::domain::room::counts::{MarkCounts, ReservationReport, Tally};
-use engine::domain::room::serving::Reservations;
-use engine::domain::time::Timestamp;
+use engine::domain::admission::room::counts::{MarkCounts, ReservationReport, Tally};
+use engine::domain::admission::room::serving::Reservations;
+use engine::domain::basics::ids::SaleId;
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
 use engine::ports::{Asked, Board, Came, Shown, Stored};
 
 /// Time for which what is not written any more is kept, in seconds.
@@ -224,8 +224,8 @@ impl Board for RedisBoard {
 
 #[cfg(test)]
 mod tests {
-    use engine::domain::room::serving::Mode;
-    use engine::domain::room::view::View;
+    use engine::domain::admission::room::serving::Mode;
+    use engine::domain::admission::room::view::View;
 
     use super::*;
 

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use super::connection::Connection;
 use super::script::Scripts;
 use super::{hold, load, mark, reads, recount, release, repair, restore, sell, unload, unsell};
-use engine::domain::ids::{Epoch, InventoryId, TierId, UserId};
+use engine::domain::basics::ids::{Epoch, InventoryId, TierId, UserId};
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::tickets::Tickets;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::inventory::{
     Hold, HoldRecord, HoldReply, LoadPart, LoadReply, Mark, MarkReply, Recount, RecountReply,
     Release, ReleaseReply, Repair, RepairReply, Restore, RestoreReply, Sell, SellReply, Terms,
     TierGrid, Unsell, UnsellReply,
 };
-use engine::domain::number::OrderNumber;
-use engine::domain::tickets::Tickets;
-use engine::domain::time::Timestamp;
 use engine::ports::{InventoryCounts, Seats, StoreError, Stored};
 
 /// Most attempts of a load's first part: it starts over when another load came between its two steps.

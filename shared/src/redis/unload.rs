@@ -6,7 +6,7 @@
 
 use super::connection::Connection;
 use super::keys::InventoryKeys;
-use engine::domain::ids::{InventoryId, TierId};
+use engine::domain::basics::ids::{InventoryId, TierId};
 use engine::ports::Stored;
 
 /// Removes the keys of a sale, in this order: its own, then those of each tier.

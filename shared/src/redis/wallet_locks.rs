@@ -14,7 +14,7 @@ use super::{Connection, Scripts, unlock};
 use crate::challenges::random;
 use crate::providers::callback::to_hex;
 use crate::runtime::connections::pause;
-use engine::domain::ids::UserId;
+use engine::domain::basics::ids::UserId;
 use engine::ports::Stored;
 
 /// Time after which a lock is free whose owner has died, in milliseconds.

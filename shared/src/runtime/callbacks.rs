@@ -7,8 +7,8 @@ use std::str::FromStr;
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 
 use crate::runtime::config::Secret;
-use engine::domain::ids::ProviderId;
-use engine::domain::network::Network;
+use engine::domain::basics::ids::ProviderId;
+use engine::domain::basics::network::Network;
 
 /// Fewest characters of a key of the entry: as many as 190 bits of letters and digits have.
 pub const MIN_ENTRY_KEY_CHARS: usize = 32;

@@ -19,14 +19,14 @@ use crate::runtime::listed_secrets::ListedSecrets;
 use crate::runtime::merchants::{self, MERCHANTS_FILE, MerchantsSource};
 use crate::sqs::QueueUrls;
 use crate::tickets::{TICKET_KEYS, TicketSecrets};
-use engine::domain::attendee::MAX_ATTENDEE_KEYS;
-use engine::domain::call_rate::CallRate;
-use engine::domain::capacity::CacheKind;
-use engine::domain::captures::ListLag;
-use engine::domain::challenge::SiteverifyProvider;
-use engine::domain::grace::Grace;
-use engine::domain::ids::ProviderId;
-use engine::domain::network::Network;
+use engine::domain::admission::call_rate::CallRate;
+use engine::domain::basics::ids::ProviderId;
+use engine::domain::basics::network::Network;
+use engine::domain::inventory::capacity::CacheKind;
+use engine::domain::order::attendee::MAX_ATTENDEE_KEYS;
+use engine::domain::payment::captures::ListLag;
+use engine::domain::payment::grace::Grace;
+use engine::domain::sale::challenge::SiteverifyProvider;
 
 /// Fewest bytes of a key of admissions, attendees or challenges: those of a SHA-256 (RFC 7518, section 3.2).
 pub const MIN_KEY_BYTES: usize = 32;

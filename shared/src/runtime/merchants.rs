@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use crate::providers::rsa::{SigningKey, VerifyingKey};
 use crate::providers::wechat::resource::ApiV3Key;
 use crate::runtime::config::Secret;
-use engine::domain::ids::ProviderId;
+use engine::domain::basics::ids::ProviderId;
 
 /// The document itself, for tests and the local engine.
 pub const MERCHANTS: &str = "ONSALE_MERCHANTS";

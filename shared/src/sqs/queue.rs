@@ -174,11 +174,11 @@ impl Queue for SqsQueue {
 mod tests {
     use super::*;
     use crate::sqs::outbox::MAX_MESSAGE_BYTES;
-    use engine::domain::ids::{PaymentId, ProviderId, SaleId};
-    use engine::domain::money::{Currency, MinorUnits, Money};
-    use engine::domain::number::OrderNumber;
+    use engine::domain::basics::ids::{PaymentId, ProviderId, SaleId};
+    use engine::domain::basics::money::{Currency, MinorUnits, Money};
+    use engine::domain::basics::number::OrderNumber;
+    use engine::domain::basics::time::Timestamp;
     use engine::domain::order::{Capture, PaymentKey, PaymentOutcome, PaymentRecord, RefundReason};
-    use engine::domain::time::Timestamp;
     use engine::ports::messages::{Expiry, Message, Refund, Sync};
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use engine::domain::ids::SaleId;
+use engine::domain::basics::ids::SaleId;
 
 /// The least time between two requests for one sale.
 const PERIOD: Duration = Duration::from_secs(1);

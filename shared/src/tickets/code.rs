@@ -4,11 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use super::keys::{NoKey, PublicKeys, TicketKeys, Unverified};
 use super::list::RevokedList;
-use engine::domain::ids::{SaleId, SeatName, StopId, TierId};
-use engine::domain::number::OrderNumber;
-use engine::domain::order::Order;
+use engine::domain::basics::ids::{SaleId, SeatName, StopId, TierId};
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::order::{Issue, Order};
 use engine::domain::sale::Sale;
-use engine::domain::ticket::{Issue, NumberedTicket, Serial, TicketNumber};
+use engine::domain::ticket::{NumberedTicket, Serial, TicketNumber};
 
 /// What the header of a code says it is.
 const TYPE: &str = "ticket";

@@ -3,10 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::keys::{NoKey, PublicKeys, TicketKeys, Unverified};
-use engine::domain::ids::SaleId;
-use engine::domain::number::OrderNumber;
-use engine::domain::ticket::{Issue, RevokedPage, TicketNumber};
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::SaleId;
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::order::Issue;
+use engine::domain::ticket::{RevokedPage, TicketNumber};
 
 /// What the header of a list says it is.
 const TYPE: &str = "revoked";
@@ -145,7 +146,7 @@ impl PublicKeys {
 mod tests {
     use super::super::{Standing, TicketCode, TicketSecrets};
     use super::*;
-    use engine::domain::ids::TierId;
+    use engine::domain::basics::ids::TierId;
     use engine::domain::ticket::RevokedOrder;
 
     const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_999);

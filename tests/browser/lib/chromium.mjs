@@ -216,7 +216,7 @@ export async function checkBrowser() {
   try {
     await within(2 * START_MS, readPage(), "the look at a page");
   } catch (error) {
-    rmSync(CHECKED, { force: true });
+    if (!process.env.ONSALE_CHROMIUM) rmSync(CHECKED, { force: true });
     const lines = [`no page can be opened in a browser: ${String(error.message ?? error).trim()}`];
     for (const name of ["chromium", "chromedriver"]) lines.push(await described(name));
     throw new Error(lines.join("\n"), { cause: error });

@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use engine::domain::ids::ProviderId;
+use engine::domain::basics::ids::ProviderId;
 use lambda_http::http::HeaderMap;
 use serde_json::{Value, json};
 use shared::providers::rsa::{SigningKey, VerifyingKey};

@@ -2,9 +2,9 @@
 
 use std::sync::LazyLock;
 
-use engine::domain::ids::ProviderId;
+use engine::domain::basics::ids::ProviderId;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::sale::Sale;
-use engine::domain::time::Timestamp;
 use shared::http::checks::parse;
 
 use crate::must;

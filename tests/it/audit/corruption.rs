@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use engine::domain::number::OrderNumber;
+use engine::domain::basics::number::OrderNumber;
 
 pub(super) type Item = HashMap<String, AttributeValue>;
 

@@ -3,22 +3,21 @@
 use std::collections::BTreeMap;
 
 use crate::flows::ended::ended;
-use engine::domain::gate::{Admit, AdmitReply, Share, shard_of};
-use engine::domain::ids::{SeatName, UserId};
+use engine::domain::admission::gate::{Admit, AdmitReply, Share, shard_of};
+use engine::domain::basics::ids::{SeatName, UserId};
+use engine::domain::basics::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::number::{Mint, OrderNumber};
+use engine::domain::basics::tickets::Tickets;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::inventory::{Hold, HoldReply};
 use engine::domain::ledger::Account;
-use engine::domain::money::{Currency, MinorUnits, Money};
-use engine::domain::number::{Mint, OrderNumber};
-use engine::domain::order::{Capture, PaymentOutcome, RefundReason};
-use engine::domain::order_refund::{
-    AskedBy, RefundNumber, RefundRequest, RefundedTickets, TicketName,
-};
-use engine::domain::posting::{Posting, PostingKind};
-use engine::domain::requested::{RequestedLine, fingerprint};
+use engine::domain::ledger::posting::{Posting, PostingKind};
+use engine::domain::order::order_refund::{AskedBy, RefundNumber};
+use engine::domain::order::requested::{RequestedLine, fingerprint};
+use engine::domain::order::{Capture, CheckIn, PaymentOutcome, RefundReason, TicketName};
+use engine::domain::payment::refund::{RefundRequest, RefundedTickets};
 use engine::domain::sale::Sale;
-use engine::domain::ticket::{CheckIn, Serial};
-use engine::domain::tickets::Tickets;
-use engine::domain::time::Timestamp;
+use engine::domain::ticket::Serial;
 use engine::flows::cancel::cancel;
 use engine::flows::check_in::{Outcome, Scan, check_in};
 use engine::flows::expire::Expired;

@@ -25,9 +25,9 @@ use std::fmt::Debug;
 use std::io::Write as _;
 use std::str::FromStr;
 
-use engine::domain::ids::{Epoch, SaleId};
-use engine::domain::number::OrderNumber;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::{Epoch, SaleId};
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
 use engine::flows::reconcile::reconcile;
 use local::servers::{Flavour, RedisCluster};
 use ops::audit::facts::LedgerFacts;

@@ -1,6 +1,6 @@
 //! I5: payments.
 
-use engine::domain::number::OrderNumber;
+use engine::domain::basics::number::OrderNumber;
 
 use super::corruption::{Change, Corruptions, Snapshot, number, text, with};
 use super::fixture::Numbers;

@@ -1,8 +1,8 @@
 //! The engine's adapters over the audited stores.
 
-use engine::domain::attempt::Offer;
-use engine::domain::captures::Listing;
-use engine::domain::grace::Grace;
+use engine::domain::payment::captures::Listing;
+use engine::domain::payment::grace::Grace;
+use engine::domain::payment::start::Offer;
 use engine::ports::messages::QueueMessage;
 use engine::ports::{Ports, Queue, Stored};
 use shared::dynamodb::{DynamoCatalogue, DynamoCursors, DynamoOrders};

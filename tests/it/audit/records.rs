@@ -1,6 +1,6 @@
 //! Records that nobody can read, or that nobody finds.
 
-use engine::domain::number::OrderNumber;
+use engine::domain::basics::number::OrderNumber;
 
 use super::corruption::{Change, Corruptions, Snapshot, named, redis, text, with, without};
 use super::fixture::Numbers;

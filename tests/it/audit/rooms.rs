@@ -2,13 +2,13 @@
 
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
-use engine::domain::ids::{GroupId, UserId};
+use engine::domain::admission::room::draw::Window;
+use engine::domain::admission::room::join::{IndexStock, Membership, bucket_of};
+use engine::domain::admission::room::serving::{Counts, Given};
+use engine::domain::admission::room::visit::{Enter, EnterReply, Visit};
+use engine::domain::basics::bytes::{Hash, Secret, Signature};
+use engine::domain::basics::ids::{GroupId, UserId};
 use engine::domain::order::PaymentOutcome;
-use engine::domain::room::bytes::{Hash, Secret, Signature};
-use engine::domain::room::draw::Window;
-use engine::domain::room::join::{IndexStock, Membership, bucket_of};
-use engine::domain::room::serving::{Counts, Given};
-use engine::domain::room::visit::{Enter, EnterReply, Visit};
 use engine::domain::sale::Sale;
 use engine::flows::publish::publish;
 use engine::flows::room;
@@ -86,7 +86,7 @@ impl Fixture {
                 sale: hall.id().clone(),
                 group: GroupId::all(),
                 buyer: id(buyer),
-                nonce: engine::domain::room::bytes::Nonce([buyer.as_bytes()[0]; 16]),
+                nonce: engine::domain::basics::bytes::Nonce([buyer.as_bytes()[0]; 16]),
                 more_time: false,
                 code: None,
             };

@@ -1,11 +1,11 @@
 //! The two sales, and what is ordered of them.
 
-use engine::domain::choice::{Choice, Together};
-use engine::domain::ids::{Legs, PaymentId, ProviderId, Seat};
+use engine::domain::basics::ids::{Legs, PaymentId, ProviderId, Seat};
+use engine::domain::basics::money::MinorUnits;
 use engine::domain::inventory::Line;
-use engine::domain::money::MinorUnits;
+use engine::domain::inventory::choice::{Choice, Together};
 use engine::domain::order::PaymentKey;
-use engine::domain::requested::RequestedLine;
+use engine::domain::order::requested::RequestedLine;
 use engine::domain::sale::Sale;
 use serde_json::json;
 

@@ -8,17 +8,19 @@ use super::ended::ended;
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::{AttributeValue, PutRequest, WriteRequest};
 use bench::cost::watch::Proxy;
-use engine::domain::archive::{Lifecycle, NotYet, Undecided};
-use engine::domain::choice::{Choice, Together};
-use engine::domain::ids::{InventoryId, Legs, PaymentId, ProviderId, SaleId, TierId, UserId};
+use engine::domain::basics::ids::{
+    InventoryId, Legs, PaymentId, ProviderId, SaleId, TierId, UserId,
+};
+use engine::domain::basics::money::MinorUnits;
+use engine::domain::basics::number::Mint;
+use engine::domain::basics::tickets::Tickets;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::inventory::Line;
-use engine::domain::money::MinorUnits;
-use engine::domain::number::Mint;
+use engine::domain::inventory::choice::{Choice, Together};
+use engine::domain::order::requested::RequestedLine;
 use engine::domain::order::{Capture, Order, OrderState, PaymentKey, PaymentOutcome, RefundReason};
-use engine::domain::requested::RequestedLine;
 use engine::domain::sale::Sale;
-use engine::domain::tickets::Tickets;
-use engine::domain::time::Timestamp;
+use engine::domain::sale::archive::{Lifecycle, NotYet, Undecided};
 use engine::flows::archive::{Archived, Refusal, archive, by_age};
 use engine::flows::cancel::cancel;
 use engine::flows::expire::Expired;

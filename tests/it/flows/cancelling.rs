@@ -3,14 +3,16 @@
 
 use std::sync::atomic::{AtomicI64, AtomicU16, Ordering};
 
-use engine::domain::choice::{Choice, Together};
-use engine::domain::ids::{InventoryId, Legs, PaymentId, ProviderId, SaleId, TierId, UserId};
+use engine::domain::basics::ids::{
+    InventoryId, Legs, PaymentId, ProviderId, SaleId, TierId, UserId,
+};
+use engine::domain::basics::money::MinorUnits;
+use engine::domain::basics::number::Mint;
 use engine::domain::inventory::Line;
-use engine::domain::money::MinorUnits;
-use engine::domain::number::Mint;
+use engine::domain::inventory::choice::{Choice, Together};
+use engine::domain::order::order_refund::AskedBy;
+use engine::domain::order::requested::RequestedLine;
 use engine::domain::order::{Capture, Order, OrderState, PaymentKey, PaymentOutcome, RefundReason};
-use engine::domain::order_refund::AskedBy;
-use engine::domain::requested::RequestedLine;
 use engine::domain::sale::{Sale, SaleFile, SaleState};
 use engine::flows::cancel_sale::{IN_FLIGHT_SECONDS, Progress, Refusal, stop, walk};
 use engine::flows::expire::Expired;

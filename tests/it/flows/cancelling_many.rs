@@ -6,18 +6,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant as WallClock};
 
-use engine::domain::call_rate::{CallRate, Take};
-use engine::domain::choice::Choice;
-use engine::domain::ids::{
+use engine::domain::admission::call_rate::{CallRate, Take};
+use engine::domain::basics::ids::{
     Epoch, InventoryId, Leg, Legs, PaymentId, ProviderId, Seat, TierId, UserId,
 };
+use engine::domain::basics::money::MinorUnits;
+use engine::domain::basics::number::Mint;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::inventory::Line;
-use engine::domain::money::MinorUnits;
-use engine::domain::number::Mint;
+use engine::domain::inventory::choice::Choice;
+use engine::domain::order::requested::RequestedLine;
 use engine::domain::order::{Capture, OrderState, PaymentKey};
-use engine::domain::requested::RequestedLine;
 use engine::domain::sale::Sale;
-use engine::domain::time::Timestamp;
 use engine::flows::cancel_sale::{IN_FLIGHT_SECONDS, Progress, stop, walk};
 use engine::flows::pay::pay;
 use engine::flows::publish::publish;

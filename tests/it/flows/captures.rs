@@ -7,15 +7,16 @@ use std::time::Duration;
 
 use super::ended::ended;
 use aws_sdk_dynamodb::types::AttributeValue;
-use engine::domain::attempt::{Attempts, Offer};
-use engine::domain::call_rate::{CallRate, Take};
-use engine::domain::captures::{Cursor, ListLag, Listing};
-use engine::domain::grace::Grace;
-use engine::domain::ids::{PaymentId, ProviderId, ReaderId, RequestFingerprint, UserId};
-use engine::domain::money::{Currency, MinorUnits, Money};
-use engine::domain::number::Mint;
+use engine::domain::admission::call_rate::{CallRate, Take};
+use engine::domain::basics::ids::{PaymentId, ProviderId, ReaderId, RequestFingerprint, UserId};
+use engine::domain::basics::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::number::Mint;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::order::attempt::Attempts;
 use engine::domain::order::{Capture, Order, OrderState, PaymentKey, PaymentOutcome, RefundReason};
-use engine::domain::time::Timestamp;
+use engine::domain::payment::captures::{Cursor, ListLag, Listing};
+use engine::domain::payment::grace::Grace;
+use engine::domain::payment::start::Offer;
 use engine::flows::captures::{Reading, read_captures};
 use engine::flows::expire::Expired;
 use engine::flows::refund::{refund, refund_or_requeue};
@@ -394,9 +395,9 @@ fn order(number: u32, payment: Option<PaymentKey>) -> Order {
         changed_at: NOW,
         attempts: Attempts::default(),
         payment,
-        facts: engine::domain::fact::Facts::made(NOW).all_settled(),
-        refunds: engine::domain::order_refund::RefundCounts::default(),
-        merchant: engine::domain::ledger::MerchantTerms::house(),
+        facts: engine::domain::order::fact::Facts::made(NOW).all_settled(),
+        refunds: engine::domain::order::order_refund::RefundCounts::default(),
+        merchant: engine::domain::sale::MerchantTerms::house(),
         exchange: None,
     }
 }

@@ -3,15 +3,15 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
-use engine::domain::choice::{Choice, Together};
-use engine::domain::ids::{
+use engine::domain::basics::ids::{
     Epoch, InventoryId, Leg, Legs, RequestFingerprint, SaleId, Seat, TierId, UserId,
 };
+use engine::domain::basics::number::Mint;
+use engine::domain::basics::tickets::Tickets;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::inventory::choice::{Choice, Together};
 use engine::domain::inventory::{Hold, HoldReply, Line, Release, ReleaseReply};
-use engine::domain::number::Mint;
 use engine::domain::sale::Sale;
-use engine::domain::tickets::Tickets;
-use engine::domain::time::Timestamp;
 use engine::flows::publish::publish;
 use engine::flows::reconcile::reconcile;
 use engine::ports::Stored;

@@ -4,13 +4,13 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
-use engine::domain::choice::{Choice, Together};
-use engine::domain::ids::{Legs, PaymentId, ProviderId, TierId, UserId};
+use engine::domain::basics::ids::{Legs, PaymentId, ProviderId, TierId, UserId};
+use engine::domain::basics::money::MinorUnits;
+use engine::domain::basics::number::{Mint, OrderNumber};
+use engine::domain::inventory::choice::{Choice, Together};
 use engine::domain::inventory::{Inventory, Line, SeatLeg};
-use engine::domain::money::MinorUnits;
-use engine::domain::number::{Mint, OrderNumber};
+use engine::domain::order::requested::RequestedLine;
 use engine::domain::order::{Capture, Order, PaymentKey};
-use engine::domain::requested::RequestedLine;
 use engine::domain::sale::Sale;
 use engine::flows::cancel::cancel;
 use engine::flows::pay::pay;

@@ -2,15 +2,15 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use engine::domain::choice::{Choice, Together};
-use engine::domain::ids::{Epoch, Legs, PaymentId, ProviderId, TierId, UserId};
+use engine::domain::basics::ids::{Epoch, Legs, PaymentId, ProviderId, TierId, UserId};
+use engine::domain::basics::money::MinorUnits;
+use engine::domain::basics::number::Mint;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::inventory::Line;
-use engine::domain::money::MinorUnits;
-use engine::domain::number::Mint;
+use engine::domain::inventory::choice::{Choice, Together};
+use engine::domain::order::requested::RequestedLine;
 use engine::domain::order::{Capture, PaymentKey};
-use engine::domain::requested::RequestedLine;
 use engine::domain::sale::Sale;
-use engine::domain::time::Timestamp;
 use engine::flows::pay::pay;
 use engine::flows::publish::publish;
 use engine::flows::reconcile::reconcile;

@@ -1,11 +1,11 @@
 //! Every flow is cut off at every call it makes, before it and after it, and then repeated.
 
 use super::ended::ended;
-use engine::domain::choice::Choice;
-use engine::domain::ids::{PaymentId, ProviderId, Seat};
+use engine::domain::basics::ids::{PaymentId, ProviderId, Seat};
+use engine::domain::basics::tickets::Tickets;
+use engine::domain::inventory::choice::Choice;
 use engine::domain::order::{Capture, OrderState, PaymentKey, PaymentOutcome};
 use engine::domain::sale::{Sale, SaleFile, SaleState};
-use engine::domain::tickets::Tickets;
 use engine::flows::cancel::cancel;
 use engine::flows::load::load;
 use engine::flows::pay::pay;
@@ -75,7 +75,7 @@ async fn the_same_token_gets_the_same_order_from_any_crash_point_on() {
                 assert_eq!(first.order.held_lines(), second.order.held_lines(), "{user}");
             }
             let mut other = reservation.clone();
-            other.lines[0].line.legs = engine::domain::ids::Legs::new(0, 1).unwrap();
+            other.lines[0].line.legs = engine::domain::basics::ids::Legs::new(0, 1).unwrap();
             let refused = reserve(&fixture.ports, &other, NOW).await;
             let made = Some((third.order.number, third.order.state));
             assert_eq!(refused, Err(Refusal::TokenReused(made)), "{user}");
@@ -96,9 +96,9 @@ async fn the_same_token_gets_the_same_order_from_any_crash_point_on() {
 async fn a_refused_attempt_does_not_burn_the_token() {
     let fixture = Fixture::start().await;
     let mut reservation = fixture.reservation("greedy").await;
-    reservation.lines[0].line.choice = engine::domain::choice::Choice::Best {
+    reservation.lines[0].line.choice = engine::domain::inventory::choice::Choice::Best {
         count: 5,
-        together: engine::domain::choice::Together::Required,
+        together: engine::domain::inventory::choice::Together::Required,
     };
     assert_eq!(
         reserve(&fixture.ports, &reservation, NOW).await,

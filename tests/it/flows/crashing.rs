@@ -4,8 +4,8 @@
 use std::future::Future;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use engine::domain::attempt::Offer;
-use engine::domain::grace::Grace;
+use engine::domain::payment::grace::Grace;
+use engine::domain::payment::start::Offer;
 use engine::ports::methods::*;
 use engine::{port_argument, port_methods};
 use tokio::sync::Notify;

@@ -1,15 +1,17 @@
 //! Disputes on real servers: read from the provider's list, cut off at every call, told once, and a lost one is a refund
 //! that nobody is asked to send.
 
-use engine::domain::captures::Cursor;
-use engine::domain::dispute::{DisputeState, MAX_DISPUTES};
-use engine::domain::fact::FactKind;
-use engine::domain::ids::{DisputeId, ProviderId, ReaderId};
-use engine::domain::money::MinorUnits;
+use engine::domain::basics::ids::{DisputeId, ProviderId, ReaderId};
+use engine::domain::basics::money::MinorUnits;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::order::dispute::DisputeState;
+use engine::domain::order::fact::FactKind;
+use engine::domain::order::order_refund::{RefundKey, RefundNumber};
+use engine::domain::order::refund::RefundState;
 use engine::domain::order::{Capture, Order, OrderState, PaymentRecord};
-use engine::domain::order_refund::{RefundKey, RefundNumber, RefundRefusal};
-use engine::domain::refund::RefundState;
-use engine::domain::time::Timestamp;
+use engine::domain::payment::captures::Cursor;
+use engine::domain::payment::dispute::MAX_DISPUTES;
+use engine::domain::payment::refund::RefundRefusal;
 use engine::flows::captures::{Reading, read_captures};
 use engine::flows::dispute::record_dispute;
 use engine::flows::give_back::{Refusal, give_back};

@@ -1,12 +1,13 @@
 //! Draws on real servers, as the queue and reconcile have them: requested, repeated while the beacon's round is to
 //! come, and decided by the secret where it does not come.
 
-use engine::domain::ids::GroupId;
-use engine::domain::room::bytes::{Hash, Secret, Signature};
-use engine::domain::room::draw::{BEACON_MS, ROUNDS_AHEAD, Source};
-use engine::domain::room::log::{Entry, Record};
-use engine::domain::room::serving::{DRAW_LEAD_MS, Event, Settings};
-use engine::domain::time::Timestamp;
+use engine::domain::admission::room::draw::{ROUNDS_AHEAD, Source};
+use engine::domain::admission::room::log::{Entry, Record};
+use engine::domain::admission::room::serving::Event;
+use engine::domain::basics::bytes::{Hash, Secret, Signature};
+use engine::domain::basics::ids::GroupId;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::sale::serving::{BEACON_MS, DRAW_LEAD_MS, Settings};
 use engine::flows::room::bring::{Brought, Refusal, Round, bring};
 use engine::flows::room::draw::Drawing;
 use engine::flows::room::publish::publish;

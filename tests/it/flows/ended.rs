@@ -1,9 +1,9 @@
 //! An expiry as the queues carry it out: what is handed over to whoever speaks to providers is closed, and
 //! given back.
 
-use engine::domain::ids::InventoryId;
-use engine::domain::number::OrderNumber;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::InventoryId;
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
 use engine::flows::close::{Closing, close};
 use engine::flows::expire::{Expired, Expiry, expire, expire_all};
 use engine::ports::{Ports, Stored};

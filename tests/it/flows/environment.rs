@@ -3,17 +3,18 @@
 use std::collections::{BTreeMap, HashMap};
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use engine::domain::choice::{Choice, Together};
-use engine::domain::grace::Grace;
-use engine::domain::ids::{Epoch, InventoryId, Legs, SaleId, TierId, UserId};
+use engine::domain::basics::ids::{Epoch, InventoryId, Legs, SaleId, TierId, UserId};
+use engine::domain::basics::money::MinorUnits;
+use engine::domain::basics::number::{Mint, OrderNumber};
+use engine::domain::basics::time::Timestamp;
 use engine::domain::inventory::Line;
-use engine::domain::money::MinorUnits;
-use engine::domain::number::{Mint, OrderNumber};
+use engine::domain::inventory::choice::{Choice, Together};
 use engine::domain::order::OrderState;
-use engine::domain::order_refund::{AskedBy, RefundNumber, RefundRequest, RefundedTickets};
-use engine::domain::requested::RequestedLine;
+use engine::domain::order::order_refund::{AskedBy, RefundNumber};
+use engine::domain::order::requested::RequestedLine;
+use engine::domain::payment::grace::Grace;
+use engine::domain::payment::refund::{RefundRequest, RefundedTickets};
 use engine::domain::sale::Sale;
-use engine::domain::time::Timestamp;
 use engine::flows::publish::publish;
 use engine::flows::reserve::Reservation;
 use engine::ports::{Catalogue, Claim, Freshness, Orders, Ports, SEATS_PER_BLOCK};

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use engine::domain::log::LogShard;
-use engine::domain::number::OrderNumber;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::ledger::log::LogShard;
 use engine::flows::cancel::cancel;
 use engine::flows::reserve::reserve;
 use engine::flows::sync::sync;

@@ -3,22 +3,24 @@
 
 use std::sync::atomic::{AtomicU16, Ordering};
 
-use engine::domain::attendee::{Attendee, AttendeeHash};
-use engine::domain::choice::{Choice, Together};
-use engine::domain::exchange::{ExchangeRefusal, ExchangeRequest};
-use engine::domain::ids::{AttendeeId, InventoryId, Legs, SaleId, TierId, UserId};
+use engine::domain::basics::ids::{AttendeeId, InventoryId, Legs, SaleId, TierId, UserId};
+use engine::domain::basics::money::MinorUnits;
+use engine::domain::basics::number::Mint;
+use engine::domain::basics::tickets::Tickets;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::inventory::Line;
-use engine::domain::money::MinorUnits;
-use engine::domain::number::Mint;
+use engine::domain::inventory::choice::{Choice, Together};
+use engine::domain::order::attendee::{Attendee, AttendeeHash};
+use engine::domain::order::exchange::ExchangeRequest;
+use engine::domain::order::order_refund::{AskedBy, OrderRefund};
+use engine::domain::order::refund::RefundState;
+use engine::domain::order::requested::RequestedLine;
 use engine::domain::order::{
-    Capture, Order, OrderState, PaymentOutcome, PaymentRecord, RefundReason,
+    Capture, Order, OrderState, PaymentOutcome, PaymentRecord, RefundReason, TicketName,
 };
-use engine::domain::order_refund::{AskedBy, OrderRefund, RefundRefusal, TicketName};
-use engine::domain::refund::RefundState;
-use engine::domain::requested::RequestedLine;
+use engine::domain::payment::exchange::ExchangeRefusal;
+use engine::domain::payment::refund::RefundRefusal;
 use engine::domain::sale::Sale;
-use engine::domain::tickets::Tickets;
-use engine::domain::time::Timestamp;
 use engine::flows::expire::Expired;
 use engine::flows::give_back::give_back;
 use engine::flows::pay::pay;

@@ -3,8 +3,8 @@
 
 use std::sync::Mutex;
 
-use engine::domain::guard::{Guard, without};
-use engine::domain::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::guard::{Guard, without};
+use engine::domain::basics::money::{Currency, MinorUnits, Money};
 use engine::domain::order::{Capture, PaymentKey};
 use engine::flows::pay::{Answered, answer, pay};
 use engine::ports::{Orders as _, Ports as _, StoreError, Stored};

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use std::future::pending;
 use std::sync::{Mutex, PoisonError};
 
-use engine::domain::ids::SaleId;
+use engine::domain::basics::ids::SaleId;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::sale::Sale;
-use engine::domain::time::Timestamp;
 use engine::flows::publish::publish;
 use engine::flows::reconcile::{Run, run, run_until};
 use engine::ports::{DUE_SHARDS, Stored};

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use engine::domain::ids::{PaymentId, ProviderId};
-use engine::domain::number::OrderNumber;
+use engine::domain::basics::ids::{PaymentId, ProviderId};
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::order::{Capture, Order, OrderState, PaymentKey};
-use engine::domain::time::Timestamp;
 use engine::flows::cancel::cancel;
 use engine::flows::pay::pay;
 use engine::flows::reconcile::{Outcome, Run, dry_run, reconcile, reconcile_all};

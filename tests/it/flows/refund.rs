@@ -2,13 +2,13 @@
 //! provider that fails in every way it can.
 
 use super::ended::ended;
-use engine::domain::grace::Grace;
-use engine::domain::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::time::Timestamp;
+use engine::domain::order::refund::{Refund, RefundState};
 use engine::domain::order::{
     Capture, Order, OrderState, PaymentOutcome, PaymentRecord, RefundReason,
 };
-use engine::domain::refund::{Refund, RefundState};
-use engine::domain::time::Timestamp;
+use engine::domain::payment::grace::Grace;
 use engine::flows::expire::Expired;
 use engine::flows::pay::pay;
 use engine::flows::reconcile::{dry_run, reconcile};

@@ -1,10 +1,10 @@
 //! Loading again what Redis has lost, while loaders die and freeze and buyers go on.
 
-use engine::domain::ids::Seat;
+use engine::domain::basics::ids::Seat;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::inventory::PartLimit;
 use engine::domain::order::Order;
 use engine::domain::sale::Sale;
-use engine::domain::time::Timestamp;
 use engine::flows::load::{LEASE_MS, Loaded, MAX_REQUEST_MS, load};
 use engine::flows::publish::publish;
 use engine::flows::reconcile::reconcile;

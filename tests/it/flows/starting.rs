@@ -1,8 +1,8 @@
 //! Starting and closing payments, cut off at every call.
 
-use engine::domain::attempt::{PaymentChoice, PaymentMethod};
-use engine::domain::ids::ProviderId;
+use engine::domain::basics::ids::ProviderId;
 use engine::domain::order::OrderState;
+use engine::domain::order::attempt::{PaymentChoice, PaymentMethod};
 use engine::flows::close::{Closing, close};
 use engine::flows::reserve::reserve;
 use engine::flows::start::start;

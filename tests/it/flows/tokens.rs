@@ -3,9 +3,9 @@
 use std::future::pending;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use engine::domain::gate::tokens::{MAX_TOKENS_PER_ADDITION, TokenCounts};
-use engine::domain::ids::{AdditionId, SaleId, UserId};
-use engine::domain::time::Timestamp;
+use engine::domain::admission::gate::tokens::{MAX_TOKENS_PER_ADDITION, TokenCounts};
+use engine::domain::basics::ids::{AdditionId, SaleId, UserId};
+use engine::domain::basics::time::Timestamp;
 use engine::flows::admit::admit;
 use engine::flows::cancel::cancel;
 use engine::flows::reconcile::run;

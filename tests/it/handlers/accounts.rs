@@ -1,11 +1,11 @@
 //! `GET /operator/accounts` and `GET /operator/webhooks`: what operators see of money and of who is told.
 
-use engine::domain::ids::PostingKey;
+use engine::domain::basics::ids::PostingKey;
+use engine::domain::basics::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::time::Timestamp;
 use engine::domain::ledger::Account;
-use engine::domain::money::{Currency, MinorUnits, Money};
-use engine::domain::posting::{Posting, PostingKind};
-use engine::domain::subscriber::Wishes;
-use engine::domain::time::Timestamp;
+use engine::domain::ledger::posting::{Posting, PostingKind};
+use engine::domain::ledger::subscriber::Wishes;
 use engine::flows::post::{Posted, post};
 use engine::ports::Ports as _;
 use local::handlers::sync_db;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use engine::domain::ids::{AttendeeId, SaleId};
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::{AttendeeId, SaleId};
+use engine::domain::basics::time::Timestamp;
 use engine::ports::Ports as _;
 use local::handlers::sync_db;
 use ops::audit::{self, Options, Target};

@@ -1,7 +1,7 @@
 //! A room whose document nobody asks for makes its turns by the schedule.
 
-use engine::domain::ids::SaleId;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::SaleId;
+use engine::domain::basics::time::Timestamp;
 use engine::flows::room::awaited::{AwaitedTurns, make_turns};
 use engine::flows::room::draw::{Drawing, draw};
 use engine::ports::{RoomPorts as _, Rooms as _};

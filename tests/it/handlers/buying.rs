@@ -2,11 +2,11 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use engine::domain::ids::{SaleId, TierId, UserId};
-use engine::domain::money::MinorUnits;
-use engine::domain::number::OrderNumber;
-use engine::domain::order::TierTotals;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::{SaleId, TierId, UserId};
+use engine::domain::basics::money::MinorUnits;
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::ledger::statistics::TierTotals;
 use engine::ports::{Catalogue as _, Orders as _, Ports as _};
 use local::handlers::{reconcile, sync_db};
 use serde_json::{Value, json};

@@ -7,9 +7,9 @@ use std::process::{Command, Stdio};
 use aws_lc_rs::hmac::{HMAC_SHA256, Key, sign};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use engine::domain::challenge::{SiteverifyProvider, Stage};
-use engine::domain::ids::SaleId;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::SaleId;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::sale::challenge::{SiteverifyProvider, Stage};
 use engine::ports::{Catalogue as _, Freshness, Ports as _};
 use fake_siteverify::{
     HCAPTCHA_SECRET, HCAPTCHA_TOKEN, RECAPTCHA_SECRET, Siteverify, TURNSTILE_FAILS,

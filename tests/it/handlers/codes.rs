@@ -1,8 +1,8 @@
 //! Codes for groups of a waiting room over HTTP: who has one joins, once for each use, and nobody learns which codes
 //! there are.
 
-use engine::domain::ids::{GroupId, SaleId};
-use engine::domain::room::code::{Code, MAX_CODES_TRIED};
+use engine::domain::admission::room::code::{Code, MAX_CODES_TRIED};
+use engine::domain::basics::ids::{GroupId, SaleId};
 use engine::ports::{RoomPorts as _, Rooms as _};
 use serde_json::{Value, json};
 use shared::dynamodb::{CodeCounts, ErasedPlaces};

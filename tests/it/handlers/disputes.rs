@@ -3,13 +3,13 @@
 
 use std::collections::BTreeSet;
 
-use engine::domain::dispute::DisputeState;
-use engine::domain::fact::FactKind;
-use engine::domain::ids::Epoch;
-use engine::domain::money::MinorUnits;
-use engine::domain::number::OrderNumber;
+use engine::domain::basics::ids::Epoch;
+use engine::domain::basics::money::MinorUnits;
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::order::dispute::DisputeState;
+use engine::domain::order::fact::FactKind;
 use engine::domain::order::{Capture, Order, OrderState, PaymentRecord};
-use engine::domain::time::Timestamp;
 use engine::flows::captures::Reading;
 use engine::flows::reconcile::reconcile_all;
 use engine::flows::sync::sync;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{ENTRY_KEY, Fixture, Got, PAYMENT_SECRET, Sender, best, hall, send, signed_callback};
-use engine::domain::time::Timestamp;
+use engine::domain::basics::time::Timestamp;
 use shared::providers::stripe::signature::sign;
 
 /// An address of the provider.

@@ -1,7 +1,7 @@
 //! Exchanges over HTTP, as users and enemies ask for them.
 
-use engine::domain::money::{Currency, MinorUnits, Money};
-use engine::domain::time::Timestamp;
+use engine::domain::basics::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::time::Timestamp;
 use local::handlers::refund;
 use serde_json::{Value, json};
 

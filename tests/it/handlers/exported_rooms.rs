@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use engine::domain::ids::{GroupId, SaleId};
-use engine::domain::room::document::Left;
-use engine::domain::room::memory::RoomMemory;
-use engine::domain::time::Timestamp;
+use engine::domain::admission::room::document::Left;
+use engine::domain::admission::room::memory::RoomMemory;
+use engine::domain::basics::ids::{GroupId, SaleId};
+use engine::domain::basics::time::Timestamp;
 use engine::flows::room::draw::{Drawing, draw};
 use engine::flows::room::published;
 use engine::flows::room::turn::turn;
@@ -70,7 +70,11 @@ impl Fixture {
         let window = self.get(Sender::Nobody, &window).await.ok(200);
         let number = |name: &str| u32::try_from(window[name].as_u64().unwrap()).unwrap();
         let seed = window["seed"].as_str().unwrap().parse().unwrap();
-        let drawn = engine::domain::room::draw::Window::new(seed, number("first"), number("end"));
+        let drawn = engine::domain::admission::room::draw::Window::new(
+            seed,
+            number("first"),
+            number("end"),
+        );
         let place = drawn.place(u32::try_from(*index).unwrap()).unwrap();
         let body =
             json!({ "tickets": 1, "place": { "group": group, "token": token, "place": place } });

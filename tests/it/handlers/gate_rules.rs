@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use engine::domain::ids::{RuleId, SaleId, UserId};
-use engine::domain::rules::{Action, MAX_RULES, Rule, RuleBook, Subject};
+use engine::domain::admission::rules::{Action, MAX_RULES, Rule, RuleBook, Subject};
+use engine::domain::basics::ids::{RuleId, SaleId, UserId};
+use engine::domain::basics::time::Timestamp;
 use engine::domain::sale::LimitSettings;
-use engine::domain::time::Timestamp;
 use engine::ports::{StoreError, Stored};
 use serde_json::{Value, json};
 use shared::dynamodb::{AddReply, RemoveReply};
@@ -209,7 +209,7 @@ async fn counted(
     let (book, limits) = (RuleBook::default(), LimitSettings::default());
     let mut counts = Vec::new();
     for (user, address) in clients {
-        let client = engine::domain::rules::Client {
+        let client = engine::domain::admission::rules::Client {
             buyer: UserId::new(user.as_str()).unwrap(),
             address: Some(address.parse().unwrap()),
             device: None,

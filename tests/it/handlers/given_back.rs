@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use engine::domain::fact::FactKind;
-use engine::domain::ids::{SaleId, TierId};
-use engine::domain::log::{LogPosition, LogShard};
-use engine::domain::money::{Currency, MinorUnits, Money};
-use engine::domain::number::OrderNumber;
-use engine::domain::order::TierTotals;
-use engine::domain::order_refund::{
-    AskedBy, PAUSE_SECONDS, REFUNDABLE_SECONDS, RefundKey, RefundNumber, RefundRefusal,
-    RefundRequest, RefundedTickets,
+use engine::domain::basics::ids::{SaleId, TierId};
+use engine::domain::basics::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::ledger::log::{LogPosition, LogShard};
+use engine::domain::ledger::statistics::TierTotals;
+use engine::domain::order::fact::FactKind;
+use engine::domain::order::order_refund::{AskedBy, RefundKey, RefundNumber};
+use engine::domain::payment::refund::{
+    PAUSE_SECONDS, REFUNDABLE_SECONDS, RefundRefusal, RefundRequest, RefundedTickets,
 };
-use engine::domain::time::Timestamp;
 use engine::flows::give_back::{Refusal, give_back};
 use engine::flows::refund::{PartOutcome, refund_part};
 use engine::ports::{Log as _, Orders as _, Ports as _};

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use engine::domain::ids::{InventoryId, SaleId, TierId};
+use engine::domain::basics::ids::{InventoryId, SaleId, TierId};
 use engine::ports::{Ports as _, Seats as _};
 use local::handlers::{load_sale, reconcile};
 use serde_json::{Value, json};

@@ -2,9 +2,9 @@
 
 use std::io::Read as _;
 
-use engine::domain::archive::Lifecycle;
-use engine::domain::ids::{Epoch, SaleId};
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::{Epoch, SaleId};
+use engine::domain::basics::time::Timestamp;
+use engine::domain::sale::archive::Lifecycle;
 use engine::flows::cancel_sale;
 use engine::ports::{Catalogue as _, Freshness, Ports as _};
 use flate2::read::GzDecoder;

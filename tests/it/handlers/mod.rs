@@ -33,8 +33,8 @@ mod wallets;
 
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
 use aws_sdk_sqs::types::QueueAttributeName;
-use engine::domain::ids::ProviderId;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::ProviderId;
+use engine::domain::basics::time::Timestamp;
 use lambda_http::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, RETRY_AFTER};
 use lambda_http::{Body, Request, Response};
 use local::queues::Queues;

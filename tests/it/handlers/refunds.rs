@@ -1,7 +1,7 @@
 //! Money that goes back.
 
-use engine::domain::money::{Currency, MinorUnits, Money};
-use engine::domain::time::Timestamp;
+use engine::domain::basics::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::time::Timestamp;
 use fake_payments::Fault;
 use local::handlers::refund;
 use serde_json::json;

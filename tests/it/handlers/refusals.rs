@@ -1,6 +1,6 @@
 //! What every refusal looks like.
 
-use engine::domain::time::Timestamp;
+use engine::domain::basics::time::Timestamp;
 use serde_json::{Value, json};
 use shared::http::problem::{AdmissionFate, Kind};
 use shared::providers::stripe::signature::sign;

@@ -1,15 +1,15 @@
 //! Waiting rooms over HTTP: published with their sale, joined, shown, and run by an operator.
 
-use engine::domain::ids::{SaleId, UserId};
-use engine::domain::room::bytes::{Hash, Secret};
-use engine::domain::room::document::Left;
-use engine::domain::room::draw::Window;
-use engine::domain::room::leaves::Chunk;
-use engine::domain::room::log::Record;
-use engine::domain::room::memory::RoomMemory;
-use engine::domain::room::tree::{root, root_by_path};
+use engine::domain::admission::room::document::Left;
+use engine::domain::admission::room::draw::Window;
+use engine::domain::admission::room::leaves::Chunk;
+use engine::domain::admission::room::log::Record;
+use engine::domain::admission::room::memory::RoomMemory;
+use engine::domain::admission::room::tree::{root, root_by_path};
+use engine::domain::basics::bytes::{Hash, Secret};
+use engine::domain::basics::ids::{SaleId, UserId};
+use engine::domain::basics::time::Timestamp;
 use engine::domain::sale::{Sale, SaleFile};
-use engine::domain::time::Timestamp;
 use engine::flows::room::draw::{Drawing, draw};
 use engine::flows::room::turn::turn;
 use engine::flows::room::{publish, published};
@@ -182,7 +182,7 @@ async fn a_room_is_joined_drawn_shown_and_checked() {
     let chunk: Chunk = serde_json::from_value(leaves.ok(200)).unwrap();
     assert_eq!(root_by_path(root(&chunk.leaves), 0, 1, &chunk.path), Some(closing.root));
     let buyer = UserId::new("alice").unwrap();
-    let member = engine::domain::room::draw::Member {
+    let member = engine::domain::admission::room::draw::Member {
         sale: &id,
         group: &chunk.group,
         index: 0,
@@ -373,7 +373,10 @@ async fn an_operators_command_is_a_record_and_is_shown_at_once() {
     for _ in records..50 {
         let last = fixture.app.ports.rooms().last_record(&id).await.unwrap().unwrap();
         let room = published(&fixture.app.ports, &id).await.unwrap().unwrap();
-        let given = engine::domain::room::serving::Given { joined: vec![0], ..Default::default() };
+        let given = engine::domain::admission::room::serving::Given {
+            joined: vec![0],
+            ..Default::default()
+        };
         let next = last.next(&room, last.at_ms + 1, Vec::new(), given).unwrap();
         fixture.app.ports.rooms().append(&id, &next).await.unwrap();
     }

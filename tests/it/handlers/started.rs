@@ -1,6 +1,6 @@
 //! Payments that are started, closed and paid: by buyers, at the fake of Stripe.
 
-use engine::domain::time::Timestamp;
+use engine::domain::basics::time::Timestamp;
 use local::handlers::{close_payments, refund};
 use serde_json::{Value, json};
 use shared::http::origin::Origin;

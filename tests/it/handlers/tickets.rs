@@ -1,8 +1,8 @@
 //! Tickets: their codes, new issues, what is void, and the doors that check them, as users and enemies ask.
 
-use engine::domain::ids::SaleId;
+use engine::domain::basics::ids::SaleId;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::sale::SaleState;
-use engine::domain::time::Timestamp;
 use engine::flows::cancel_sale;
 use engine::ports::{Catalogue as _, Freshness, Ports as _};
 use serde_json::{Value, json};

@@ -1,11 +1,11 @@
 //! A sale that keeps its tiers apart: each on a slot of its own, all under one limit.
 
-use engine::domain::choice::{Choice, Together};
-use engine::domain::ids::{InventoryId, Legs, RequestFingerprint, SaleId, TierId, UserId};
+use engine::domain::basics::ids::{InventoryId, Legs, RequestFingerprint, SaleId, TierId, UserId};
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::tickets::Tickets;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::inventory::choice::{Choice, Together};
 use engine::domain::inventory::{Hold, HoldReply, Line};
-use engine::domain::number::OrderNumber;
-use engine::domain::tickets::Tickets;
-use engine::domain::time::Timestamp;
 use engine::ports::{Catalogue as _, Freshness, Ports as _, Seats as _};
 use local::handlers::reconcile;
 use serde_json::{Value, json};

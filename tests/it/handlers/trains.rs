@@ -1,10 +1,9 @@
 //! Trains found by day and stops, over HTTP.
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use engine::domain::ids::{Epoch, SaleId};
-use engine::domain::sale::SaleFile;
-use engine::domain::time::Timestamp;
-use engine::domain::timetable;
+use engine::domain::basics::ids::{Epoch, SaleId};
+use engine::domain::basics::time::Timestamp;
+use engine::domain::sale::{SaleFile, timetable};
 use engine::ports::{Catalogue as _, ChangeReply, Ports as _};
 use serde_json::{Value, json};
 use shared::dynamodb::train_call_item;

@@ -1,7 +1,7 @@
 //! Admission tokens that are none, or another's.
 
-use engine::domain::ids::{SaleId, UserId};
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::{SaleId, UserId};
+use engine::domain::basics::time::Timestamp;
 use fake_identity::ISSUER;
 use serde_json::{Value, json};
 

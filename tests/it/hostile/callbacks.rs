@@ -1,6 +1,6 @@
 //! Callbacks of the payment provider.
 
-use engine::domain::time::Timestamp;
+use engine::domain::basics::time::Timestamp;
 use serde_json::{Value, json};
 use shared::providers::stripe::signature;
 

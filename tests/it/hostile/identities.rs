@@ -1,6 +1,6 @@
 //! Bearer tokens that are none, or another's.
 
-use engine::domain::time::Timestamp;
+use engine::domain::basics::time::Timestamp;
 use fake_identity::{AUDIENCE, ISSUER, Identity, Role};
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! Lines of an order that cannot be meant.
 
-use engine::domain::ids::SaleId;
+use engine::domain::basics::ids::SaleId;
 use serde_json::{Value, json};
 
 use super::Expected::Problem;

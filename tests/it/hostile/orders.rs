@@ -1,8 +1,8 @@
 //! Orders of others, what is done twice, and pages of lists.
 
 use crate::flows::ended::ended;
-use engine::domain::ids::{InventoryId, SaleId};
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::{InventoryId, SaleId};
+use engine::domain::basics::time::Timestamp;
 use serde_json::json;
 
 use super::Expected::{Fine, Problem};

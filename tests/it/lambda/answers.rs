@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use aws_lambda_events::sqs::SqsEvent;
-use engine::domain::ids::SaleId;
-use engine::domain::money::{Currency, MinorUnits, Money};
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::SaleId;
+use engine::domain::basics::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::time::Timestamp;
 use engine::ports::{Orders as _, Ports as _};
 use fake_identity::{Identity, Role};
 use local::data_dir::{DataDir, Secrets};

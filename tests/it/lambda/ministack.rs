@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::time::Timestamp;
 use local::data_dir::{DataDir, Secrets};
 use local::endpoints::Endpoints;
 use local::environment::variables;

@@ -4,9 +4,9 @@
 use std::fs;
 use std::path::Path;
 
-use engine::domain::ids::{SaleId, UserId};
-use engine::domain::number::{Mint, OrderNumber};
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::{SaleId, UserId};
+use engine::domain::basics::number::{Mint, OrderNumber};
+use engine::domain::basics::time::Timestamp;
 use local::environment::{SAMPLE_ENTRY_KEY, SAMPLE_KEY, SAMPLE_SECRET};
 use serde_json::{Value, json};
 use shared::http::tokens::{AdmissionKeys, Grant};

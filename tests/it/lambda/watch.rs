@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use engine::domain::time::Timestamp;
+use engine::domain::basics::time::Timestamp;
 use local::environment::{Variables, env_file, variables, with_sample_events};
 use local::payment;
 use local::servers::free_port;

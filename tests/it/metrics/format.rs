@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use engine::domain::time::Timestamp;
+use engine::domain::basics::time::Timestamp;
 use serde_json::{Map, Value, json};
 use shared::http::problem::Kind;
 use shared::runtime::metrics::{Dimensions, Function, Metric, Metrics, NAMESPACE};

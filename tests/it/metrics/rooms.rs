@@ -1,12 +1,12 @@
 //! What a waiting room does is counted where it is written, and each reason why nobody is served by itself.
 
-use engine::domain::ids::{GroupId, SaleId};
-use engine::domain::room::counts::ReservationReport;
-use engine::domain::room::document::Left;
-use engine::domain::room::draw::Window;
-use engine::domain::room::log::Record;
-use engine::domain::room::serving::{Command, Room};
-use engine::domain::time::Timestamp;
+use engine::domain::admission::room::counts::ReservationReport;
+use engine::domain::admission::room::document::Left;
+use engine::domain::admission::room::draw::Window;
+use engine::domain::admission::room::log::Record;
+use engine::domain::admission::room::serving::{Command, Room};
+use engine::domain::basics::ids::{GroupId, SaleId};
+use engine::domain::basics::time::Timestamp;
 use engine::flows::room::draw::{Drawing, draw};
 use engine::flows::room::published;
 use engine::flows::room::request::{Requested, request_due};

@@ -7,8 +7,8 @@ mod shop;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use engine::domain::ids::Seat;
-use engine::domain::requested::MAX_SEATS_PER_ORDER;
+use engine::domain::basics::ids::Seat;
+use engine::domain::basics::limits::MAX_SEATS_PER_ORDER;
 use engine::domain::sale::{Sale, SaleFile};
 use importers::written;
 use serde_json::{Value, json};

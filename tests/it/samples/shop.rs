@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
-use engine::domain::ids::{Legs, Seat, TierId};
-use engine::domain::layout::Layout;
-use engine::domain::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::ids::{Legs, Seat, TierId};
+use engine::domain::basics::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::time::Timestamp;
+use engine::domain::sale::layout::Layout;
 use engine::domain::sale::{AttendeeRule, GateSettings, Sale, SaleFile, Tier};
-use engine::domain::time::Timestamp;
 use loadtest::demo;
 use local::payment;
 use local::up::{Engine, Options};

@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use engine::domain::choice::{Choice, Offset, Together};
-use engine::domain::ids::{
+use engine::domain::basics::ids::{
     Epoch, InventoryId, Leg, Legs, RequestFingerprint, SaleId, Seat, TierId, UserId,
 };
+use engine::domain::basics::tickets::Tickets;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::inventory::choice::{Choice, Offset, Together};
 use engine::domain::inventory::{
     Freed, Hold, HoldRecord, HoldReply, Inventory, Line, Load, LoadReply, Mark, Release,
     ReleaseReply, SeatLeg, Sell, SellReply, Terms, TierGrid,
 };
 use engine::domain::sale::SaleState;
-use engine::domain::tickets::Tickets;
-use engine::domain::time::Timestamp;
 use engine::ports::{Seats as _, StoreError};
 use local::servers::{Flavour, RedisServer};
 use shared::redis::keys::InventoryKeys;

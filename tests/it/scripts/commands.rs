@@ -2,20 +2,20 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use engine::domain::choice::{Choice, Offset, Together};
-use engine::domain::gate::tokens::AddTokens;
-use engine::domain::gate::{Admit, GateShard, Share, TopUp};
-use engine::domain::ids::{
+use engine::domain::admission::gate::tokens::AddTokens;
+use engine::domain::admission::gate::{Admit, GateShard, Share, TopUp};
+use engine::domain::basics::ids::{
     Epoch, InventoryId, Leg, Legs, RequestFingerprint, SaleId, Seat, TierId, UserId,
 };
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::tickets::Tickets;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::inventory::choice::{Choice, Offset, Together};
 use engine::domain::inventory::{
     Freed, HeldLine, Hold, HoldRecord, Inventory, Line, Load, LoadPart, Mark, PartLimit, Recount,
     Release, Repair, Restore, SeatLeg, SeatsSold, Sell, Terms, TierGrid, Unsell, tickets,
 };
-use engine::domain::number::OrderNumber;
 use engine::domain::sale::SaleState;
-use engine::domain::tickets::Tickets;
-use engine::domain::time::Timestamp;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 

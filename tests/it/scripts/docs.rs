@@ -3,23 +3,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use engine::domain::challenge::Stage;
-use engine::domain::choice::{Choice, Together};
-use engine::domain::gate::tokens::{AddTokens, AddTokensReply};
-use engine::domain::gate::{Admit, AdmitReply, Share, TopUp};
-use engine::domain::ids::{
+use engine::domain::admission::gate::tokens::{AddTokens, AddTokensReply};
+use engine::domain::admission::gate::{Admit, AdmitReply, Share, TopUp};
+use engine::domain::admission::room::code::Code;
+use engine::domain::admission::rules::{Action, Client, Rule, RuleBook, Subject};
+use engine::domain::basics::ids::{
     DeviceHint, Epoch, GroupId, InventoryId, Legs, RequestFingerprint, RuleId, SaleId, Seat,
     TierId, UserId,
 };
+use engine::domain::basics::tickets::Tickets;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::inventory::choice::{Choice, Together};
 use engine::domain::inventory::{
     Freed, HeldLine, Hold, HoldRecord, HoldReply, Line, Load, LoadReply, PartLimit, Release,
     ReleaseReply, Terms, TierGrid,
 };
-use engine::domain::room::code::Code;
-use engine::domain::rules::{Action, Client, Rule, RuleBook, Subject};
+use engine::domain::sale::challenge::Stage;
 use engine::domain::sale::{LimitSettings, SaleState};
-use engine::domain::tickets::Tickets;
-use engine::domain::time::Timestamp;
 use engine::ports::{Gate as _, Seats as _};
 use local::servers::Flavour;
 use redis::aio::MultiplexedConnection;

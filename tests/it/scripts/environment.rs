@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Debug;
 
-use engine::domain::gate::GateShard;
-use engine::domain::ids::TierId;
+use engine::domain::admission::gate::GateShard;
+use engine::domain::basics::ids::TierId;
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::inventory::{HoldRecord, Inconsistency, Inventory};
-use engine::domain::number::OrderNumber;
 use engine::domain::sale::SaleState;
-use engine::domain::time::Timestamp;
 use engine::ports::{Gate as _, InventoryCounts, Seats as _, Stored};
 use shared::redis::keys::{GateKeys, InventoryKeys};
 use shared::redis::{Connection, RedisGate, RedisSeats, Scripts, hold_record};

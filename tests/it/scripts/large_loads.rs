@@ -1,15 +1,15 @@
 //! The largest loads: how many arguments a request has, how long a script takes, and what is left when
 //! one is cut off.
 
-use engine::domain::ids::{
+use engine::domain::basics::ids::{
     Epoch, InventoryId, Leg, Legs, RequestFingerprint, SaleId, Seat, TierId, UserId,
 };
+use engine::domain::basics::tickets::Tickets;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::inventory::{
     Freed, HeldLine, HoldRecord, Inventory, Load, LoadReply, PartLimit, Terms, TierGrid,
 };
 use engine::domain::sale::SaleState;
-use engine::domain::tickets::Tickets;
-use engine::domain::time::Timestamp;
 use engine::ports::{MAX_REQUEST_ARGUMENTS, Seats as _, StoreError};
 use local::servers::Flavour;
 use redis::Value;

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use engine::domain::choice::Choice;
-use engine::domain::ids::{Legs, Seat};
+use engine::domain::basics::ids::{Legs, Seat};
+use engine::domain::inventory::choice::Choice;
 use engine::domain::inventory::{
     Hold, HoldRecord, HoldReply, LoadReply, Release, ReleaseReply, Sell, SellReply,
 };

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use cold::certificates::Authority;
 use cold::proxy::Proxy;
-use engine::domain::ids::{InventoryId, Legs, SaleId, TierId};
+use engine::domain::basics::ids::{InventoryId, Legs, SaleId, TierId};
 use engine::domain::inventory::{Hold, Line, Load, LoadReply, TierGrid};
 use engine::ports::{Seats, StoreError, Stored};
 use local::servers::{Flavour, RedisServer};

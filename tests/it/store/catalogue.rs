@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use chaos::proxy::http::{Act, HttpProxy};
-use engine::domain::ids::{Epoch, SaleId};
+use engine::domain::basics::ids::{Epoch, SaleId};
 use engine::domain::sale::SaleFile;
 use engine::ports::{Catalogue, ChangeReply, Freshness};
 use serde_json::json;

@@ -1,10 +1,10 @@
 //! Claims: one order a number, one owner a seat, and the limit of a buyer.
 
 use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem, Update};
-use engine::domain::ids::{Leg, Seat, UserId};
-use engine::domain::number::{Gene, OrderNumber};
+use engine::domain::basics::ids::{Leg, Seat, UserId};
+use engine::domain::basics::number::{Gene, OrderNumber};
+use engine::domain::basics::tickets::Tickets;
 use engine::domain::order::{Order, OrderEvent, OrderLine, PaymentOutcome};
-use engine::domain::tickets::Tickets;
 use engine::ports::{ChangeReply, Claim, CreateReply, Orders, Settlement, StoreError, block_of};
 use shared::dynamodb::{Dynamo, tables};
 

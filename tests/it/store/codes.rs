@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use chaos::proxy::http::{Act, HttpProxy, Request};
-use engine::domain::ids::{GroupId, SaleId, UserId};
-use engine::domain::room::bytes::{Nonce, Secret};
-use engine::domain::room::code::{Code, CodeHash, CodeShard, CodeUses};
-use engine::domain::room::join::{
+use engine::domain::admission::room::code::{Code, CodeHash, CodeShard, CodeUses};
+use engine::domain::admission::room::join::{
     BUCKETS, Index, IndexStock, JoinWindow, Membership, Replaced, bucket_of,
 };
-use engine::domain::room::serving::{DRAW_LEAD_MS, Settings};
+use engine::domain::basics::bytes::{Nonce, Secret};
+use engine::domain::basics::ids::{GroupId, SaleId, UserId};
+use engine::domain::sale::serving::{DRAW_LEAD_MS, Settings};
 use engine::flows::room::join::{JoinRequest, Joined, Refusal, join};
 use engine::flows::room::publish::publish;
 use engine::ports::{RoomPorts, Rooms, Stored};
@@ -210,7 +210,7 @@ async fn dynamodb_and_its_model_use_codes_alike() {
 
 #[tokio::test]
 async fn visits_of_before_are_kept_when_somebody_joins_again() {
-    use engine::domain::room::visit::{Admitted, Visit};
+    use engine::domain::admission::room::visit::{Admitted, Visit};
     let fixture = Fixture::new().await;
     let rooms = DynamoRooms::new(fixture.db.clone());
     let first = member("alice", 4);

@@ -12,13 +12,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use chaos::proxy::http::{Act, HttpProxy, Request};
-use engine::domain::choice::{Choice, Together};
-use engine::domain::ids::{Epoch, InventoryId, Legs, UserId};
+use engine::domain::basics::ids::{Epoch, InventoryId, Legs, UserId};
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::tickets::Tickets;
+use engine::domain::inventory::choice::{Choice, Together};
 use engine::domain::inventory::{Freed, Hold, HoldReply, Inventory, Line, Load, Terms, TierGrid};
-use engine::domain::number::OrderNumber;
 use engine::domain::order::{Order, OrderEvent, PaymentOutcome};
 use engine::domain::sale::SaleState;
-use engine::domain::tickets::Tickets;
 use engine::ports::{
     CreateReply, DUE_SHARDS, MAX_TRANSACTION_ITEMS, Orders as _, SettleReply, Settlement,
     StoreError, due_shard,

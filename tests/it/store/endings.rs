@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use engine::domain::fact::{Cause, FactKind};
+use engine::domain::basics::tickets::Tickets;
 use engine::domain::ledger::{Account, Balance};
+use engine::domain::order::fact::{Cause, FactKind};
+use engine::domain::order::refund::RefundReply;
 use engine::domain::order::{Order, OrderEvent, OrderState, PaymentOutcome, RefundReason};
-use engine::domain::refund::RefundReply;
-use engine::domain::tickets::Tickets;
 use engine::ports::{ChangeReply, Due, Orders, SettleReply, Settlement};
 
 use super::claims::for_attendees;

@@ -19,21 +19,20 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use chaos::proxy::http::{Act, HttpProxy, Request};
-use engine::domain::attempt::Attempts;
-use engine::domain::fact::Cause;
-use engine::domain::ids::{
+use engine::domain::basics::ids::{
     Leg, Legs, PaymentId, ProviderId, RequestFingerprint, SaleId, Seat, SeatName, TierId, UserId,
 };
+use engine::domain::basics::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::number::Mint;
+use engine::domain::basics::tickets::Tickets;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::inventory::SeatLeg;
-use engine::domain::money::{Currency, MinorUnits, Money};
-use engine::domain::number::Mint;
+use engine::domain::order::attempt::Attempts;
+use engine::domain::order::fact::Cause;
 use engine::domain::order::{
-    Capture, Order, OrderEvent, OrderLine, OrderState, PaymentKey, PaymentOutcome, PaymentRecord,
-    Ticket,
+    Capture, Issue, Order, OrderEvent, OrderLine, OrderState, PaymentKey, PaymentOutcome,
+    PaymentRecord, Ticket,
 };
-use engine::domain::ticket::Issue;
-use engine::domain::tickets::Tickets;
-use engine::domain::time::Timestamp;
 use engine::ports::{Claim, CreateReply, DUE_SHARDS, Due, Orders, SettleReply, Settlement};
 use local::servers::DynamoDb;
 use local::stores::sdk_config;
@@ -108,9 +107,9 @@ impl Fixture {
             changed_at: NOW,
             payment: None,
             attempts: Attempts::default(),
-            facts: engine::domain::fact::Facts::made(NOW),
-            refunds: engine::domain::order_refund::RefundCounts::default(),
-            merchant: engine::domain::ledger::MerchantTerms::house(),
+            facts: engine::domain::order::fact::Facts::made(NOW),
+            refunds: engine::domain::order::order_refund::RefundCounts::default(),
+            merchant: engine::domain::sale::MerchantTerms::house(),
             exchange: None,
         }
     }
@@ -125,7 +124,7 @@ impl Fixture {
 
     async fn tickets_of(&self, user: &str) -> String {
         let user = UserId::new(user).unwrap();
-        let gene = engine::domain::number::Gene::from_text(user.as_str()).get();
+        let gene = engine::domain::basics::number::Gene::from_text(user.as_str()).get();
         let count = self
             .db
             .client()

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use chaos::proxy::http::{Act, HttpProxy, Request};
-use engine::domain::guard::{Guard, without};
-use engine::domain::ids::PostingKey;
+use engine::domain::basics::guard::{Guard, without};
+use engine::domain::basics::ids::PostingKey;
+use engine::domain::basics::money::{Currency, MinorUnits, Money};
+use engine::domain::ledger::posting::{PAUSES_MS, Posting, PostingKind};
 use engine::domain::ledger::{Account, Balance, Transfer};
-use engine::domain::money::{Currency, MinorUnits, Money};
-use engine::domain::posting::{PAUSES_MS, Posting, PostingKind};
 use engine::flows::post::{Posted, Refusal, post};
 use engine::ports::{Accounts as _, PostReply, SeenAccount};
 use futures_util::future::join_all;

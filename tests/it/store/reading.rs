@@ -1,8 +1,8 @@
 //! A buyer's orders, and many orders at once.
 
 use chaos::proxy::http::Act;
-use engine::domain::ids::UserId;
-use engine::domain::number::OrderNumber;
+use engine::domain::basics::ids::UserId;
+use engine::domain::basics::number::OrderNumber;
 use engine::domain::order::{Order, OrderEvent};
 use engine::ports::{ChangeReply, Orders, StoreError};
 use serde_json::json;

@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use engine::domain::ids::SaleId;
-use engine::domain::room::counts::{Entry, MarkCounts, ReservationReport, Tally};
-use engine::domain::room::serving::{Mode, Reservations};
-use engine::domain::room::view::{GroupView, View};
-use engine::domain::time::Timestamp;
+use engine::domain::admission::room::counts::{Entry, MarkCounts, ReservationReport, Tally};
+use engine::domain::admission::room::serving::{Mode, Reservations};
+use engine::domain::admission::room::view::{GroupView, View};
+use engine::domain::basics::ids::SaleId;
+use engine::domain::basics::time::Timestamp;
 use engine::ports::{Asked, Board, Came, Shown, Stored};
 use futures_util::future::join_all;
 use local::servers::{Flavour, RedisOptions, RedisServer};

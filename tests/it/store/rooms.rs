@@ -5,18 +5,19 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use chaos::proxy::http::{Act, HttpProxy, Request};
-use engine::domain::ids::{GroupId, SaleId, UserId};
-use engine::domain::room::bytes::{Hash, Nonce, Secret};
-use engine::domain::room::draw::{Commitment, Source};
-use engine::domain::room::join::{
+use engine::domain::admission::room::draw::{Commitment, Source};
+use engine::domain::admission::room::join::{
     BUCKETS, Index, IndexStock, JoinWindow, MAX_CHUNKS, MAX_INDICES, Membership, Replaced,
     TakenIndices, Tree, bucket_of,
 };
-use engine::domain::room::log::Record;
-use engine::domain::room::serving::{DRAW_LEAD_MS, Given, GroupSettings, Room, Settings};
-use engine::domain::room::tree::{CHUNK_LEAVES, empty_leaf, root};
-use engine::domain::room::visit::{Enter, EnterReply, MORE_TIME_FACTOR, Visit};
-use engine::domain::time::Timestamp;
+use engine::domain::admission::room::log::Record;
+use engine::domain::admission::room::serving::{Given, Room};
+use engine::domain::admission::room::tree::{CHUNK_LEAVES, empty_leaf, root};
+use engine::domain::admission::room::visit::{Enter, EnterReply, Visit};
+use engine::domain::basics::bytes::{Hash, Nonce, Secret};
+use engine::domain::basics::ids::{GroupId, SaleId, UserId};
+use engine::domain::basics::time::Timestamp;
+use engine::domain::sale::serving::{DRAW_LEAD_MS, GroupSettings, MORE_TIME_FACTOR, Settings};
 use engine::flows::room::draw::{Drawing, draw};
 use engine::flows::room::join::{self, JoinRequest, Joined, Standing, join};
 use engine::flows::room::publish::{self, publish};

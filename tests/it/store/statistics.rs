@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use chaos::proxy::http::Act;
-use engine::domain::log::LogShard;
-use engine::domain::money::MinorUnits;
-use engine::domain::number::OrderNumber;
-use engine::domain::order::{Order, OrderEvent, TierTotals};
+use engine::domain::basics::money::MinorUnits;
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::ledger::log::LogShard;
+use engine::domain::ledger::statistics::TierTotals;
+use engine::domain::order::{Order, OrderEvent};
 use engine::ports::{ChangeReply, Log as _, Orders};
 use shared::dynamodb::tables;
 

@@ -2,12 +2,12 @@
 
 use std::num::NonZeroU32;
 
-use engine::domain::guard::{Guard, without};
-use engine::domain::ids::{ReaderId, SubscriberId, UserId};
-use engine::domain::log::LogShard;
-use engine::domain::number::OrderNumber;
-use engine::domain::subscriber::{Failing, Progress, Subscription, WaitingOrder};
-use engine::domain::time::Timestamp;
+use engine::domain::basics::guard::{Guard, without};
+use engine::domain::basics::ids::{ReaderId, SubscriberId, UserId};
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::ledger::log::LogShard;
+use engine::domain::ledger::subscriber::{Failing, Progress, Subscription, WaitingOrder};
 use engine::ports::{ChangeReply, MAX_WAITING_CHANGES, Subscriptions as _, TakeReply, Waiting};
 use model_stores::{SubscriptionsModel, seed_of_commit};
 use rand::rngs::StdRng;

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use engine::domain::guard::{Guard, without};
+use engine::domain::basics::guard::{Guard, without};
 use engine::ports::{Catalogue as _, Orders as _, Published, StoreError, Stored};
 use local::servers::DynamoDb;
 use local::stores::sdk_config;

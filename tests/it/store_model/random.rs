@@ -1,39 +1,36 @@
 //! Random calls of the orders and the catalogue, drawn so that refusals, replays and conflicts are
 //! frequent.
 
-use engine::domain::attempt::{
-    AttemptNumber, AttemptState, Attempts, PaymentChoice, PaymentMethod,
-};
-use engine::domain::dispute::{
-    DisputePlan, DisputeReport, DisputeState, DisputeStep, decide_dispute,
-};
-use engine::domain::exchange::{Exchange, redeem};
-use engine::domain::fact::{Cause, FactKind};
-use engine::domain::gate::tokens::{TokenCounts, TokenSnapshot};
-use engine::domain::ids::{
+use engine::domain::admission::gate::tokens::{TokenCounts, TokenSnapshot};
+use engine::domain::basics::ids::{
     DisputeId, DoorName, Epoch, Legs, MerchantId, PaymentId, ProviderId, RequestFingerprint,
     SaleId, Seat, SeatName, TierId, UserId,
 };
-use engine::domain::ledger::MerchantTerms;
-use engine::domain::money::{Currency, MinorUnits, Money};
-use engine::domain::number::{Gene, OrderNumber};
+use engine::domain::basics::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::number::{Gene, OrderNumber};
+use engine::domain::basics::reserved::WALLET;
+use engine::domain::basics::tickets::Tickets;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::ledger::points::{Award, Points};
+use engine::domain::order::attempt::{
+    AttemptNumber, AttemptState, Attempts, PaymentChoice, PaymentMethod,
+};
+use engine::domain::order::dispute::DisputeState;
+use engine::domain::order::exchange::Exchange;
+use engine::domain::order::fact::{Cause, FactKind};
+use engine::domain::order::order_refund::{AskedBy, OrderRefund, RefundNumber};
+use engine::domain::order::refund::{Refund, RefundState};
 use engine::domain::order::{
-    Capture, Order, OrderLine, OrderState, PaymentKey, PaymentOutcome, PaymentRecord, RefundReason,
-    Ticket,
+    Capture, CheckIn, Issue, Order, OrderLine, OrderState, PaymentKey, PaymentOutcome,
+    PaymentRecord, RefundReason, Ticket,
 };
-use engine::domain::order_refund::{
-    AskedBy, OrderRefund, RefundNumber, RefundPlan, RefundRequest, RefundTerms, RefundedTickets,
-    decide_refund,
-};
-use engine::domain::points::{Award, Points, PointsTerms};
-use engine::domain::refund::{Refund, RefundState};
-use engine::domain::sale::SaleFile;
+use engine::domain::payment::dispute::{DisputePlan, DisputeReport, DisputeStep, decide_dispute};
+use engine::domain::payment::exchange::redeem;
+use engine::domain::payment::refund::{RefundPlan, RefundRequest, RefundedTickets, decide_refund};
+use engine::domain::sale::{MerchantTerms, PointsTerms, RefundTerms, SaleFile};
 use engine::domain::ticket::{
-    CheckIn, CheckInDecision, Issue, Serial, TicketNumber, decide_check_in, decide_reissue,
+    CheckInDecision, Serial, TicketNumber, decide_check_in, decide_reissue,
 };
-use engine::domain::tickets::Tickets;
-use engine::domain::time::Timestamp;
-use engine::domain::wallet::WALLET;
 use engine::ports::{DUE_SHARDS, Freshness, Settlement};
 use model_stores::{Call, Stores, attendee as attendee_of};
 use rand::rngs::StdRng;
@@ -183,8 +180,8 @@ impl SeededRng {
             changed_at: self.now,
             payment: None,
             attempts: Attempts::default(),
-            facts: engine::domain::fact::Facts::made(self.now),
-            refunds: engine::domain::order_refund::RefundCounts::default(),
+            facts: engine::domain::order::fact::Facts::made(self.now),
+            refunds: engine::domain::order::order_refund::RefundCounts::default(),
             merchant: self.merchant(),
             exchange: None,
         }

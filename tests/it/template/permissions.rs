@@ -3,11 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use engine::domain::ids::{Epoch, InventoryId, SaleId};
+use engine::domain::basics::ids::{Epoch, InventoryId, SaleId};
+use engine::domain::basics::tickets::Tickets;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::inventory::{Load, LoadReply, Terms};
 use engine::domain::sale::SaleState;
-use engine::domain::tickets::Tickets;
-use engine::domain::time::Timestamp;
 use engine::ports::Seats as _;
 use local::servers::{Flavour, RedisCluster};
 use redis::aio::MultiplexedConnection;

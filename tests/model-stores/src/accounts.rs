@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use engine::domain::guard::{Guard, stands};
-use engine::domain::ids::PostingKey;
+use engine::domain::basics::guard::{Guard, stands};
+use engine::domain::basics::ids::PostingKey;
+use engine::domain::basics::money::Currency;
+use engine::domain::ledger::posting::Posting;
 use engine::domain::ledger::{Account, Balance, Transfer};
-use engine::domain::money::Currency;
-use engine::domain::posting::Posting;
 use engine::ports::{PostReply, SeenAccount};
 
 /// What the accounts have, and each posting.

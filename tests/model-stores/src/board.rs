@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use engine::domain::number::OrderNumber;
-use engine::domain::room::counts::{ReservationReport, Tally};
-use engine::domain::room::serving::Reservations;
-use engine::domain::time::Timestamp;
+use engine::domain::admission::room::counts::{ReservationReport, Tally};
+use engine::domain::admission::room::serving::Reservations;
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
 use engine::ports::{Asked, Came, Shown};
 
 /// Seconds over which reservations are summed.

@@ -7,10 +7,10 @@
 
 use std::future::Future;
 
-use engine::domain::attempt::Offer;
-use engine::domain::gate::GateShard;
-use engine::domain::grace::Grace;
-use engine::domain::room::join::BUCKETS;
+use engine::domain::admission::gate::GateShard;
+use engine::domain::admission::room::join::BUCKETS;
+use engine::domain::payment::grace::Grace;
+use engine::domain::payment::start::Offer;
 use engine::ports::methods::*;
 use engine::{port_argument, port_methods, room_port_methods};
 

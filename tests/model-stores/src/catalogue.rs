@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use engine::domain::archive::Lifecycle;
-use engine::domain::gate::tokens::TokenSnapshot;
-use engine::domain::guard::{Guard, stands};
-use engine::domain::ids::{Epoch, SaleId};
+use engine::domain::admission::gate::tokens::TokenSnapshot;
+use engine::domain::basics::calendar::Day;
+use engine::domain::basics::guard::{Guard, stands};
+use engine::domain::basics::ids::{Epoch, SaleId};
+use engine::domain::basics::time::Timestamp;
+use engine::domain::sale::archive::Lifecycle;
+use engine::domain::sale::timetable::{CallMark, StopLabel, TrainCall, TrainsPage, calls};
 use engine::domain::sale::{FileMap, MapDocument, Sale, SaleFile, SeatMap};
-use engine::domain::time::Timestamp;
-use engine::domain::timetable::{CallMark, Day, StopLabel, TrainCall, TrainsPage, calls};
 use engine::ports::{
     ChangeReply, ListedSale, ListedTerms, Published, SalesPage, StoreError, Stored,
 };

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use engine::domain::captures::Cursor;
-use engine::domain::ids::{ProviderId, ReaderId};
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::{ProviderId, ReaderId};
+use engine::domain::basics::time::Timestamp;
+use engine::domain::payment::captures::Cursor;
 use engine::ports::{ChangeReply, CursorReply};
 
 /// What is kept of one provider.

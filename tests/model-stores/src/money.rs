@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use engine::domain::ids::UserId;
+use engine::domain::basics::ids::UserId;
+use engine::domain::basics::money::{Currency, MinorUnits, Money};
+use engine::domain::ledger::points::Points;
 use engine::domain::ledger::{Account, Balance};
-use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::order::Order;
-use engine::domain::points::Points;
 
 use crate::Stores;
 

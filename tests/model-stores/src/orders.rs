@@ -6,28 +6,28 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use engine::domain::attempt::Attempts;
-use engine::domain::attendee::{AttendeeHash, may_name};
-use engine::domain::dispute::DisputePlan;
-use engine::domain::fact::Fact;
-use engine::domain::guard::{Guard, stands};
-use engine::domain::ids::{Leg, SaleId, Seat, TierId, UserId};
+use engine::domain::basics::guard::{Guard, stands};
+use engine::domain::basics::ids::{Leg, SaleId, Seat, TierId, UserId};
+use engine::domain::basics::money::Currency;
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::tickets::Tickets;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::inventory::SeatLeg;
+use engine::domain::ledger::points::{Award, PointsStatement};
+use engine::domain::ledger::statistics::{TierTotals, changes};
+use engine::domain::ledger::wallet::{Wallet, WalletStatement};
 use engine::domain::ledger::{
     Account, Balance, Transfer, booked, entries, of_no_order, of_no_order_now, transfers,
 };
-use engine::domain::money::Currency;
-use engine::domain::number::OrderNumber;
-use engine::domain::order::{
-    Order, OrderState, PaymentKey, PaymentOutcome, PaymentRecord, TierTotals, changes,
-};
-use engine::domain::order_refund::{AskedBy, OrderRefund, RefundKey, RefundNumber, RefundPlan};
-use engine::domain::points::{Award, PointsStatement};
-use engine::domain::refund::{Refund, RefundState};
+use engine::domain::order::attempt::Attempts;
+use engine::domain::order::attendee::{AttendeeHash, may_name};
+use engine::domain::order::fact::Fact;
+use engine::domain::order::order_refund::{AskedBy, OrderRefund, RefundKey, RefundNumber};
+use engine::domain::order::refund::{Refund, RefundState};
+use engine::domain::order::{Order, OrderState, PaymentKey, PaymentOutcome, PaymentRecord};
+use engine::domain::payment::dispute::DisputePlan;
+use engine::domain::payment::refund::RefundPlan;
 use engine::domain::ticket::{CheckInCounts, DoubleCheckIn, Revocations};
-use engine::domain::tickets::Tickets;
-use engine::domain::time::Timestamp;
-use engine::domain::wallet::{Wallet, WalletStatement};
 use engine::ports::MAX_TRANSACTION_ITEMS;
 use engine::ports::{
     BlockClaims, ChangeReply, Claim, CreateReply, Due, Page, SettleReply, Settlement, StoreError,

@@ -1,7 +1,7 @@
 //! Attendees whose hash is their name: nobody but a test needs to tell one from the other.
 
-use engine::domain::attendee::{Attendee, AttendeeHash};
-use engine::domain::ids::AttendeeId;
+use engine::domain::basics::ids::AttendeeId;
+use engine::domain::order::attendee::{Attendee, AttendeeHash};
 
 /// The attendee of this name, of at most 16 bytes. The hash is the name, in hexadecimal digits.
 #[must_use]

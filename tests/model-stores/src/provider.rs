@@ -2,17 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use engine::domain::attempt::{Attempt, AttemptKey, CloseReply, PaymentStep, StartReply};
-use engine::domain::captures::CapturePage;
-use engine::domain::dispute::{DisputeReport, DisputeState};
-use engine::domain::guard::{Guard, stands};
-use engine::domain::ids::{DisputeId, PageMark, PaymentId, ProviderId};
-use engine::domain::money::{MinorUnits, Money};
-use engine::domain::number::OrderNumber;
+use engine::domain::basics::guard::{Guard, stands};
+use engine::domain::basics::ids::{DisputeId, PageMark, PaymentId, ProviderId};
+use engine::domain::basics::money::{MinorUnits, Money};
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::order::attempt::{Attempt, AttemptKey};
+use engine::domain::order::dispute::DisputeState;
+use engine::domain::order::order_refund::{OrderRefund, RefundKey};
+use engine::domain::order::refund::RefundReply;
 use engine::domain::order::{Capture, Order, PaymentKey};
-use engine::domain::order_refund::{OrderRefund, RefundKey};
-use engine::domain::refund::RefundReply;
-use engine::domain::time::Timestamp;
+use engine::domain::payment::captures::CapturePage;
+use engine::domain::payment::dispute::DisputeReport;
+use engine::domain::payment::start::{CloseReply, PaymentStep, StartReply};
 
 /// Captures on a page of the list: few, so that a pass has several.
 const PAGE: usize = 2;

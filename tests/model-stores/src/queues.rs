@@ -4,9 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use engine::domain::ids::{InventoryId, SaleId};
-use engine::domain::number::OrderNumber;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::{InventoryId, SaleId};
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
 use engine::ports::messages::{
     AwardPoints, Callback, ClosePayments, Draw, Expiry, LoadSale, QueueMessage, Refund, Sync,
 };

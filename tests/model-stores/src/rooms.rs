@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use engine::domain::guard::{Guard, stands};
-use engine::domain::ids::{GroupId, SaleId, UserId};
-use engine::domain::room::bytes::{Hash, Secret, Signature};
-use engine::domain::room::code::{CodeShard, CodeUses};
-use engine::domain::room::join::{JoinWindow, Membership, Replaced, TakenIndices, Tree};
-use engine::domain::room::log::Record;
-use engine::domain::room::visit::{Enter, EnterReply};
+use engine::domain::admission::room::code::{CodeShard, CodeUses};
+use engine::domain::admission::room::join::{JoinWindow, Membership, Replaced, TakenIndices, Tree};
+use engine::domain::admission::room::log::Record;
+use engine::domain::admission::room::visit::{Enter, EnterReply};
+use engine::domain::basics::bytes::{Hash, Secret, Signature};
+use engine::domain::basics::guard::{Guard, stands};
+use engine::domain::basics::ids::{GroupId, SaleId, UserId};
 use engine::ports::{AppendReply, MembershipPage, StoreError, Stored};
 
 /// The counter of a group.

@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use engine::domain::ids::{Epoch, InventoryId, TierId};
+use engine::domain::basics::ids::{Epoch, InventoryId, TierId};
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::inventory::{HoldRecord, Inventory, Terms, TierGrid};
-use engine::domain::number::OrderNumber;
 use engine::domain::sale::Sale;
-use engine::domain::time::Timestamp;
 use engine::ports::{InventoryCounts, StoreError, Stored};
 
 /// The inventories that Redis knows. The scripts are the methods of [`Inventory`].

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use engine::domain::gate::GateShard;
-use engine::domain::ids::SaleId;
+use engine::domain::admission::gate::GateShard;
+use engine::domain::basics::ids::SaleId;
 
 use crate::board::BoardModel;
 use crate::catalogue::CatalogueModel;

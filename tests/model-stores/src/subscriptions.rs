@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use engine::domain::guard::{Guard, stands};
-use engine::domain::ids::ReaderId;
-use engine::domain::number::OrderNumber;
-use engine::domain::subscriber::{Progress, Subscription, WaitingOrder};
-use engine::domain::time::Timestamp;
+use engine::domain::basics::guard::{Guard, stands};
+use engine::domain::basics::ids::ReaderId;
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::ledger::subscriber::{Progress, Subscription, WaitingOrder};
 use engine::ports::{ChangeReply, TakeReply, Waiting};
 
 /// How far each subscription was told, and who tells.

@@ -1,12 +1,12 @@
 //! Issued tickets as DynamoDB keeps them: new issues, check-ins, and what of a sale is revoked.
 
-use engine::domain::guard::{Guard, stands};
-use engine::domain::ids::SaleId;
-use engine::domain::number::OrderNumber;
-use engine::domain::order::{Order, OrderState, Ticket};
+use engine::domain::basics::guard::{Guard, stands};
+use engine::domain::basics::ids::SaleId;
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::order::{Issue, Order, OrderState, Ticket};
 use engine::domain::ticket::{
-    CheckInCounts, CheckInPlan, DoubleCheckIn, DoublesPage, Issue, ReissuePlan, Revocations,
-    RevokedOrder, RevokedPage, TicketNumber,
+    CheckInCounts, CheckInPlan, DoubleCheckIn, DoublesPage, ReissuePlan, Revocations, RevokedOrder,
+    RevokedPage, TicketNumber,
 };
 use engine::ports::{ChangeReply, StoreError, Stored};
 

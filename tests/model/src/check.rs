@@ -2,15 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use engine::domain::dispute::DisputeState;
-use engine::domain::fact::FactKind;
-use engine::domain::ids::{InventoryId, Leg, SaleId, Seat, TierId, UserId};
+use engine::domain::basics::ids::{InventoryId, Leg, SaleId, Seat, TierId, UserId};
+use engine::domain::basics::money::MinorUnits;
+use engine::domain::basics::tickets::Tickets;
 use engine::domain::inventory::{Inventory, SeatLeg};
-use engine::domain::money::MinorUnits;
-use engine::domain::order::{Order, OrderState, PaymentOutcome, RefundReason, totals};
-use engine::domain::order_refund::{AskedBy, OrderRefund};
-use engine::domain::refund::RefundState;
-use engine::domain::tickets::Tickets;
+use engine::domain::ledger::statistics::totals;
+use engine::domain::order::dispute::DisputeState;
+use engine::domain::order::fact::FactKind;
+use engine::domain::order::order_refund::{AskedBy, OrderRefund};
+use engine::domain::order::refund::RefundState;
+use engine::domain::order::{Order, OrderState, PaymentOutcome, RefundReason};
 use model_stores::{Place, Stores, accounts_as_told, accounts_at_rest};
 
 use crate::scenario::{PRICE_MINOR, Scenario};

@@ -6,11 +6,11 @@ use std::pin::pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use engine::domain::attempt::Offer;
-use engine::domain::captures::Listing;
-use engine::domain::grace::Grace;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::inventory::PartLimit;
-use engine::domain::time::Timestamp;
+use engine::domain::payment::captures::Listing;
+use engine::domain::payment::grace::Grace;
+use engine::domain::payment::start::Offer;
 use engine::ports::Stored;
 use model_stores::{Call, Caller, Driver, Reply, Stores};
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use engine::domain::attempt::AttemptKey;
-use engine::domain::dispute::DisputeState;
-use engine::domain::guard::without;
-use engine::domain::ids::Epoch;
+use engine::domain::basics::guard::without;
+use engine::domain::basics::ids::Epoch;
+use engine::domain::order::attempt::AttemptKey;
+use engine::domain::order::dispute::DisputeState;
 use engine::domain::order::{OrderState, PaymentKey, PaymentOutcome};
 use engine::ports::due_shard;
 use engine::ports::{SettleReply, Settlement, StoreError, Stored};

@@ -1,8 +1,8 @@
 //! The flows as values: which one runs, with which arguments. What they do is in `engine::flows`.
 
-use engine::domain::ids::{Epoch, ReaderId};
+use engine::domain::basics::ids::{Epoch, ReaderId};
+use engine::domain::basics::time::Timestamp;
 use engine::domain::order::{Capture, Order, PaymentOutcome};
-use engine::domain::time::Timestamp;
 use engine::flows::award::award;
 use engine::flows::cancel::{self, cancel};
 use engine::flows::captures::read_captures;

@@ -1,7 +1,7 @@
 //! Explores scenarios by name; the large ones if none is named.
 
 use clap::Parser;
-use engine::domain::guard::Guard;
+use engine::domain::basics::guard::Guard;
 use model::{explore::explore, room, scenario::Scenario, scenarios};
 
 /// States are made and dropped all the time: a third of the time goes to the system's allocator.

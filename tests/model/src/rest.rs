@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, PoisonError};
 
-use engine::domain::number::OrderNumber;
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::order::{Capture, Order, OrderState};
-use engine::domain::time::Timestamp;
 use model_stores::{Message, Sent, Stores};
 
 use crate::check::{self, Checked};

@@ -4,28 +4,31 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use engine::domain::archive::Lifecycle;
-use engine::domain::attempt::{Offer, PaymentChoice, PaymentMethod};
-use engine::domain::captures::{ListLag, Listing};
-use engine::domain::choice::Choice;
-use engine::domain::dispute::{DisputeReport, DisputeState};
-use engine::domain::exchange::ExchangeRequest;
-use engine::domain::grace::Grace;
-use engine::domain::guard::Guard;
-use engine::domain::ids::{
+use engine::domain::admission::room::join::BUCKETS;
+use engine::domain::basics::guard::Guard;
+use engine::domain::basics::ids::{
     DisputeId, Epoch, Legs, PaymentId, ProviderId, ReaderId, SaleId, Seat, SeatName, TierId, UserId,
 };
+use engine::domain::basics::money::{MinorUnits, Money};
+use engine::domain::basics::number::{Gene, NUMBER_EPOCH_MS, OrderNumber};
+use engine::domain::basics::time::Timestamp;
+use engine::domain::inventory::choice::Choice;
 use engine::domain::inventory::{Line, PartLimit};
 use engine::domain::ledger::Balance;
-use engine::domain::money::{MinorUnits, Money};
-use engine::domain::number::{Gene, NUMBER_EPOCH_MS, OrderNumber};
-use engine::domain::order::{Capture, PaymentKey, PaymentOutcome};
-use engine::domain::order_refund::{AskedBy, RefundRequest, RefundedTickets, TicketName};
-use engine::domain::requested::RequestedLine;
-use engine::domain::room::join::BUCKETS;
+use engine::domain::ledger::wallet::Wallet;
+use engine::domain::order::attempt::{PaymentChoice, PaymentMethod};
+use engine::domain::order::dispute::DisputeState;
+use engine::domain::order::exchange::ExchangeRequest;
+use engine::domain::order::order_refund::AskedBy;
+use engine::domain::order::requested::RequestedLine;
+use engine::domain::order::{Capture, PaymentKey, PaymentOutcome, TicketName};
+use engine::domain::payment::captures::{ListLag, Listing};
+use engine::domain::payment::dispute::DisputeReport;
+use engine::domain::payment::grace::Grace;
+use engine::domain::payment::refund::{RefundRequest, RefundedTickets};
+use engine::domain::payment::start::Offer;
 use engine::domain::sale::Sale;
-use engine::domain::time::Timestamp;
-use engine::domain::wallet::Wallet;
+use engine::domain::sale::archive::Lifecycle;
 use engine::flows::reserve::Reservation;
 use engine::ports::Published;
 use model_stores::{Caller, Driver, Message, QueuesModel, Sent, Stores};

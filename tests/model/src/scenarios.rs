@@ -1,7 +1,7 @@
 //! The scenarios that are explored: one for each race.
 
-use engine::domain::choice::{Choice, Together};
-use engine::domain::money::MinorUnits;
+use engine::domain::basics::money::MinorUnits;
+use engine::domain::inventory::choice::{Choice, Together};
 use engine::flows::load::LEASE_MS;
 
 use crate::scenario::{Budget, Buyer, Delivers, PRICE_MINOR, Scenario, balcony};

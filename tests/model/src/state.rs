@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::inventory::HeldLine;
-use engine::domain::number::OrderNumber;
 use engine::domain::order::{OrderState, PaymentKey};
-use engine::domain::time::Timestamp;
 use model_stores::{SeatsModel, Sent, Stores};
 
 use crate::scenario::{Budget, Scenario};

@@ -12,10 +12,10 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use engine::domain::attempt::Offer;
-use engine::domain::captures::Listing;
-use engine::domain::grace::Grace;
 use engine::domain::inventory::PartLimit;
+use engine::domain::payment::captures::Listing;
+use engine::domain::payment::grace::Grace;
+use engine::domain::payment::start::Offer;
 use engine::ports::Stored;
 use model_stores::{Call, Caller, Driver, Reply};
 

@@ -1,7 +1,7 @@
 //! A way through a scenario, in words: who did what, and what was answered.
 
+use engine::domain::basics::number::OrderNumber;
 use engine::domain::inventory::{HeldLine, HoldReply};
-use engine::domain::number::OrderNumber;
 use engine::ports::{CreateReply, Settlement, Stored};
 use model_stores::{Call, Message, Reply, Stores};
 

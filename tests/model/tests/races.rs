@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use engine::domain::guard::Guard;
+use engine::domain::basics::guard::Guard;
 use model::explore::explore;
 use model::scenario::Scenario;
 use model::scenarios;

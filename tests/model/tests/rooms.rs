@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use engine::domain::guard::Guard;
+use engine::domain::basics::guard::Guard;
 use model::room::Scenario;
 use model::room::steps::{Rooms, explore};
 

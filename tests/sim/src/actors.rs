@@ -4,13 +4,13 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use engine::domain::archive::{Lifecycle, NotYet};
-use engine::domain::ids::{Epoch, ReaderId};
-use engine::domain::number::OrderNumber;
+use engine::domain::basics::bytes::Secret;
+use engine::domain::basics::ids::{Epoch, ReaderId};
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::order::{Capture, OrderState};
-use engine::domain::room::bytes::Secret;
+use engine::domain::sale::archive::{Lifecycle, NotYet};
 use engine::domain::sale::{Sale, SaleState};
-use engine::domain::time::Timestamp;
 use engine::flows::archive::{self, archive};
 use engine::flows::award::award;
 use engine::flows::cancel_sale::{self, IN_FLIGHT_SECONDS, Progress, stop, walk_once};

@@ -1,20 +1,19 @@
 //! The buyers: what they request, and what they do when they get it or not.
 
-use engine::domain::attempt::{AttemptKey, PaymentChoice, PaymentMethod};
-use engine::domain::attendee::Attendee;
-use engine::domain::choice::{Choice, Offset, Together};
-use engine::domain::ids::{Legs, PaymentId, Seat, UserId};
+use engine::domain::admission::room::counts::Entry;
+use engine::domain::basics::ids::{Legs, PaymentId, Seat, UserId};
+use engine::domain::basics::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::number::{Gene, OrderNumber};
+use engine::domain::basics::time::{Clock as _, Timestamp};
 use engine::domain::inventory::Line as Wish;
-use engine::domain::money::{Currency, MinorUnits, Money};
-use engine::domain::number::{Gene, OrderNumber};
-use engine::domain::order::{Capture, Order, PaymentKey};
-use engine::domain::order_refund::{
-    AskedBy, RefundNumber, RefundRequest, RefundedTickets, TicketName,
-};
-use engine::domain::requested::{RequestedLine, fingerprint};
-use engine::domain::room::counts::Entry;
+use engine::domain::inventory::choice::{Choice, Offset, Together};
+use engine::domain::order::attempt::{AttemptKey, PaymentChoice, PaymentMethod};
+use engine::domain::order::attendee::Attendee;
+use engine::domain::order::order_refund::{AskedBy, RefundNumber};
+use engine::domain::order::requested::{RequestedLine, fingerprint};
+use engine::domain::order::{Capture, Order, PaymentKey, TicketName};
+use engine::domain::payment::refund::{RefundRequest, RefundedTickets};
 use engine::domain::sale::{AttendeeRule, Sale, Tier};
-use engine::domain::time::{Clock as _, Timestamp};
 use engine::flows::admit::admit;
 use engine::flows::cancel::{self, cancel};
 use engine::flows::give_back::{self, give_back};

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::{env, fs};
 
-use engine::domain::guard::{Guard, without};
+use engine::domain::basics::guard::{Guard, without};
 
 /// The file of the seeds.
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/controls.txt");

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
 #[cfg(debug_assertions)]
-use engine::domain::guard::{Guard, without};
-use engine::domain::time::Timestamp;
+use engine::domain::basics::guard::{Guard, without};
+use engine::domain::basics::time::Timestamp;
 use engine::ports::{StoreError, Stored};
 use model_stores::{Call, Driver, Reply, Stores};
 

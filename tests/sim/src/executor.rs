@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
-use engine::domain::time::Timestamp;
+use engine::domain::basics::time::Timestamp;
 use model_stores::Caller;
 
 use crate::environment::{Environment, Pool, PortHandle, Shared};

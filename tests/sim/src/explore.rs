@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use engine::domain::guard::Guard;
+use engine::domain::basics::guard::Guard;
 use model_stores::{seed_in, seed_of_commit};
 
 use crate::fault::Fault;
@@ -60,7 +60,7 @@ pub fn without_guard<T>(guard: Option<Guard>, act: impl FnOnce() -> T) -> T {
     match guard {
         None => act(),
         #[cfg(debug_assertions)]
-        Some(guard) => engine::domain::guard::without(guard, act),
+        Some(guard) => engine::domain::basics::guard::without(guard, act),
         #[cfg(not(debug_assertions))]
         Some(guard) => panic!("{guard} cannot be taken away in this build"),
     }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use engine::domain::guard::Guard;
+use engine::domain::basics::guard::Guard;
 use sim::{Exploration, Of, base_seed, explore, run, shrink, without_guard};
 
 /// Runs make and drop small values all the time: a tenth of their time goes to the system's allocator.

@@ -1,7 +1,7 @@
 //! What must have become of a captured payment when all is at rest.
 
+use engine::domain::order::refund::RefundState;
 use engine::domain::order::{PaymentOutcome, PaymentRecord};
-use engine::domain::refund::RefundState;
 use model_stores::ProviderModel;
 
 /// What is wrong or not finished about a decided payment.

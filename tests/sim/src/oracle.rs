@@ -8,24 +8,25 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write as _};
 
-use engine::domain::archive::Lifecycle;
-use engine::domain::attendee::{AttendeeHash, max_named};
-use engine::domain::grace::FOR_THE_PROVIDER_SECONDS;
-use engine::domain::ids::{Epoch, InventoryId, Leg, SaleId, Seat, TierId, UserId};
+use engine::domain::basics::ids::{Epoch, InventoryId, Leg, SaleId, Seat, TierId, UserId};
+use engine::domain::basics::money::MinorUnits;
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::tickets::Tickets;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::inventory::{
     HeldLine, HoldRecord, HoldReply, Inventory, LoadPart, LoadReply, MarkReply, ReleaseReply,
     RepairReply, Restore, RestoreReply, SeatLeg, SellReply, TierGrid, UnsellReply,
 };
-use engine::domain::money::MinorUnits;
-use engine::domain::number::OrderNumber;
+use engine::domain::ledger::statistics::totals;
+use engine::domain::order::attendee::{AttendeeHash, max_named};
+use engine::domain::order::order_refund::{OrderRefund, RefundKey};
+use engine::domain::order::refund::RefundState;
 use engine::domain::order::{
-    Order, OrderState, PaymentKey, PaymentOutcome, PaymentRecord, RefundReason, totals,
+    Order, OrderState, PaymentKey, PaymentOutcome, PaymentRecord, RefundReason, TicketName,
 };
-use engine::domain::order_refund::{OrderRefund, RefundKey, TicketName};
-use engine::domain::refund::RefundState;
+use engine::domain::payment::grace::FOR_THE_PROVIDER_SECONDS;
 use engine::domain::sale::SaleState;
-use engine::domain::tickets::Tickets;
-use engine::domain::time::Timestamp;
+use engine::domain::sale::archive::Lifecycle;
 use engine::ports::{ChangeReply, CreateReply, Stored};
 use model_stores::{
     Call, Listed, Place, Reply, accounts_as_told, accounts_at_rest, points_as_given, points_at_rest,

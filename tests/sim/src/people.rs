@@ -4,16 +4,17 @@
 use std::collections::BTreeMap;
 use std::task::{Context, Poll, Waker};
 
-use engine::domain::choice::{Choice, Together};
-use engine::domain::exchange::ExchangeRequest;
-use engine::domain::ids::{
+use engine::domain::basics::ids::{
     Epoch, InventoryId, Legs, PaymentId, ProviderId, SaleId, TierId, UserId,
 };
+use engine::domain::basics::number::OrderNumber;
 use engine::domain::inventory::Line;
-use engine::domain::number::OrderNumber;
+use engine::domain::inventory::choice::{Choice, Together};
+use engine::domain::order::exchange::ExchangeRequest;
+use engine::domain::order::order_refund::RefundKey;
+use engine::domain::order::requested::RequestedLine;
 use engine::domain::order::{Capture, Order, OrderState, PaymentKey};
-use engine::domain::order_refund::{RefundKey, RefundRequest};
-use engine::domain::requested::RequestedLine;
+use engine::domain::payment::refund::RefundRequest;
 use engine::domain::sale::Sale;
 use engine::flows::expire::{Expiry, expire_all};
 use engine::flows::give_back::{self, give_back};

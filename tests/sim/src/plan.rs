@@ -3,12 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use engine::domain::captures::ListLag;
-use engine::domain::grace::Grace;
-use engine::domain::ids::{ProviderId, SaleId};
+use engine::domain::basics::ids::{ProviderId, SaleId};
+use engine::domain::basics::time::Timestamp;
 use engine::domain::inventory::PartLimit;
+use engine::domain::payment::captures::ListLag;
+use engine::domain::payment::grace::Grace;
 use engine::domain::sale::{Sale, SaleFile};
-use engine::domain::time::Timestamp;
 use serde_json::{Value, json};
 
 use crate::fault::{Fault, FaultProfile, Rates};

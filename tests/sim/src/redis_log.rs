@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use engine::domain::ids::InventoryId;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::InventoryId;
+use engine::domain::basics::time::Timestamp;
 use model_stores::{Call, Stores};
 
 use crate::environment::inventory_of;

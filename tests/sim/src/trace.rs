@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::inventory::{HeldLine, HoldRecord, HoldReply};
-use engine::domain::number::OrderNumber;
 use engine::domain::order::Order;
-use engine::domain::time::Timestamp;
 use engine::ports::{Claim, CreateReply, SettleReply, Stored};
 use model_stores::{Call, Message, Reply};
 

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use engine::domain::guard::Guard;
+use engine::domain::basics::guard::Guard;
 use sim::controls::absence_is_found;
 use sim::{Exploration, Of, Outcome, base_seed, explore, run};
 

@@ -8,27 +8,26 @@
 use std::collections::BTreeMap;
 use std::task::{Context, Poll, Waker};
 
-use engine::domain::attempt::Attempts;
-use engine::domain::dispute::{DisputeReport, DisputeState};
-use engine::domain::fact::{Cause, FactKind, Facts};
 #[cfg(debug_assertions)]
-use engine::domain::guard::Guard;
-use engine::domain::ids::{
+use engine::domain::basics::guard::Guard;
+use engine::domain::basics::ids::{
     DisputeId, Legs, PaymentId, ProviderId, RequestFingerprint, SaleId, Seat, SeatName, TierId,
     UserId,
 };
-use engine::domain::ledger::MerchantTerms;
-use engine::domain::money::{Currency, MinorUnits, Money};
-use engine::domain::number::{Mint, OrderNumber};
+use engine::domain::basics::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::number::{Mint, OrderNumber};
+use engine::domain::basics::tickets::Tickets;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::order::attempt::Attempts;
+use engine::domain::order::dispute::DisputeState;
+use engine::domain::order::fact::{Cause, FactKind, Facts};
+use engine::domain::order::order_refund::{AskedBy, RefundCounts, RefundNumber};
 use engine::domain::order::{
-    Capture, Order, OrderLine, OrderState, PaymentKey, PaymentOutcome, PaymentRecord, Ticket,
+    Capture, Issue, Order, OrderLine, OrderState, PaymentKey, PaymentOutcome, PaymentRecord, Ticket,
 };
-use engine::domain::order_refund::{
-    AskedBy, RefundCounts, RefundNumber, RefundRequest, RefundedTickets,
-};
-use engine::domain::ticket::Issue;
-use engine::domain::tickets::Tickets;
-use engine::domain::time::Timestamp;
+use engine::domain::payment::dispute::DisputeReport;
+use engine::domain::payment::refund::{RefundRequest, RefundedTickets};
+use engine::domain::sale::MerchantTerms;
 use engine::flows::dispute::{Refusal, record_dispute};
 use engine::ports::{Settlement, StoreError};
 use model_stores::{Caller, Stores, accounts_at_rest};

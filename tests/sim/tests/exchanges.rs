@@ -7,18 +7,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use engine::domain::exchange::ExchangeRequest;
 #[cfg(debug_assertions)]
-use engine::domain::guard::Guard;
-use engine::domain::ids::{SaleId, UserId};
-use engine::domain::money::{MinorUnits, Money};
-use engine::domain::number::{Mint, OrderNumber};
+use engine::domain::basics::guard::Guard;
+use engine::domain::basics::ids::{SaleId, UserId};
+use engine::domain::basics::money::{MinorUnits, Money};
+use engine::domain::basics::number::{Mint, OrderNumber};
+use engine::domain::basics::time::Timestamp;
+use engine::domain::order::exchange::ExchangeRequest;
+use engine::domain::order::order_refund::{AskedBy, OrderRefund, RefundKey, RefundNumber};
 use engine::domain::order::{Order, OrderState, PaymentKey};
-use engine::domain::order_refund::{
-    AskedBy, OrderRefund, RefundKey, RefundNumber, RefundRequest, RefundedTickets,
-};
+use engine::domain::payment::refund::{RefundRequest, RefundedTickets};
 use engine::domain::sale::Sale;
-use engine::domain::time::Timestamp;
 use model_stores::{Stores, accounts_at_rest};
 use serde_json::json;
 #[cfg(debug_assertions)]
@@ -80,7 +79,7 @@ fn paid(client: &Client, mint: &Mint) {
 }
 
 /// The tickets of an order that are its buyer's.
-fn live(order: &Order) -> Vec<engine::domain::order_refund::TicketName> {
+fn live(order: &Order) -> Vec<engine::domain::order::TicketName> {
     let lines = order.lines.iter().flat_map(|line| {
         let live = line.tickets.iter().filter(|ticket| ticket.refund.is_none());
         live.map(|ticket| ticket.named(line)).collect::<Vec<_>>()

@@ -15,18 +15,17 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
-use engine::domain::archive::Lifecycle;
-use engine::domain::attempt::Attempts;
-use engine::domain::ids::{
+use engine::domain::basics::ids::{
     Epoch, Leg, Legs, RequestFingerprint, SaleId, Seat, SeatName, TierId, UserId,
 };
+use engine::domain::basics::money::MinorUnits;
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::inventory::{Freed, HoldRecord, LoadReply, TierGrid};
-use engine::domain::money::MinorUnits;
-use engine::domain::number::OrderNumber;
-use engine::domain::order::{Order, OrderLine, OrderState, Ticket};
+use engine::domain::order::attempt::Attempts;
+use engine::domain::order::{Issue, Order, OrderLine, OrderState, Ticket};
 use engine::domain::sale::Sale;
-use engine::domain::ticket::Issue;
-use engine::domain::time::Timestamp;
+use engine::domain::sale::archive::Lifecycle;
 use engine::flows::load::{Loaded, load, terms};
 use engine::flows::reconcile::dry_run;
 use engine::ports::{
@@ -107,9 +106,9 @@ impl Full {
             changed_at: NOW,
             payment: None,
             attempts: Attempts::default(),
-            facts: engine::domain::fact::Facts::made(NOW),
-            refunds: engine::domain::order_refund::RefundCounts::default(),
-            merchant: engine::domain::ledger::MerchantTerms::house(),
+            facts: engine::domain::order::fact::Facts::made(NOW),
+            refunds: engine::domain::order::order_refund::RefundCounts::default(),
+            merchant: engine::domain::sale::MerchantTerms::house(),
             exchange: None,
         }
     }

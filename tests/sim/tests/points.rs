@@ -7,18 +7,17 @@
 
 use std::collections::BTreeMap;
 
-use engine::domain::exchange::ExchangeRequest;
 #[cfg(debug_assertions)]
-use engine::domain::guard::Guard;
-use engine::domain::ids::{SaleId, UserId};
-use engine::domain::money::{MinorUnits, Money};
-use engine::domain::number::{Mint, OrderNumber};
+use engine::domain::basics::guard::Guard;
+use engine::domain::basics::ids::{SaleId, UserId};
+use engine::domain::basics::money::{MinorUnits, Money};
+use engine::domain::basics::number::{Mint, OrderNumber};
+use engine::domain::basics::time::Timestamp;
+use engine::domain::order::exchange::ExchangeRequest;
+use engine::domain::order::order_refund::{AskedBy, RefundKey, RefundNumber};
 use engine::domain::order::{Order, OrderState};
-use engine::domain::order_refund::{
-    AskedBy, RefundKey, RefundNumber, RefundRequest, RefundedTickets,
-};
+use engine::domain::payment::refund::{RefundRequest, RefundedTickets};
 use engine::domain::sale::Sale;
-use engine::domain::time::Timestamp;
 use engine::flows::award::{Awarded, award};
 use engine::flows::sync::sync;
 use model_stores::{Caller, Message, Stores, points_as_given, points_at_rest};

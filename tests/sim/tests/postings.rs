@@ -10,14 +10,14 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
-use engine::domain::guard::Guard;
+use engine::domain::basics::guard::Guard;
 #[cfg(debug_assertions)]
-use engine::domain::guard::without;
-use engine::domain::ids::PostingKey;
+use engine::domain::basics::guard::without;
+use engine::domain::basics::ids::PostingKey;
+use engine::domain::basics::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::time::Timestamp;
+use engine::domain::ledger::posting::{Posting, PostingKind};
 use engine::domain::ledger::{Account, Balance, entries};
-use engine::domain::money::{Currency, MinorUnits, Money};
-use engine::domain::posting::{Posting, PostingKind};
-use engine::domain::time::Timestamp;
 use engine::flows::post::{Posted, Refusal, post};
 use engine::ports::{Accounts, PostReply, SeenAccount, StoreError, Stored};
 use model_stores::AccountsModel;

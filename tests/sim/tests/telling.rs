@@ -12,24 +12,23 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
-use engine::domain::attempt::Attempts;
-use engine::domain::fact::{Cause, FactKind, Facts};
 #[cfg(debug_assertions)]
-use engine::domain::guard::Guard;
-use engine::domain::ids::{
+use engine::domain::basics::guard::Guard;
+use engine::domain::basics::ids::{
     Legs, ReaderId, RequestFingerprint, SaleId, Seat, SeatName, SubscriberId, TierId, UserId,
 };
-use engine::domain::ledger::MerchantTerms;
-use engine::domain::log::{LogPosition, LogShard, PlacedRecord, records};
-use engine::domain::money::{Currency, MinorUnits, Money};
-use engine::domain::number::{Mint, OrderNumber};
-use engine::domain::order::{Order, OrderLine, OrderState, Ticket};
-use engine::domain::order_refund::RefundCounts;
-use engine::domain::subscriber::{
+use engine::domain::basics::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::number::{Mint, OrderNumber};
+use engine::domain::basics::time::Timestamp;
+use engine::domain::ledger::log::{LogPosition, LogShard, PlacedRecord, records};
+use engine::domain::ledger::subscriber::{
     Event, GIVE_UP_SECONDS, Progress, Subscription, WaitingOrder, Wishes,
 };
-use engine::domain::ticket::Issue;
-use engine::domain::time::Timestamp;
+use engine::domain::order::attempt::Attempts;
+use engine::domain::order::fact::{Cause, FactKind, Facts};
+use engine::domain::order::order_refund::RefundCounts;
+use engine::domain::order::{Issue, Order, OrderLine, OrderState, Ticket};
+use engine::domain::sale::MerchantTerms;
 use engine::flows::tell::{Teller, Telling};
 use engine::ports::{
     ChangeReply, Log, Receiver, StoreError, Stored, Subscriptions, TakeReply, Waiting,

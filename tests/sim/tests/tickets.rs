@@ -6,30 +6,29 @@
 
 use std::collections::BTreeMap;
 
-use engine::domain::attempt::Attempts;
-use engine::domain::fact::{Cause, FactKind, Facts};
 #[cfg(debug_assertions)]
-use engine::domain::guard::Guard;
-use engine::domain::ids::{
+use engine::domain::basics::guard::Guard;
+use engine::domain::basics::ids::{
     DoorName, Legs, PaymentId, ProviderId, RequestFingerprint, SaleId, Seat, SeatName, TierId,
     UserId,
 };
-use engine::domain::ledger::MerchantTerms;
-use engine::domain::money::{Currency, MinorUnits, Money};
-use engine::domain::number::Mint;
+use engine::domain::basics::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::number::Mint;
+use engine::domain::basics::tickets::Tickets;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::order::attempt::Attempts;
+use engine::domain::order::fact::{Cause, FactKind, Facts};
+use engine::domain::order::order_refund::{AskedBy, RefundCounts, RefundNumber};
 use engine::domain::order::{
-    Capture, Order, OrderLine, OrderState, PaymentKey, PaymentOutcome, PaymentRecord, Ticket,
+    Capture, CheckIn, Issue, Order, OrderLine, OrderState, PaymentKey, PaymentOutcome,
+    PaymentRecord, Ticket,
 };
-use engine::domain::order_refund::{
-    AskedBy, RefundCounts, RefundNumber, RefundPlan, RefundRequest, RefundTerms, RefundedTickets,
-    decide_refund,
-};
+use engine::domain::payment::refund::{RefundPlan, RefundRequest, RefundedTickets, decide_refund};
+use engine::domain::sale::{MerchantTerms, RefundTerms};
 use engine::domain::ticket::{
-    CheckIn, CheckInDecision, CheckInPlan, Issue, ReissuePlan, Serial, TicketNumber,
-    decide_check_in, decide_reissue,
+    CheckInDecision, CheckInPlan, ReissuePlan, Serial, TicketNumber, decide_check_in,
+    decide_reissue,
 };
-use engine::domain::tickets::Tickets;
-use engine::domain::time::Timestamp;
 use engine::ports::{ChangeReply, Settlement};
 use model_stores::OrdersModel;
 #[cfg(debug_assertions)]

@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use engine::domain::choice::{Choice, Together};
-use engine::domain::ids::{PaymentId, ProviderId, SaleId, TierId, UserId};
+use engine::domain::basics::ids::{PaymentId, ProviderId, SaleId, TierId, UserId};
+use engine::domain::basics::time::Timestamp;
 use engine::domain::inventory::Line;
+use engine::domain::inventory::choice::{Choice, Together};
+use engine::domain::order::requested::RequestedLine;
 use engine::domain::order::{Capture, PaymentKey};
-use engine::domain::requested::RequestedLine;
-use engine::domain::time::Timestamp;
 use engine::flows::pay::pay;
 use engine::flows::reserve::{Reservation, reserve};
 use engine::ports::{Catalogue as _, Freshness, Ports as _};

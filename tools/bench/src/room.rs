@@ -8,13 +8,14 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use engine::domain::ids::{GroupId, SaleId, UserId};
-use engine::domain::room::bytes::{Hash, Nonce, Secret};
-use engine::domain::room::draw::{Closing, Commitment, Member, Source, Window};
-use engine::domain::room::log::Record;
-use engine::domain::room::serving::{Counts, Event, Given, Room, Settings};
-use engine::domain::room::stock::{Expected, InFlight, MILLION, Prior, Smoothed};
-use engine::domain::room::tree;
+use engine::domain::admission::room::draw::{Closing, Commitment, Member, Source, Window};
+use engine::domain::admission::room::log::Record;
+use engine::domain::admission::room::serving::{Counts, Event, Given, Room};
+use engine::domain::admission::room::stock::{Expected, InFlight, MILLION, Prior, Smoothed};
+use engine::domain::admission::room::tree;
+use engine::domain::basics::bytes::{Hash, Nonce, Secret};
+use engine::domain::basics::ids::{GroupId, SaleId, UserId};
+use engine::domain::sale::serving::Settings;
 use ops::draw::publication::{Admission, Chunk, Publication};
 use reporting::grouped;
 use serde::Serialize;

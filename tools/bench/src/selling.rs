@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use engine::domain::money::{Currency, MinorUnits, Money};
-use engine::domain::number::OrderNumber;
+use engine::domain::basics::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::sale::SaleFile;
-use engine::domain::time::Timestamp;
 use futures_util::stream::{self, StreamExt as _};
 use http::HeaderName;
 use serde::{Deserialize, Serialize};

@@ -8,10 +8,10 @@ use std::fmt;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::{AttributeValue, PutRequest, WriteRequest};
-use engine::domain::ids::Epoch;
+use engine::domain::basics::ids::Epoch;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::sale::timetable::calls;
 use engine::domain::sale::{Sale, SaleFile};
-use engine::domain::time::Timestamp;
-use engine::domain::timetable::calls;
 use engine::flows::publish::publish;
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use http::{Method, StatusCode};

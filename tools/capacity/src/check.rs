@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use bench::cost::Action;
 use bench::selling::{hall, publish};
+use engine::domain::basics::time::Timestamp;
 use engine::domain::sale::{GateSettings, RoomSettings, Sale, SaleFile};
-use engine::domain::time::Timestamp;
 use fake_limits::{Limits, Quotas};
 use loadtest::arrivals::Shape;
 use loadtest::credentials::Credentials;

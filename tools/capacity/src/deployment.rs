@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use bench::cost::read_json;
-use engine::domain::call_rate::CallRate;
+use engine::domain::admission::call_rate::CallRate;
 use fake_limits::table;
 use fake_limits::{Cache, Quotas};
 use serde::{Deserialize, Serialize};

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use bench::cost::{Action, Bill, Line, Prices, Usage};
-use engine::domain::call_rate::CallRate;
+use engine::domain::admission::call_rate::CallRate;
 use reporting::grouped;
 use serde::Serialize;
 use shared::providers::Operation;
@@ -368,7 +368,7 @@ impl Forecast {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use engine::domain::grace::Grace;
+    use engine::domain::payment::grace::Grace;
     use engine::domain::sale::Sale;
     use loadtest::arrivals::Shape;
     use serde_json::{Value, json};

@@ -1,9 +1,9 @@
 //! The gate of a sale without a waiting room: the engine's own shards, asked as the engine asks them.
 
-use engine::domain::gate::{Admit, AdmitReply, GateShard, Share, TopUp, shard_of};
-use engine::domain::ids::{SaleId, UserId};
+use engine::domain::admission::gate::{Admit, AdmitReply, GateShard, Share, TopUp, shard_of};
+use engine::domain::basics::ids::{SaleId, UserId};
+use engine::domain::basics::time::Timestamp;
 use engine::domain::sale::Sale;
-use engine::domain::time::Timestamp;
 use engine::flows::admit::EXHAUSTED_MS;
 
 /// The gate's answer to people who ask.

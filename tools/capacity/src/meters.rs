@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use engine::domain::call_rate::{CallRate, Take};
+use engine::domain::admission::call_rate::{CallRate, Take};
 use fake_limits::bucket::Bucket;
 use fake_limits::lambda::{Account, Begun, Throttle};
 use fake_limits::redis::{SLOTS, Slots, ecpu};

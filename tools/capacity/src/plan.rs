@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use bench::cost::read_json;
-use engine::domain::grace::Grace;
+use engine::domain::payment::grace::Grace;
 use engine::domain::sale::Sale;
 use loadtest::arrivals::Shape;
 use loadtest::profile::{Behaviour, LoadProfile};

@@ -1,8 +1,8 @@
 //! How often pages ask for the room document: a tenth of the wait, within the bounds of the document's `poll`
 //! (`pages/src/room/poll.ts`).
 
-use engine::domain::room::document::{MIN_POLL_SECONDS, shortest_poll};
-use engine::domain::room::serving::MAX_POLL_MS;
+use engine::domain::admission::room::document::{MIN_POLL_SECONDS, shortest_poll};
+use engine::domain::sale::serving::MAX_POLL_MS;
 
 /// The shortest poll of who has a place, in seconds.
 pub const SHORTEST: f64 = MIN_POLL_SECONDS as f64;

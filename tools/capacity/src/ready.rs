@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use engine::domain::basics::time::Timestamp;
 use engine::domain::sale::{AttendeeRule, Sale, SaleState};
-use engine::domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::forecast::{Advice, Forecast, time};
@@ -439,7 +439,7 @@ pub fn worst(findings: &[Finding]) -> Verdict {
 #[cfg(test)]
 mod tests {
     use bench::cost::Prices;
-    use engine::domain::grace::Grace;
+    use engine::domain::payment::grace::Grace;
     use loadtest::arrivals::Shape;
     use serde_json::{Value, json};
 

@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 
-use engine::domain::room::bytes::{Hash, Secret};
-use engine::domain::room::counts::{Entry, Tally};
-use engine::domain::room::draw::{Closing, Commitment};
-use engine::domain::room::serving::{Closed, Given, MARK_MS, Reservations, Room, Settings, State};
+use engine::domain::admission::room::counts::{Entry, Tally};
+use engine::domain::admission::room::draw::{Closing, Commitment};
+use engine::domain::admission::room::serving::{Closed, Given, Reservations, Room, State};
+use engine::domain::basics::bytes::{Hash, Secret};
 use engine::domain::sale::Sale;
+use engine::domain::sale::serving::{MARK_MS, Settings};
 
 /// Seconds over which reservations are summed up.
 const SUMMED: usize = 5;

@@ -1,9 +1,9 @@
 //! The simulation itself: a visitor's way through the deployed engine, event by event.
 
 use bench::cost::Action;
-use engine::domain::grace::ASKED_FOR_SECONDS;
-use engine::domain::room::counts::Entry;
-use engine::domain::time::Timestamp;
+use engine::domain::admission::room::counts::Entry;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::payment::grace::ASKED_FOR_SECONDS;
 use engine::flows::room::slot::TARGET_MS;
 use fake_limits::stripe::callback_gap;
 use hdrhistogram::Histogram;

@@ -13,7 +13,7 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::post;
-use engine::domain::number::OrderNumber;
+use engine::domain::basics::number::OrderNumber;
 use ops::audit::facts::SaleFacts;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::domain::ids::GroupId;
-use engine::domain::number::OrderNumber;
-use engine::domain::room::bytes::Nonce;
-use engine::domain::room::document::Document;
+use engine::domain::admission::room::document::Document;
+use engine::domain::basics::bytes::Nonce;
+use engine::domain::basics::ids::GroupId;
+use engine::domain::basics::number::OrderNumber;
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 use reqwest::Method;

@@ -26,7 +26,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::domain::ids::InvalidId;
+use engine::domain::basics::ids::InvalidId;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use tokio::task::JoinHandle;

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::domain::number::OrderNumber;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
 use fake_identity::{Identity, Role};
 use ops::audit::facts::{LedgerFacts, SaleFacts};
 use rand::rngs::StdRng;

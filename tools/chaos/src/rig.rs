@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use engine::domain::ids::{InventoryId, SaleId};
-use engine::domain::number::OrderNumber;
+use engine::domain::basics::ids::{InventoryId, SaleId};
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::sale::{Sale, SaleFile};
-use engine::domain::time::Timestamp;
 use redis::aio::ConnectionLike;
 use reqwest::StatusCode;
 use serde_json::json;

@@ -8,10 +8,10 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use engine::domain::ids::{SaleId, UserId};
-use engine::domain::number::OrderNumber;
+use engine::domain::basics::ids::{SaleId, UserId};
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::sale::{RoomSettings, Sale, SaleFile};
-use engine::domain::time::Timestamp;
 use fake_identity::{Identity, Role};
 use local::up::beacon_config;
 use ops::draw::publication::{Admission, Publication};

@@ -6,9 +6,9 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use engine::domain::ids::SaleId;
+use engine::domain::basics::ids::SaleId;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::order::OrderState;
-use engine::domain::time::Timestamp;
 use fake_limits::Throttled;
 use rand::RngExt as _;
 use serde::Serialize;

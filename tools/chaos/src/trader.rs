@@ -7,11 +7,11 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::domain::ids::SaleId;
-use engine::domain::number::OrderNumber;
+use engine::domain::basics::ids::SaleId;
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::order::OrderState;
 use engine::domain::sale::SaleFile;
-use engine::domain::time::Timestamp;
 use fake_identity::{Identity, Role};
 use loadtest::pages::Till;
 use loadtest::payment::pay_on_page;

@@ -5,11 +5,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use engine::domain::grace::Grace;
-use engine::domain::ids::{PaymentId, ProviderId, SaleId};
-use engine::domain::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::ids::{PaymentId, ProviderId, SaleId};
+use engine::domain::basics::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::time::Timestamp;
 use engine::domain::order::PaymentKey;
-use engine::domain::time::Timestamp;
+use engine::domain::payment::grace::Grace;
 use local::endpoints::Endpoints;
 use local::payment::PROVIDER;
 use serde_json::Value;

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use clap::Args;
-use engine::domain::grace::Grace;
+use engine::domain::payment::grace::Grace;
 use ops::audit::{Target, topology_of};
 use ops::dead_letters::DeadLetterQueues;
 use shared::runtime::app::{App, LivePorts};

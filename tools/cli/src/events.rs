@@ -6,12 +6,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use engine::domain::fact::{Fact, Moved};
-use engine::domain::ids::{SaleId, Seat, SeatName, TierId};
+use engine::domain::basics::ids::{SaleId, Seat, SeatName, TierId};
+use engine::domain::basics::time::Timestamp;
 use engine::domain::inventory::HeldLine;
-use engine::domain::log::{LogPosition, LogShard, PlacedRecord, Told};
+use engine::domain::ledger::log::{LogPosition, LogShard, PlacedRecord, Told};
+use engine::domain::order::fact::{Fact, Moved};
 use engine::domain::sale::Sale;
-use engine::domain::time::Timestamp;
 use engine::ports::{Catalogue as _, Freshness, Log as _, Ports as _};
 use serde_json::{Value, json};
 use shared::dynamodb::{ALL_TIME, DynamoLog};

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use engine::domain::ids::{DeviceHint, RuleId, SaleId, UserId};
-use engine::domain::network::Network;
-use engine::domain::rules::{Action, BuiltIn, MAX_RULES, Rule, Subject};
-use engine::domain::time::Timestamp;
+use engine::domain::admission::rules::{Action, BuiltIn, MAX_RULES, Rule, Subject};
+use engine::domain::basics::ids::{DeviceHint, RuleId, SaleId, UserId};
+use engine::domain::basics::network::Network;
+use engine::domain::basics::time::Timestamp;
 use engine::ports::{Catalogue as _, Freshness, Ports as _};
 use serde_json::{Value, json};
 use shared::dynamodb::{AddReply, RemoveReply};

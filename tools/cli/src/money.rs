@@ -11,11 +11,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use engine::domain::ids::{PostingKey, SaleId};
+use engine::domain::basics::ids::{PostingKey, SaleId};
+use engine::domain::basics::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::time::Timestamp;
+use engine::domain::ledger::posting::{Posting, PostingKind};
 use engine::domain::ledger::{Account, Balance, Transfer, entries};
-use engine::domain::money::{Currency, MinorUnits, Money};
-use engine::domain::posting::{Posting, PostingKind};
-use engine::domain::time::Timestamp;
 use engine::flows::post::{Posted, Refusal, post};
 use engine::ports::{Catalogue as _, Freshness, Ports as _};
 use serde_json::{Value, json};

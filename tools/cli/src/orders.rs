@@ -4,14 +4,13 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{ArgGroup, Args, Subcommand};
-use engine::domain::ids::{SaleId, SeatName, TierId};
-use engine::domain::money::{MinorUnits, Money};
-use engine::domain::number::OrderNumber;
-use engine::domain::order::Order;
-use engine::domain::order_refund::{
-    AskedBy, InvalidRefund, RefundNumber, RefundRefusal, RefundRequest, RefundedTickets, TicketName,
-};
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::{SaleId, SeatName, TierId};
+use engine::domain::basics::money::{MinorUnits, Money};
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::order::order_refund::{AskedBy, InvalidRefund, RefundNumber};
+use engine::domain::order::{Order, TicketName};
+use engine::domain::payment::refund::{RefundRefusal, RefundRequest, RefundedTickets};
 use engine::flows::give_back::{Refusal, give_back};
 use engine::ports::{Orders as _, Ports as _};
 use serde_json::json;

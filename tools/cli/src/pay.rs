@@ -5,9 +5,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
-use engine::domain::money::{Currency, MinorUnits, Money};
-use engine::domain::number::OrderNumber;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
 use serde_json::json;
 
 use super::{DECLINED, Failure, out};

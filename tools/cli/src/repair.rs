@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
-use engine::domain::time::Timestamp;
+use engine::domain::basics::time::Timestamp;
 use engine::flows::discrepancy::Explanation;
 use engine::flows::reconcile::{Outcome, Report, Run};
 use engine::flows::stuck::{Found, Stuck};

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use engine::domain::ids::{GroupId, SaleId};
+use engine::domain::basics::ids::{GroupId, SaleId};
 use engine::flows::room::published;
 use engine::ports::{Catalogue as _, Freshness, Ports as _, RoomPorts as _};
 use ops::draw::export::{Error, Exported, export};

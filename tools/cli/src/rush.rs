@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Args;
-use engine::domain::grace::Grace;
+use engine::domain::payment::grace::Grace;
 
 use super::crowd::{CrowdArgs, Otherwise};
 use super::pages::PagesArgs;

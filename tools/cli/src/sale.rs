@@ -16,10 +16,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use engine::domain::ids::{SaleId, StopId};
-use engine::domain::money::{Currency, MinorUnits};
+use engine::domain::basics::ids::{SaleId, StopId};
+use engine::domain::basics::money::{Currency, MinorUnits};
+use engine::domain::basics::time::Timestamp;
 use engine::domain::sale::{AttendeeRule, GateSettings};
-use engine::domain::time::Timestamp;
 use serde_json::{Value, json};
 
 use fake_identity::{Identity, Refused, Role};

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use engine::domain::time::Timestamp;
+use engine::domain::basics::time::Timestamp;
 use local::data_dir::Secrets;
 use local::endpoints::Endpoints;
 use local::up::{PREFIX, ticket_secrets};

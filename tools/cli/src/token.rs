@@ -4,8 +4,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
-use engine::domain::ids::UserId;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::UserId;
+use engine::domain::basics::time::Timestamp;
 use serde_json::json;
 
 use super::{Failure, out};

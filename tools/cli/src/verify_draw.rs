@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use engine::domain::ids::{GroupId, UserId};
-use engine::domain::room::bytes::{Hash, Nonce};
+use engine::domain::basics::bytes::{Hash, Nonce};
+use engine::domain::basics::ids::{GroupId, UserId};
 
 use super::{DECLINED, Failure, out};
 use ops::draw::publication::Publication;

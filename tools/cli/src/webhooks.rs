@@ -5,11 +5,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use engine::domain::fact::FactKind;
-use engine::domain::ids::{SaleId, SubscriberId};
-use engine::domain::log::LogShard;
-use engine::domain::subscriber::Wishes;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::{SaleId, SubscriberId};
+use engine::domain::basics::time::Timestamp;
+use engine::domain::ledger::log::LogShard;
+use engine::domain::ledger::subscriber::Wishes;
+use engine::domain::order::fact::FactKind;
 use engine::ports::{Log as _, Ports as _};
 use serde_json::{Value, json};
 use shared::dynamodb::DynamoLog;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use engine::domain::ids::{SaleId, SeatName, TierId};
+use engine::domain::basics::ids::{SaleId, SeatName, TierId};
 use engine::domain::sale::TierFile;
 use serde::Serialize;
 

@@ -5,8 +5,8 @@
 
 use std::f64::consts::TAU;
 
-use engine::domain::ids::TierId;
-use engine::domain::money::{Currency, MinorUnits};
+use engine::domain::basics::ids::TierId;
+use engine::domain::basics::money::{Currency, MinorUnits};
 use engine::domain::sale::{
     FileMap, InvalidCoordinate, MAX_TIERS, MapPoint, MapRow, MapSection, Outline, OutlineKind,
     Places, Run, SaleFile, SeatMap, Section, SectionRow, TierFile,
@@ -193,8 +193,8 @@ fn map(rings: &[Vec<Block>], tiers: &[TierFile]) -> Result<SeatMap, InvalidCoord
 #[cfg(test)]
 mod tests {
     use super::*;
+    use engine::domain::basics::time::Timestamp;
     use engine::domain::sale::{MAX_MAP_BYTES, Sale};
-    use engine::domain::time::Timestamp;
 
     fn made(seats: u32) -> SaleFile {
         let import = stadium(seats, &Terms::opening(Timestamp::from_ms(0))).unwrap();

@@ -1,10 +1,10 @@
 //! What a seating plan or a timetable does not say: the terms of the sale.
 
-use engine::domain::ids::{SaleId, TierId};
-use engine::domain::money::Currency;
+use engine::domain::basics::calendar::{ClockTime, Day};
+use engine::domain::basics::ids::{SaleId, TierId};
+use engine::domain::basics::money::Currency;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::sale::{AttendeeRule, GateSettings, SaleFile, Stop, TierFile};
-use engine::domain::time::Timestamp;
-use engine::domain::timetable::{ClockTime, Day};
 
 use super::Error;
 

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 
-use engine::domain::money::{MinorUnits, Money};
+use engine::domain::basics::money::{MinorUnits, Money};
+use engine::domain::basics::time::Timestamp;
 use engine::domain::order::{OrderState, PaymentOutcome as Outcome, RefundReason};
-use engine::domain::time::Timestamp;
 
 use local::payment::{callback_path, captured};
 

@@ -7,7 +7,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use engine::domain::number::OrderNumber;
+use engine::domain::basics::number::OrderNumber;
 use fake_limits::table::GATEWAY_FAILED;
 use http::header::{
     AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName, InvalidHeaderValue, RETRY_AFTER,

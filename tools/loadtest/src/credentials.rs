@@ -1,6 +1,6 @@
 //! What lets the crowd act as buyers, and as the provider that captures their money.
 
-use engine::domain::time::Timestamp;
+use engine::domain::basics::time::Timestamp;
 use http::HeaderValue;
 
 use fake_identity::{Identity, Role};

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use engine::domain::ids::SaleId;
-use engine::domain::money::MinorUnits;
+use engine::domain::basics::ids::SaleId;
+use engine::domain::basics::money::MinorUnits;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::sale::{GateSettings, RoomSettings, SaleFile};
-use engine::domain::time::Timestamp;
 use engine::flows::reconcile::Report;
 use futures_util::future::try_join;
 use reqwest::Method;

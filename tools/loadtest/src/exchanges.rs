@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use engine::domain::ids::{ProviderId, SaleId, UserId};
-use engine::domain::number::OrderNumber;
+use engine::domain::basics::ids::{ProviderId, SaleId, UserId};
+use engine::domain::basics::number::OrderNumber;
 use engine::domain::sale::SaleFile;
 use local::up::Engine;
 use reqwest::StatusCode;

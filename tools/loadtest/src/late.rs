@@ -3,9 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-use engine::domain::choice::Together;
-use engine::domain::ids::Legs;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::Legs;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::inventory::choice::Together;
 use futures_util::stream::{self, StreamExt as _};
 use serde_json::json;
 

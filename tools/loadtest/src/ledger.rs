@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, Write as _};
 use std::path::Path;
 use std::sync::Mutex;
 
-use engine::domain::money::MinorUnits;
+use engine::domain::basics::money::MinorUnits;
 use serde::{Deserialize, Serialize};
 
 /// One line of the ledger.

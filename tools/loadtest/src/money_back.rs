@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use engine::domain::ids::{Epoch, ProviderId, UserId};
-use engine::domain::money::MinorUnits;
-use engine::domain::number::OrderNumber;
+use engine::domain::basics::ids::{Epoch, ProviderId, UserId};
+use engine::domain::basics::money::MinorUnits;
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::order::refund::RefundState;
 use engine::domain::order::{Order, OrderState};
-use engine::domain::refund::RefundState;
 use engine::domain::sale::SaleFile;
-use engine::domain::time::Timestamp;
 use engine::flows::cancel_sale::{Progress, stop, walk};
 use engine::ports::{Orders as _, Ports as _};
 use local::up::Engine;
@@ -210,7 +210,10 @@ async fn refund_one_ticket(
 }
 
 /// Cancels a sale of which nobody buys any more.
-async fn cancel(engine: &Engine, sale: &engine::domain::ids::SaleId) -> Result<Progress, Error> {
+async fn cancel(
+    engine: &Engine,
+    sale: &engine::domain::basics::ids::SaleId,
+) -> Result<Progress, Error> {
     let ports = &engine.app().ports;
     let refused = |why: String| Error::Refused(sale.clone(), why);
     let epoch = Epoch::new("cancelled-by-the-demo").map_err(|error| refused(error.to_string()))?;
@@ -228,7 +231,7 @@ async fn waiting(engine: &Engine, orders: &[OrderNumber]) -> Result<u64, Error> 
     let mut waiting = 0;
     for number in orders {
         let refunds = engine.app().ports.orders().order_refunds(*number).await?;
-        let is_open = |refund: &&engine::domain::order_refund::OrderRefund| {
+        let is_open = |refund: &&engine::domain::order::order_refund::OrderRefund| {
             refund.refund.state != RefundState::Refunded
         };
         waiting += refunds.iter().filter(is_open).count() as u64;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use engine::domain::grace::Grace;
+use engine::domain::payment::grace::Grace;
 use local::endpoints::Endpoints;
 use serde::Serialize;
 

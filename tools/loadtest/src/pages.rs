@@ -4,7 +4,7 @@
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-use engine::domain::money::Currency;
+use engine::domain::basics::money::Currency;
 use engine::domain::order::PaymentOutcome as Outcome;
 use fake_payments::{Form, page_of_code};
 use local::endpoints::Endpoints;
@@ -256,7 +256,7 @@ impl LoadTest {
 
     /// A start is refused whose order is over by now; that is the buyer's own fault.
     fn start_refused(&self, order: &Acknowledged, reply: &Reply) {
-        let is_over = engine::domain::time::Timestamp::now() >= order.pay_by;
+        let is_over = engine::domain::basics::time::Timestamp::now() >= order.pay_by;
         match reply {
             Reply::Problem(refused) if is_over => self.tally.refuse(refused.kind.clone()),
             Reply::Problem(_) | Reply::Ok(_) | Reply::Lost(_) => {

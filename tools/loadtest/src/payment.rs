@@ -3,9 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-use engine::domain::money::Money;
-use engine::domain::number::OrderNumber;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::money::Money;
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
 use engine::ports::{Orders as _, StoreError};
 use fake_identity::{Identity, Role};
 use fake_payments::API_KEY;

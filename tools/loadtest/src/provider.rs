@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 
-use engine::domain::money::{MinorUnits, Money};
+use engine::domain::basics::money::{MinorUnits, Money};
+use engine::domain::basics::time::Timestamp;
 use engine::domain::order::PaymentOutcome as Outcome;
-use engine::domain::time::Timestamp;
 use fake_limits::stripe::callback_gap;
 use fake_payments::API_KEY;
 use local::payment::{CAPTURE_PATH, PROVIDER, capture_form, captured};

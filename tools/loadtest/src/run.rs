@@ -5,8 +5,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use engine::domain::ids::Legs;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::Legs;
+use engine::domain::basics::time::Timestamp;
 use futures_util::stream::{self, StreamExt as _};
 use local::endpoints::Endpoints;
 use tokio::sync::oneshot;
@@ -465,7 +465,7 @@ mod tests {
             rehearsal: None,
             pages: None,
             callback_repeats: CallbackRepeats::default(),
-            grace: engine::domain::grace::Grace::NONE,
+            grace: engine::domain::payment::grace::Grace::NONE,
         };
         let began = Instant::now();
         let report = run(&options, Credentials::new(&secrets));

@@ -16,14 +16,14 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use engine::domain::choice::Together;
-use engine::domain::grace::Grace;
-use engine::domain::ids::{Legs, SeatName};
-use engine::domain::money::{Currency, MinorUnits, Money};
-use engine::domain::number::OrderNumber;
+use engine::domain::basics::ids::{Legs, SeatName};
+use engine::domain::basics::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::inventory::choice::Together;
 use engine::domain::order::OrderState;
+use engine::domain::payment::grace::Grace;
 use engine::domain::sale::{AttendeeRule, Tier};
-use engine::domain::time::Timestamp;
 
 use super::client::{
     Bearer, Call, Client, FUNCTION_THROTTLED, NO_ANSWER, Place, Refused, Reply, THROTTLED,

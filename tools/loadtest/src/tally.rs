@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell, RefMut};
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use engine::domain::time::Timestamp;
+use engine::domain::basics::time::Timestamp;
 use serde::Serialize;
 
 use super::people::{Class, Deeds};

@@ -12,8 +12,8 @@ use rand::rngs::StdRng;
 use serde::Deserialize;
 use tokio::sync::Mutex;
 
-use engine::domain::ids::{GroupId, Legs, Seat};
-use engine::domain::room::document::Document;
+use engine::domain::admission::room::document::Document;
+use engine::domain::basics::ids::{GroupId, Legs, Seat};
 use engine::domain::sale::{Sale, SaleFile, Tier};
 use shared::http::journey_query::journey_query;
 

@@ -16,8 +16,8 @@ mod tickets;
 
 use std::collections::BTreeMap;
 
-use engine::domain::ids::{GroupId, ProviderId, SaleId};
-use engine::domain::number::OrderNumber;
+use engine::domain::basics::ids::{GroupId, ProviderId, SaleId};
+use engine::domain::basics::number::OrderNumber;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
 use shared::http::problem::Kind;

@@ -1,9 +1,10 @@
 //! What each operation is for, and what it reads and writes.
 
-use engine::domain::ids::StopId;
-use engine::domain::number::OrderNumber;
-use engine::domain::sale::{MapHash, SaleFile, SeatMap};
-use engine::domain::timetable::Day;
+use engine::domain::basics::bytes::MapHash;
+use engine::domain::basics::calendar::Day;
+use engine::domain::basics::ids::StopId;
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::sale::{SaleFile, SeatMap};
 use serde_json::{Value, json};
 use shared::http::admission::{AdmissionBody, AdmissionReply};
 use shared::http::checks::{MAX_BODY_BYTES, MAX_SALE_FILE_BYTES};

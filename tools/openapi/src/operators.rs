@@ -1,8 +1,8 @@
 //! The operations of operators who have a token.
 
-use engine::domain::ids::{AttendeeId, SaleId, SeatName, TierId, UserId};
-use engine::domain::number::OrderNumber;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::{AttendeeId, SaleId, SeatName, TierId, UserId};
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
 use serde_json::{Value, json};
 use shared::figures::MAX_MINUTES;
 use shared::http::accounts::AccountsReply;

@@ -1,7 +1,7 @@
 //! The operations of waiting rooms, with their examples.
 
-use engine::domain::room::document::Document;
-use engine::domain::room::leaves::Chunk;
+use engine::domain::admission::room::document::Document;
+use engine::domain::admission::room::leaves::Chunk;
 use serde_json::{Value, json};
 use shared::http::checks::MAX_BODY_BYTES;
 use shared::http::place::{PlaceBody, PlaceReply};

@@ -1,6 +1,6 @@
 //! The operations of issued tickets: their codes, and the doors that check them.
 
-use engine::domain::number::OrderNumber;
+use engine::domain::basics::number::OrderNumber;
 use serde_json::{Value, json};
 use shared::http::checks::MAX_BODY_BYTES;
 use shared::http::ticket::{

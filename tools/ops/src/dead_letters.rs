@@ -12,11 +12,11 @@ use aws_sdk_sqs::types::{
     ChangeMessageVisibilityBatchRequestEntry, Message as Received, MessageSystemAttributeName,
     QueueAttributeName,
 };
-use engine::domain::ids::SaleId;
-use engine::domain::number::OrderNumber;
+use engine::domain::basics::ids::SaleId;
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::order::refund::RefundState;
 use engine::domain::order::{OrderState, PaymentKey, PaymentOutcome};
-use engine::domain::refund::RefundState;
-use engine::domain::time::Timestamp;
 use engine::ports::messages::{
     AwardPoints, Callback, ClosePayments, Draw, Expiry, LoadSale, Malformed, QueueMessage, Refund,
     Sync,

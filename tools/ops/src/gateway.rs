@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use engine::domain::ids::{SaleId, StopId};
+use engine::domain::basics::ids::{SaleId, StopId};
 use engine::domain::sale::{Defect, Sale, SaleFile};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};

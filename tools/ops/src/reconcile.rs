@@ -1,6 +1,6 @@
 //! The repair that the schedule does each minute, done now or only described.
 
-use engine::domain::time::Timestamp;
+use engine::domain::basics::time::Timestamp;
 use engine::flows::reconcile::{Run, dry_run, reconcile_all};
 use engine::ports::{Ports, Stored};
 use shared::runtime::app::new_epoch;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use engine::domain::call_rate::CallRate;
+use engine::domain::admission::call_rate::CallRate;
 use shared::providers::Operation;
 use tokio::sync::Mutex;
 use tokio::time::{Interval, MissedTickBehavior, interval};

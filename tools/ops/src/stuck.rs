@@ -1,6 +1,6 @@
 //! Everything that is past its bound, with what the stores and the dead-letter queues know of why.
 
-use engine::domain::time::Timestamp;
+use engine::domain::basics::time::Timestamp;
 use engine::flows::stuck::{Found, Kind, Stuck, stuck};
 use engine::ports::{Ports, StoreError};
 

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{HeldLine, HoldRecord, Inventory, SeatLeg, TierGrid};
-use crate::domain::ids::{Leg, Seat, TierId, UserId};
-use crate::domain::number::OrderNumber;
-use crate::domain::tickets::Tickets;
+use crate::domain::basics::ids::{Leg, Seat, TierId, UserId};
+use crate::domain::basics::number::OrderNumber;
+use crate::domain::basics::tickets::Tickets;
 
 /// An invariant of an [`Inventory`] that is broken, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 
+use super::choice::{Choice, Together};
 use super::{
     Freed, HeldLine, Hold, HoldRecord, HoldReply, Inventory, Line, Load, LoadReply, Release, Sell,
     Terms, TierGrid,
 };
-use crate::domain::choice::{Choice, Together};
-use crate::domain::ids::{
+use crate::domain::basics::ids::{
     Epoch, InventoryId, Legs, RequestFingerprint, SaleId, Seat, TierId, UserId,
 };
-use crate::domain::number::OrderNumber;
+use crate::domain::basics::number::OrderNumber;
+use crate::domain::basics::tickets::Tickets;
+use crate::domain::basics::time::Timestamp;
 use crate::domain::sale::SaleState;
-use crate::domain::tickets::Tickets;
-use crate::domain::time::Timestamp;
 
 pub(super) const NOW: Timestamp = Timestamp::from_ms(1_000_000);
 

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::domain::ids::Seat;
+use crate::domain::basics::ids::Seat;
 
 /// Neighbouring seats of a tier that share a counter. Counters have as many bits as this, so that the
 /// counter of a block lies in Redis where the block's first seat lies in a bitmap.

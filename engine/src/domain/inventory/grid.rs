@@ -1,9 +1,9 @@
 //! The bitmaps of a tier: which seats are taken and which are sold, leg by leg.
 
 use super::Freed;
-use crate::domain::bitmap;
-use crate::domain::guard::{Guard, stands};
-use crate::domain::ids::{Leg, Legs, Seat, TierId};
+use crate::domain::basics::bitmap;
+use crate::domain::basics::guard::{Guard, stands};
+use crate::domain::basics::ids::{Leg, Legs, Seat, TierId};
 
 /// The bitmaps of one tier.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -1,13 +1,13 @@
 //! Holding: every line of an order, or none.
 
+use super::choice::{NoChoice, Taken};
 use super::{HeldLine, HoldRecord, Inventory, Line};
-use crate::domain::choice::{NoChoice, Taken};
-use crate::domain::guard::{Guard, stands};
-use crate::domain::ids::{Epoch, InventoryId, RequestFingerprint, Seat, TierId, UserId};
-use crate::domain::number::OrderNumber;
+use crate::domain::basics::guard::{Guard, stands};
+use crate::domain::basics::ids::{Epoch, InventoryId, RequestFingerprint, Seat, TierId, UserId};
+use crate::domain::basics::number::OrderNumber;
+use crate::domain::basics::tickets::Tickets;
+use crate::domain::basics::time::Timestamp;
 use crate::domain::sale::SaleState;
-use crate::domain::tickets::Tickets;
-use crate::domain::time::Timestamp;
 
 /// Hold every line of an order, or none.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -128,7 +128,7 @@ mod tests {
     };
     use super::super::{Load, Terms};
     use super::*;
-    use crate::domain::choice::{Choice, Together};
+    use crate::domain::inventory::choice::{Choice, Together};
 
     #[test]
     fn a_hold_is_answered_again_with_the_same_seats() {

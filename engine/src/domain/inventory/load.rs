@@ -8,10 +8,10 @@
 use std::collections::BTreeMap;
 
 use super::{Freed, HoldRecord, Inventory, Terms, TierGrid};
-use crate::domain::guard::{Guard, stands};
-use crate::domain::ids::{Epoch, InventoryId, UserId};
-use crate::domain::number::OrderNumber;
-use crate::domain::tickets::Tickets;
+use crate::domain::basics::guard::{Guard, stands};
+use crate::domain::basics::ids::{Epoch, InventoryId, UserId};
+use crate::domain::basics::number::OrderNumber;
+use crate::domain::basics::tickets::Tickets;
 
 /// Everything a sale starts from, or starts again from after Redis lost it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -386,7 +386,7 @@ mod tests {
     #[cfg(debug_assertions)]
     #[test]
     fn without_its_guards_a_load_is_published_in_part_or_named_early() {
-        use crate::domain::guard::without;
+        use crate::domain::basics::guard::without;
         use crate::domain::inventory::Inconsistency;
 
         let (_, parts) = four_parts();

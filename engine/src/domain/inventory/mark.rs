@@ -1,9 +1,9 @@
 //! Marking: a hold is given back after a claim conflict, but for what others own.
 
 use super::{HoldRecord, Inventory, SeatLeg};
-use crate::domain::guard::{Guard, stands};
-use crate::domain::ids::InventoryId;
-use crate::domain::number::OrderNumber;
+use crate::domain::basics::guard::{Guard, stands};
+use crate::domain::basics::ids::InventoryId;
+use crate::domain::basics::number::OrderNumber;
 
 /// After a claim conflict: give a hold back, but leave taken what truly belongs to other orders.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -59,8 +59,7 @@ mod tests {
         NOW, ask, best, bought, held, inventory_id, line, loaded, number, tier,
     };
     use super::*;
-    use crate::domain::ids::Leg;
-    use crate::domain::ids::Seat;
+    use crate::domain::basics::ids::{Leg, Seat};
     use crate::domain::inventory::Freed;
 
     #[test]

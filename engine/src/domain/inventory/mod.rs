@@ -6,10 +6,14 @@
 //! and compares every reply and the final state. The simulator and the model checker run it in the
 //! place of Redis.
 //! Every method checks everything first and then writes everything.
+//!
+//! Builds on [`basics`](super::basics) and [`sale`](super::sale).
 
 use std::collections::BTreeMap;
 
+pub mod capacity;
 mod check;
+pub mod choice;
 #[cfg(test)]
 mod fixtures;
 mod freed;
@@ -39,13 +43,13 @@ pub use restore::{Restore, RestoreReply, SeatsSold};
 pub use sell::{Sell, SellReply};
 pub use unsell::{Unsell, UnsellReply};
 
-use crate::domain::guard::{Guard, stands};
-use crate::domain::ids::{Epoch, Leg, Seat, TierId, UserId};
-use crate::domain::number::OrderNumber;
-use crate::domain::tickets::Tickets;
-use crate::domain::time::Timestamp;
+use crate::domain::basics::guard::{Guard, stands};
+use crate::domain::basics::ids::{Epoch, Leg, Seat, TierId, UserId};
+use crate::domain::basics::number::OrderNumber;
+use crate::domain::basics::tickets::Tickets;
+use crate::domain::basics::time::Timestamp;
 
-/// The state of one inventory in Redis ([`InventoryId`](crate::domain::ids::InventoryId)): of one sale, or
+/// The state of one inventory in Redis ([`InventoryId`](crate::domain::basics::ids::InventoryId)): of one sale, or
 /// of one tier.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Inventory {

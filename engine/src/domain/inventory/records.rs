@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::choice::Choice;
-use crate::domain::ids::{Leg, Legs, RequestFingerprint, Seat, TierId, UserId};
+use super::choice::Choice;
+use crate::domain::basics::ids::{Leg, Legs, RequestFingerprint, Seat, TierId, UserId};
+use crate::domain::basics::tickets::Tickets;
+use crate::domain::basics::time::Timestamp;
 use crate::domain::sale::SaleState;
-use crate::domain::tickets::Tickets;
-use crate::domain::time::Timestamp;
 
 /// The terms of a sale that the scripts check.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

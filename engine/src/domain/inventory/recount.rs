@@ -1,9 +1,9 @@
 //! Recounting: how many tickets a buyer has, where Redis has too many.
 
 use super::{HeldLine, Inventory};
-use crate::domain::guard::{Guard, stands};
-use crate::domain::ids::{Epoch, InventoryId, UserId};
-use crate::domain::tickets::Tickets;
+use crate::domain::basics::guard::{Guard, stands};
+use crate::domain::basics::ids::{Epoch, InventoryId, UserId};
+use crate::domain::basics::tickets::Tickets;
 
 /// Correct how many tickets a buyer holds or has bought.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

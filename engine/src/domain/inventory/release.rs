@@ -1,9 +1,9 @@
 //! Releasing: a hold is given back.
 
 use super::{HoldRecord, Inventory, TierGrid};
-use crate::domain::guard::{Guard, stands};
-use crate::domain::ids::InventoryId;
-use crate::domain::number::OrderNumber;
+use crate::domain::basics::guard::{Guard, stands};
+use crate::domain::basics::ids::InventoryId;
+use crate::domain::basics::number::OrderNumber;
 
 /// Give a hold back, if it still is what the caller saw.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -50,8 +50,7 @@ mod tests {
     use super::super::fixtures::{NOW, ask, best, bought, held, line, loaded, release, sell, tier};
     use super::super::{Freed, HeldLine, Sell, SellReply};
     use super::*;
-    use crate::domain::ids::Leg;
-    use crate::domain::ids::Seat;
+    use crate::domain::basics::ids::{Leg, Seat};
 
     #[test]
     fn a_release_gives_back_once_and_only_what_the_caller_saw() {

@@ -1,8 +1,8 @@
 //! Repairing: leaked seat-legs become free.
 
 use super::Inventory;
-use crate::domain::guard::{Guard, stands};
-use crate::domain::ids::{Epoch, InventoryId, Leg, Seat, TierId};
+use crate::domain::basics::guard::{Guard, stands};
+use crate::domain::basics::ids::{Epoch, InventoryId, Leg, Seat, TierId};
 
 /// Free seat-legs of one tier that are taken though nobody holds or claims them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

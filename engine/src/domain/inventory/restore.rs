@@ -1,9 +1,9 @@
 //! Restoring: the hold of a pending order that Redis has forgotten.
 
 use super::{HoldRecord, Inventory};
-use crate::domain::guard::{Guard, stands};
-use crate::domain::ids::{Epoch, InventoryId};
-use crate::domain::number::OrderNumber;
+use crate::domain::basics::guard::{Guard, stands};
+use crate::domain::basics::ids::{Epoch, InventoryId};
+use crate::domain::basics::number::OrderNumber;
 
 /// Write the hold of a pending order that Redis has forgotten.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -116,8 +116,7 @@ mod tests {
         ask, best, bought, epoch, held, inventory_id, line, loaded, number, sell, tier,
     };
     use super::*;
-    use crate::domain::ids::Leg;
-    use crate::domain::ids::Seat;
+    use crate::domain::basics::ids::{Leg, Seat};
 
     #[test]
     fn a_forgotten_hold_is_restored_once_and_its_seats_again() {

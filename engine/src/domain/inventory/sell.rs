@@ -1,9 +1,9 @@
 //! Selling: an order's seats become the buyer's.
 
 use super::{HeldLine, Inventory, tickets};
-use crate::domain::guard::{Guard, stands};
-use crate::domain::ids::{Epoch, InventoryId, UserId};
-use crate::domain::number::OrderNumber;
+use crate::domain::basics::guard::{Guard, stands};
+use crate::domain::basics::ids::{Epoch, InventoryId, UserId};
+use crate::domain::basics::number::OrderNumber;
 
 /// Mark an order's seats sold: those of its hold; if that was forgotten, only by somebody who has read
 /// the counters of the seats' blocks and then the order.
@@ -76,7 +76,7 @@ impl Inventory {
 mod tests {
     use super::super::fixtures::{ask, best, bought, held, line, loaded, number, sell};
     use super::*;
-    use crate::domain::ids::Seat;
+    use crate::domain::basics::ids::Seat;
 
     #[test]
     fn a_sale_ends_its_hold_and_counts_once() {

@@ -1,7 +1,7 @@
 //! Unselling: seats of tickets that were refunded become free.
 
 use super::{HeldLine, Inventory, tickets};
-use crate::domain::ids::{Epoch, InventoryId, UserId};
+use crate::domain::basics::ids::{Epoch, InventoryId, UserId};
 
 /// Free sold seats that nobody claims any more, and take them off what their buyer has bought.
 ///
@@ -70,7 +70,7 @@ mod tests {
         ask, best, bought, epoch, held, inventory_id, line, loaded, sell, tier,
     };
     use super::*;
-    use crate::domain::ids::{Leg, Seat};
+    use crate::domain::basics::ids::{Leg, Seat};
 
     fn unsell(record: &HoldRecord, seats: &[u32], freed: u32) -> Unsell {
         let seats = seats.iter().copied().map(Seat).collect();

@@ -6,17 +6,18 @@ use std::ops::RangeInclusive;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::challenge::Stage;
 use super::file::{
     FEE_PERCENT, GATE_BUDGET_PERCENT, GATE_SHARDS, GATE_TOKEN_SECONDS, GATE_USER_LOCK_MS,
     LIMIT_PER_BUYER, LIMITS, PAY_WINDOW_SECONDS, RefundSettings, SaleFile, SaleState,
 };
-use super::{MAX_BITMAP_BYTES, MAX_LEGS, MAX_PRICE_MINOR, MAX_SEATS_PER_SALE, MAX_TIERS, Tier};
-use crate::domain::bitmap;
-use crate::domain::challenge::Stage;
-use crate::domain::ids::{SeatName, StopId, TierId};
-use crate::domain::ledger::BASIS_POINTS;
-use crate::domain::money::MinorUnits;
-use crate::domain::timetable::ClockTime;
+use super::{
+    BASIS_POINTS, MAX_BITMAP_BYTES, MAX_LEGS, MAX_PRICE_MINOR, MAX_SEATS_PER_SALE, MAX_TIERS, Tier,
+};
+use crate::domain::basics::bitmap;
+use crate::domain::basics::calendar::ClockTime;
+use crate::domain::basics::ids::{SeatName, StopId, TierId};
+use crate::domain::basics::money::MinorUnits;
 
 /// A rule that a sale file breaks, with its place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, thiserror::Error)]

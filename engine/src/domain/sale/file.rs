@@ -5,18 +5,18 @@ use std::ops::{Range, RangeInclusive};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::challenge::ChallengeSettings;
 use super::map::FileMap;
 use super::room::RoomSettings;
-use super::{MAX_LEGS, MAX_PLACES_PER_ROW, MAX_PRICE_MINOR, MAX_SEATS_PER_SALE, MAX_TIERS};
-use crate::domain::challenge::ChallengeSettings;
-use crate::domain::ids::{ExchangeGroup, SaleId, SeatName, StopId, TierId};
-use crate::domain::ledger::MerchantTerms;
-use crate::domain::money::{Currency, MinorUnits, Money};
-use crate::domain::order_refund::RefundTerms;
-use crate::domain::points::PointsTerms;
-use crate::domain::sections::Section;
-use crate::domain::time::Timestamp;
-use crate::domain::timetable::{ClockTime, Day};
+use super::sections::Section;
+use super::{
+    MAX_LEGS, MAX_PLACES_PER_ROW, MAX_PRICE_MINOR, MAX_SEATS_PER_SALE, MAX_TIERS, MerchantTerms,
+    PointsTerms, RefundTerms,
+};
+use crate::domain::basics::calendar::{ClockTime, Day};
+use crate::domain::basics::ids::{ExchangeGroup, SaleId, SeatName, StopId, TierId};
+use crate::domain::basics::money::{Currency, MinorUnits, Money};
+use crate::domain::basics::time::Timestamp;
 
 /// Bounds of the most tickets of one buyer in a sale.
 pub(super) const LIMIT_PER_BUYER: RangeInclusive<u16> = 1..=1000;

@@ -10,10 +10,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::check::Defect;
+use super::places::RowPlaces;
 use super::{MAX_PLACES_PER_ROW, MAX_TIERS, SaleFile, TierFile};
-use crate::domain::ids::TierId;
-use crate::domain::places::RowPlaces;
-use crate::domain::room::bytes::{Hash, MapHash};
+use crate::domain::basics::bytes::{Hash, MapHash};
+use crate::domain::basics::ids::TierId;
 
 /// Most bytes of a map as its document: with the file of 60,000 listed seats it fits a request.
 pub const MAX_MAP_BYTES: usize = 2 * 1024 * 1024;

@@ -3,19 +3,31 @@
 //! [`SaleFile`] is the JSON document (`docs/sale-file.md`): what `PUT /sales/{sale}` takes and the
 //! catalogue stores. [`Sale`] is the same after every check, with its tiers laid out; nothing else
 //! can be made from a file that breaks a rule.
+//!
+//! `terms` has what its orders keep, [`serving`] the settings of its waiting room.
+//!
+//! Builds on [`basics`](super::basics).
 
 use std::collections::{BTreeMap, HashMap};
 
+pub mod archive;
+pub mod challenge;
 mod check;
 mod file;
 #[cfg(test)]
 mod fixtures;
+pub mod layout;
 mod map;
+pub mod places;
 mod room;
+mod row_range;
+pub mod sections;
+pub mod serving;
+mod terms;
 mod tiers;
+pub mod timetable;
 
 pub use check::Defect;
-pub(crate) use file::is_zero;
 pub use file::{
     AttendeeRule, Fare, GateSettings, LimitSettings, LostDispute, RefundSettings, SaleFile,
     SaleState, Stop, TierFile,
@@ -25,22 +37,18 @@ pub use map::{
     MapPoint, MapRow, MapSection, Outline, OutlineKind, SeatMap,
 };
 pub use room::{RoomGroup, RoomSettings};
+pub use sections::{Lettered, Places, Run, Section, SectionRow};
+pub use terms::{BASIS_POINTS, MerchantTerms, PointsTerms, RefundTerms};
 
-pub use super::room::bytes::MapHash;
-
-pub use super::sections::{Lettered, Places, Run, Section, SectionRow};
-
-use crate::domain::ids::{InventoryId, Legs, SaleId, StopId, TierId};
-use crate::domain::layout::Layout;
-use crate::domain::ledger::MerchantTerms;
-use crate::domain::money::{MinorUnits, Money};
-use crate::domain::order_refund::RefundTerms;
-use crate::domain::requested::MAX_SEATS_PER_ORDER;
-use crate::domain::room::serving::Settings;
-use crate::domain::tickets::Tickets;
+use crate::domain::basics::ids::{InventoryId, Legs, SaleId, StopId, TierId};
+use crate::domain::basics::limits::MAX_SEATS_PER_ORDER;
+use crate::domain::basics::money::{MinorUnits, Money};
+use crate::domain::basics::tickets::Tickets;
 use check::{check_names, check_size, check_stops, check_terms};
+use layout::Layout;
 use map::check_map;
 use room::check_room;
+use serving::Settings;
 use tiers::lay_out;
 
 /// Most tiers of a sale: a script takes the keys of every tier it may touch.

@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use super::check::{Defect, outside};
 use super::file::SaleFile;
-use crate::domain::ids::GroupId;
-use crate::domain::room::bytes::Hash;
-use crate::domain::room::serving::{self, GroupSettings, MAX_GROUPS};
-use crate::domain::time::Timestamp;
+use super::serving::{self, GroupSettings, MAX_GROUPS};
+use crate::domain::basics::bytes::Hash;
+use crate::domain::basics::ids::GroupId;
+use crate::domain::basics::time::Timestamp;
 
 /// Bounds of a group's share of the serving.
 const SHARE: RangeInclusive<u32> = 1..=1_000;
@@ -187,7 +187,7 @@ mod tests {
     use super::super::Sale;
     use super::super::fixtures::{read, train};
     use super::*;
-    use crate::domain::room::serving::Settings;
+    use crate::domain::sale::serving::Settings;
 
     fn with(room: Value) -> Result<Sale, Vec<String>> {
         let mut file = train();

@@ -3,11 +3,11 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use super::layout::{Layout, Row};
+use super::places::RowPlaces;
 use super::{Defect, MAX_PLACES_PER_ROW, MAX_PRICE_MINOR, SaleFile, Tier, TierFile};
-use crate::domain::ids::{Legs, SeatName, StopId};
-use crate::domain::layout::{Layout, Row};
-use crate::domain::money::MinorUnits;
-use crate::domain::places::RowPlaces;
+use crate::domain::basics::ids::{Legs, SeatName, StopId};
+use crate::domain::basics::money::MinorUnits;
 
 pub(super) fn lay_out(
     file: &SaleFile,

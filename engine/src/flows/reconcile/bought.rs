@@ -6,11 +6,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::domain::ids::{Epoch, InventoryId, Seat, TierId, UserId};
+use crate::domain::basics::ids::{Epoch, InventoryId, Seat, TierId, UserId};
+use crate::domain::basics::number::OrderNumber;
+use crate::domain::basics::tickets::Tickets;
 use crate::domain::inventory::{HeldLine, Recount, SeatLeg, TierGrid};
-use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderLine};
-use crate::domain::tickets::Tickets;
 use crate::flows::discrepancy::{Discrepancy, SaleSnapshot};
 use crate::ports::{Orders, Ports, Published, Seats, Stored};
 

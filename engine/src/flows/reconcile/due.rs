@@ -5,7 +5,7 @@ use std::future::Future;
 
 use super::limit::Limit;
 use super::{MAX_DUE, Outcome, Pass, read_each};
-use crate::domain::number::OrderNumber;
+use crate::domain::basics::number::OrderNumber;
 use crate::domain::order::{Order, OrderState};
 use crate::flows::discrepancy::{Discrepancy, HoldLookup};
 use crate::flows::hold::inventory_of;

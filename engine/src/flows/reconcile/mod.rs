@@ -18,12 +18,12 @@ mod report;
 
 pub use report::{Outcome, Report, Run};
 
-use crate::domain::ids::{Epoch, InventoryId, SaleId};
+use crate::domain::basics::ids::{Epoch, InventoryId, SaleId};
+use crate::domain::basics::number::OrderNumber;
+use crate::domain::basics::time::Timestamp;
 use crate::domain::inventory::Repair;
-use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderState};
 use crate::domain::sale::Sale;
-use crate::domain::time::Timestamp;
 use crate::flows::archive;
 use crate::flows::discrepancy::{Discrepancy, Explanation, SaleSnapshot};
 use crate::flows::hold::sale_of;

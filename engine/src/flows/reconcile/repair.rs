@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::stream::{self, StreamExt as _};
 
-use crate::domain::ids::{Epoch, InventoryId};
+use crate::domain::basics::ids::{Epoch, InventoryId};
+use crate::domain::basics::number::OrderNumber;
+use crate::domain::basics::time::Timestamp;
 use crate::domain::inventory::{RecountReply, RepairReply, RestoreReply};
-use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderState};
-use crate::domain::time::Timestamp;
 use crate::flows::discrepancy::Discrepancy;
 use crate::flows::expire::{Expired, expire};
 use crate::flows::hold::{align, inventory_of, sell};

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use crate::domain::ids::SaleId;
-use crate::domain::time::Timestamp;
+use crate::domain::basics::ids::SaleId;
+use crate::domain::basics::time::Timestamp;
 use crate::flows::discrepancy::Discrepancy;
 use crate::flows::tokens::Bought;
 
@@ -94,7 +94,7 @@ pub struct Run {
     /// Number of discrepancies in which Redis does not agree with DynamoDB although it has had time to.
     pub drift: u64,
     /// Number of orders that were pending past their bound,
-    /// [`Grace::bound_seconds`](crate::domain::grace::Grace::bound_seconds).
+    /// [`Grace::bound_seconds`](crate::domain::payment::grace::Grace::bound_seconds).
     pub past_bound: u64,
     /// The number of free seat-legs of each sale that was compared.
     pub available: Vec<(SaleId, u64)>,

@@ -6,8 +6,8 @@ use futures_util::future::join_all;
 use super::left::left;
 use super::published;
 use super::turn::turn;
-use crate::domain::ids::SaleId;
-use crate::domain::time::Timestamp;
+use crate::domain::basics::ids::SaleId;
+use crate::domain::basics::time::Timestamp;
 use crate::ports::{BoardPorts, Catalogue, Freshness, Ports, Stored};
 
 /// Rooms that are looked at together.

@@ -3,12 +3,12 @@
 //! So an operator whose servers cannot, or do not want to, reach the beacon holds up no draw: the round is public,
 //! and nobody can make one.
 
-use crate::domain::guard::{Guard, stands};
-use crate::domain::ids::{GroupId, SaleId};
-use crate::domain::room::bytes::Signature;
-use crate::domain::room::draw::Source;
-use crate::domain::room::serving::{Event, GroupState, Room, State};
-use crate::domain::time::Timestamp;
+use crate::domain::admission::room::draw::Source;
+use crate::domain::admission::room::serving::{Event, GroupState, Room, State};
+use crate::domain::basics::bytes::Signature;
+use crate::domain::basics::guard::{Guard, stands};
+use crate::domain::basics::ids::{GroupId, SaleId};
+use crate::domain::basics::time::Timestamp;
 use crate::flows::room::draw::record;
 use crate::flows::room::{last_record, published};
 use crate::ports::{Beacon, RoomPorts, StoreError};

@@ -16,15 +16,16 @@
 
 use futures_util::future::join_all;
 
-use crate::domain::guard::{Guard, stands};
-use crate::domain::ids::{GroupId, SaleId};
-use crate::domain::room::bytes::Hash;
-use crate::domain::room::draw::{BEACON_MS, Closing, Source};
-use crate::domain::room::join::{JoinWindow, MAX_INDICES, Membership, Tree};
-use crate::domain::room::log::Record;
-use crate::domain::room::serving::{Closed, Event, Given, GroupState, Room, State};
-use crate::domain::room::tree::{self, CHUNK_LEAVES};
-use crate::domain::time::{Clock, Timestamp};
+use crate::domain::admission::room::draw::{Closing, Source};
+use crate::domain::admission::room::join::{JoinWindow, MAX_INDICES, Membership, Tree};
+use crate::domain::admission::room::log::Record;
+use crate::domain::admission::room::serving::{Closed, Event, Given, GroupState, Room, State};
+use crate::domain::admission::room::tree::{self, CHUNK_LEAVES};
+use crate::domain::basics::bytes::Hash;
+use crate::domain::basics::guard::{Guard, stands};
+use crate::domain::basics::ids::{GroupId, SaleId};
+use crate::domain::basics::time::{Clock, Timestamp};
+use crate::domain::sale::serving::BEACON_MS;
 use crate::flows::room::{last_record, published};
 use crate::ports::{AppendReply, Beacon, RoomPorts, Rooms, StoreError, Stored};
 

@@ -6,15 +6,15 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::domain::guard::{Guard, stands};
-use crate::domain::ids::{GroupId, SaleId, UserId};
-use crate::domain::room::counts::Entry;
-use crate::domain::room::join::bucket_of;
-use crate::domain::room::memory::RoomMemory;
-use crate::domain::room::serving::{Mode, Room};
-use crate::domain::room::view::{Turn, View};
-use crate::domain::room::visit::{Enter, EnterReply, Visit};
-use crate::domain::time::Timestamp;
+use crate::domain::admission::room::counts::Entry;
+use crate::domain::admission::room::join::bucket_of;
+use crate::domain::admission::room::memory::RoomMemory;
+use crate::domain::admission::room::serving::{Mode, Room};
+use crate::domain::admission::room::view::{Turn, View};
+use crate::domain::admission::room::visit::{Enter, EnterReply, Visit};
+use crate::domain::basics::guard::{Guard, stands};
+use crate::domain::basics::ids::{GroupId, SaleId, UserId};
+use crate::domain::basics::time::Timestamp;
 use crate::flows::room::window::{GroupAt, place};
 use crate::flows::room::{last_record, published};
 use crate::ports::{Board, BoardPorts, Came, RoomPorts, Rooms, StoreError, Stored};

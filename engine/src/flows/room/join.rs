@@ -10,18 +10,18 @@ use std::sync::{Mutex, PoisonError};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::domain::guard::{Guard, stands};
-use crate::domain::ids::{GroupId, SaleId, UserId};
-use crate::domain::room::bytes::Nonce;
-use crate::domain::room::code::{CodeHash, CodeShard};
-use crate::domain::room::join::{
+use crate::domain::admission::room::code::{CodeHash, CodeShard};
+use crate::domain::admission::room::join::{
     Index, IndexStock, JoinWindow, MAX_INDICES, MAX_REJOINS, Membership, Replaced, bucket_of,
 };
-use crate::domain::room::memory::RoomMemory;
-use crate::domain::room::serving::Room;
-use crate::domain::room::view::{Turn, View};
-use crate::domain::room::visit::is_over;
-use crate::domain::time::Timestamp;
+use crate::domain::admission::room::memory::RoomMemory;
+use crate::domain::admission::room::serving::Room;
+use crate::domain::admission::room::view::{Turn, View};
+use crate::domain::admission::room::visit::is_over;
+use crate::domain::basics::bytes::Nonce;
+use crate::domain::basics::guard::{Guard, stands};
+use crate::domain::basics::ids::{GroupId, SaleId, UserId};
+use crate::domain::basics::time::Timestamp;
 use crate::flows::room::window::{GroupAt, place};
 use crate::flows::room::{last_record, published};
 use crate::ports::{Published, RoomPorts, Rooms, StoreError, Stored};

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use futures_util::future::try_join_all;
 
-use crate::domain::ids::TierId;
-use crate::domain::room::document::Left;
+use crate::domain::admission::room::document::Left;
+use crate::domain::basics::ids::TierId;
 use crate::domain::sale::Sale;
 use crate::ports::{InventoryCounts, Ports, Seats, Stored};
 

@@ -17,9 +17,9 @@ pub mod slot;
 pub mod turn;
 pub mod window;
 
-use crate::domain::ids::SaleId;
-use crate::domain::room::log::{Entry, Record};
-use crate::domain::room::serving::Room;
+use crate::domain::admission::room::log::{Entry, Record};
+use crate::domain::admission::room::serving::Room;
+use crate::domain::basics::ids::SaleId;
 use crate::ports::{RoomPorts, Rooms, StoreError, Stored};
 
 /// The room of a sale as it was published; `None` if it has none. It never changes: whoever asks often may

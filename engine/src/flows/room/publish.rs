@@ -1,11 +1,12 @@
 //! Publish a room: commit to a secret and a beacon, and begin the log.
 
-use crate::domain::ids::SaleId;
-use crate::domain::room::bytes::{Hash, Secret};
-use crate::domain::room::draw::Commitment;
-use crate::domain::room::log::Record;
-use crate::domain::room::serving::{InvalidSettings, Room, Settings};
-use crate::domain::time::Timestamp;
+use crate::domain::admission::room::draw::Commitment;
+use crate::domain::admission::room::log::Record;
+use crate::domain::admission::room::serving::Room;
+use crate::domain::basics::bytes::{Hash, Secret};
+use crate::domain::basics::ids::SaleId;
+use crate::domain::basics::time::Timestamp;
+use crate::domain::sale::serving::{InvalidSettings, Settings};
 use crate::flows::room::published;
 use crate::ports::{AppendReply, RoomPorts, Rooms, StoreError};
 

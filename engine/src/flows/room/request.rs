@@ -6,10 +6,10 @@ use futures_util::future::join_all;
 use super::draw::{Drawing, draw};
 use super::turn::needs_draw;
 use super::{last_record, published};
-use crate::domain::ids::SaleId;
-use crate::domain::room::log::{Entry, Record};
-use crate::domain::room::serving::{Mode, Room};
-use crate::domain::time::{Clock, Timestamp};
+use crate::domain::admission::room::log::{Entry, Record};
+use crate::domain::admission::room::serving::{Mode, Room};
+use crate::domain::basics::ids::SaleId;
+use crate::domain::basics::time::{Clock, Timestamp};
 use crate::ports::{Catalogue, Freshness, Ports, Queue, RoomPorts, Stored, delay_seconds};
 
 /// Seconds until a draw that awaits the beacon asks again: those between two rounds of quicknet.

@@ -3,12 +3,12 @@
 
 use std::sync::Mutex;
 
-use crate::domain::number::OrderNumber;
-use crate::domain::room::counts::{Entry, ReservationReport};
-use crate::domain::room::document::{drop_percent, retry_ms};
-use crate::domain::room::memory::RoomMemory;
-use crate::domain::room::serving::Room;
-use crate::domain::time::Timestamp;
+use crate::domain::admission::room::counts::{Entry, ReservationReport};
+use crate::domain::admission::room::document::{drop_percent, retry_ms};
+use crate::domain::admission::room::memory::RoomMemory;
+use crate::domain::admission::room::serving::Room;
+use crate::domain::basics::number::OrderNumber;
+use crate::domain::basics::time::Timestamp;
 use crate::flows::room::enter::view;
 use crate::ports::{Asked, Board, BoardPorts, Stored};
 

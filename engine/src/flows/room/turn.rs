@@ -11,12 +11,14 @@
 
 use std::future::Future;
 
-use crate::domain::room::counts::Tally;
-use crate::domain::room::document::{Document, Left};
-use crate::domain::room::log::Record;
-use crate::domain::room::serving::{Command, Event, FUTURE_MS, Given, Mode, Refusal, Room};
-use crate::domain::room::view::View;
-use crate::domain::time::Timestamp;
+use crate::domain::admission::room::counts::Tally;
+use crate::domain::admission::room::document::{Document, Left};
+use crate::domain::admission::room::log::Record;
+use crate::domain::admission::room::serving::{
+    Command, Event, FUTURE_MS, Given, Mode, Refusal, Room,
+};
+use crate::domain::admission::room::view::View;
+use crate::domain::basics::time::Timestamp;
 use crate::flows::room::last_record;
 use crate::ports::{AppendReply, Board, BoardPorts, Rooms, Shown, StoreError, Stored};
 

@@ -2,13 +2,13 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::domain::ids::{GroupId, SaleId};
-use crate::domain::room::bytes::Hash;
-use crate::domain::room::draw::{Window, later_seed};
-use crate::domain::room::log::Record;
-use crate::domain::room::memory::{EndedWindow, RoomMemory};
-use crate::domain::room::serving::GroupState;
-use crate::domain::room::view::View;
+use crate::domain::admission::room::draw::{Window, later_seed};
+use crate::domain::admission::room::log::Record;
+use crate::domain::admission::room::memory::{EndedWindow, RoomMemory};
+use crate::domain::admission::room::serving::GroupState;
+use crate::domain::admission::room::view::View;
+use crate::domain::basics::bytes::Hash;
+use crate::domain::basics::ids::{GroupId, SaleId};
 use crate::ports::{RoomPorts, Rooms, StoreError, Stored};
 
 /// A group of a room, by its position in the settings.

@@ -18,7 +18,7 @@ use flate2::write::DeflateEncoder;
 
 use super::super::items::Item;
 use super::MAX_FILE_BYTES;
-use engine::domain::ids::SaleId;
+use engine::domain::basics::ids::SaleId;
 
 /// Number of compressed copies of a file. With them 2,000 starts in ten seconds at 60,000 listed seats take
 /// a small part of one partition's 3,000 read units a second: `store::cold`.

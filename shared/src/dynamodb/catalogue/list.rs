@@ -6,10 +6,10 @@ use super::super::expressions::{Value, update};
 use super::super::items::{Fields, Item, item, number, text};
 use super::super::tables::SALES_LIST;
 use super::broken;
-use engine::domain::ids::SaleId;
-use engine::domain::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::ids::SaleId;
+use engine::domain::basics::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::time::Timestamp;
 use engine::domain::sale::{SaleFile, SaleState};
-use engine::domain::time::Timestamp;
 use engine::ports::{ListedSale, ListedTerms, StoreError, Stored};
 
 /// The key of a sale in the list of sales.

@@ -4,8 +4,9 @@
 use super::super::expressions::Value;
 use super::super::items::{Fields, Item, number, text};
 use super::copies;
-use engine::domain::ids::SaleId;
-use engine::domain::sale::{MapDocument, MapHash};
+use engine::domain::basics::bytes::MapHash;
+use engine::domain::basics::ids::SaleId;
+use engine::domain::sale::MapDocument;
 use engine::ports::Stored;
 
 /// The end of the expression that writes a header, if there is a map.

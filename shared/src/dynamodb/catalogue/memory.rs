@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use engine::domain::ids::SaleId;
+use engine::domain::basics::ids::SaleId;
 use engine::domain::sale::Sale;
 use engine::ports::Published;
 
@@ -183,7 +183,7 @@ impl Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use engine::domain::archive::Lifecycle;
+    use engine::domain::sale::archive::Lifecycle;
     use serde_json::json;
 
     const CACHE_FOR: Duration = Duration::from_secs(3600);

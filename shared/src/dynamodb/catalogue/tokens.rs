@@ -5,9 +5,9 @@ use super::super::dynamo::Dynamo;
 use super::super::expressions::{conditional, keyed};
 use super::super::items::{Fields, Item, item, number, text};
 use super::super::tables::{minute_key, tokens_key};
-use engine::domain::gate::tokens::{TokenCounts, TokenSnapshot};
-use engine::domain::ids::SaleId;
-use engine::domain::time::Timestamp;
+use engine::domain::admission::gate::tokens::{TokenCounts, TokenSnapshot};
+use engine::domain::basics::ids::SaleId;
+use engine::domain::basics::time::Timestamp;
 use engine::ports::{Stored, TOKEN_SNAPSHOTS_DAYS};
 
 /// Most snapshots that are read at once: DynamoDB may keep them some days longer than it has to.

@@ -14,9 +14,10 @@ use futures_util::future::try_join_all;
 use super::super::dynamo::Dynamo;
 use super::super::expressions::{conditional, keyed_and_filtered, removed};
 use super::super::items::{Fields, Item, item, number, text};
-use engine::domain::ids::StopId;
+use engine::domain::basics::calendar::Day;
+use engine::domain::basics::ids::StopId;
 use engine::domain::sale::MAX_LEGS;
-use engine::domain::timetable::{CallMark, Day, StopLabel, TrainCall, TrainsPage};
+use engine::domain::sale::timetable::{CallMark, StopLabel, TrainCall, TrainsPage};
 use engine::ports::Stored;
 
 /// Most items that one search reads, 1 MB at 500 bytes each: a page ends there, however few of them call at the

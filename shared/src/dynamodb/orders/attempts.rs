@@ -4,8 +4,8 @@ use super::facts::{FACTS_SEEN, facts_seen};
 use super::{Committed, DynamoOrders, Part, must};
 use crate::dynamodb::expressions::{Value, update};
 use crate::dynamodb::items::{attempts_attributes, due, number, order_key, text};
-use engine::domain::attempt::Attempts;
 use engine::domain::order::Order;
+use engine::domain::order::attempt::Attempts;
 use engine::ports::{ChangeReply, Stored};
 
 /// The condition that an order has still these attempts, and what it compares with.

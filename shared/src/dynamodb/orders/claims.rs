@@ -10,12 +10,12 @@ use crate::dynamodb::items::{
 };
 use crate::dynamodb::tables::leg_attribute;
 use crate::dynamodb::transaction::Reason;
-use engine::domain::attendee::{AttendeeHash, MAX_ATTENDEE_KEYS, max_named};
+use engine::domain::basics::limits::MAX_SEATS_PER_ORDER;
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::tickets::Tickets;
 use engine::domain::inventory::SeatLeg;
-use engine::domain::number::OrderNumber;
 use engine::domain::order::Order;
-use engine::domain::requested::MAX_SEATS_PER_ORDER;
-use engine::domain::tickets::Tickets;
+use engine::domain::order::attendee::{AttendeeHash, MAX_ATTENDEE_KEYS, max_named};
 use engine::ports::{CreateReply, MAX_TRANSACTION_ITEMS, StoreError, Stored};
 
 // The largest order is created or rescued in one transaction: itself, its payment, for each seat a
@@ -143,7 +143,7 @@ impl DynamoOrders {
 }
 
 /// The people of an order in an expression on its buyer's count: the set `:named`, and the condition
-/// under which the buyer may name them, as [`may_name`](engine::domain::attendee::may_name) has it.
+/// under which the buyer may name them, as [`may_name`](engine::domain::order::attendee::may_name) has it.
 struct People {
     condition: String,
     with: Vec<Value>,

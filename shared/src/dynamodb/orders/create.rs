@@ -6,9 +6,9 @@ use super::claims::{Naming, conflicts};
 use super::{Committed, DynamoOrders, Part, failed_item, kinds, must};
 use crate::dynamodb::expressions::put_new;
 use crate::dynamodb::items::{order_item, read_order};
-use engine::domain::attendee::AttendeeHash;
+use engine::domain::basics::tickets::Tickets;
+use engine::domain::order::attendee::AttendeeHash;
 use engine::domain::order::{Order, OrderState};
-use engine::domain::tickets::Tickets;
 use engine::ports::{ChangeReply, CreateReply, StoreError, Stored};
 
 impl DynamoOrders {

@@ -6,7 +6,7 @@ use super::{Committed, DynamoOrders, Part};
 use crate::dynamodb::expressions::{Value, update};
 use crate::dynamodb::items::{dispute_list_attributes, payment_key, text};
 use crate::dynamodb::told::text_of;
-use engine::domain::dispute::DisputePlan;
+use engine::domain::payment::dispute::DisputePlan;
 use engine::ports::{ChangeReply, Stored};
 
 impl DynamoOrders {

@@ -4,11 +4,11 @@
 use super::{Committed, DynamoOrders, Part};
 use crate::dynamodb::expressions::{filtered, update};
 use crate::dynamodb::items::{ATTENDEE, Item, order_key, read_order, text};
-use engine::domain::attendee::Attendee;
-use engine::domain::ids::SaleId;
-use engine::domain::number::OrderNumber;
+use engine::domain::basics::ids::SaleId;
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::order::Order;
-use engine::domain::time::Timestamp;
+use engine::domain::order::attendee::Attendee;
 use engine::ports::Stored;
 
 /// The orders whose attendees are erased.

@@ -6,8 +6,8 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use crate::dynamodb::expressions::Value;
 use crate::dynamodb::items::number;
 use crate::dynamodb::told::fact_value;
-use engine::domain::fact::Facts;
 use engine::domain::order::Order;
+use engine::domain::order::fact::Facts;
 use engine::ports::{StoreError, Stored};
 
 /// The part of a `SET` that appends a fact to those of an order.

@@ -14,9 +14,10 @@ use crate::dynamodb::items::{
     TICKET_REFUND, attendee_item, attendee_key, number, order_key, order_refund_item,
     order_refund_key, payment_key, text,
 };
-use engine::domain::attendee::AttendeeHash;
+use engine::domain::order::attendee::AttendeeHash;
+use engine::domain::order::order_refund::{AskedBy, OrderRefund, RefundCounts};
 use engine::domain::order::{Order, OrderState};
-use engine::domain::order_refund::{AskedBy, OrderRefund, RefundCounts, RefundPlan};
+use engine::domain::payment::refund::RefundPlan;
 use engine::ports::{ChangeReply, StoreError, Stored};
 
 impl DynamoOrders {

@@ -29,21 +29,23 @@ use super::items::Item;
 use super::ledger::DynamoLedger;
 use super::log::DynamoLog;
 use super::transaction::{Reason, Transacted};
-use engine::domain::attendee::AttendeeHash;
-use engine::domain::dispute::DisputePlan;
-use engine::domain::ids::{SaleId, Seat, TierId, UserId};
+use engine::domain::basics::ids::{SaleId, Seat, TierId, UserId};
+use engine::domain::basics::money::Currency;
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::tickets::Tickets;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::ledger::Balance;
-use engine::domain::money::Currency;
-use engine::domain::number::OrderNumber;
-use engine::domain::order::{Order, OrderLine, PaymentKey, PaymentRecord, TierTotals};
-use engine::domain::order_refund::{OrderRefund, RefundKey, RefundPlan};
-use engine::domain::points::{Award, PointsStatement};
+use engine::domain::ledger::points::{Award, PointsStatement};
+use engine::domain::ledger::statistics::TierTotals;
+use engine::domain::ledger::wallet::WalletStatement;
+use engine::domain::order::attendee::AttendeeHash;
+use engine::domain::order::order_refund::{OrderRefund, RefundKey};
+use engine::domain::order::{Order, OrderLine, PaymentKey, PaymentRecord};
+use engine::domain::payment::dispute::DisputePlan;
+use engine::domain::payment::refund::RefundPlan;
 use engine::domain::ticket::{
     CheckInCounts, CheckInPlan, DoubleCheckIn, DoublesPage, ReissuePlan, RevokedPage,
 };
-use engine::domain::tickets::Tickets;
-use engine::domain::time::Timestamp;
-use engine::domain::wallet::WalletStatement;
 use engine::ports::{
     BlockClaims, ChangeReply, CreateReply, Due, Orders, Page, SettleReply, Settlement, StoreError,
     Stored,

@@ -7,9 +7,9 @@ use super::{Committed, DynamoOrders, Part};
 use crate::dynamodb::expressions::{Value, keyed, update};
 use crate::dynamodb::items::{Fields, Item, number, orders_key, text};
 use crate::dynamodb::tables;
-use engine::domain::ids::UserId;
-use engine::domain::number::{Gene, OrderNumber};
-use engine::domain::points::{Award, Points, PointsStatement};
+use engine::domain::basics::ids::UserId;
+use engine::domain::basics::number::{Gene, OrderNumber};
+use engine::domain::ledger::points::{Award, Points, PointsStatement};
 use engine::ports::{ChangeReply, Stored};
 
 fn key(user: &UserId, sk: String) -> Item {

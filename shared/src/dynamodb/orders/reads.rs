@@ -9,13 +9,14 @@ use crate::dynamodb::items::{
     read_order_refund, read_payment, text,
 };
 use crate::dynamodb::tables::{self, BY_USER, DUE, leg_attribute};
-use engine::domain::ids::{Leg, SaleId, Seat, TierId, UserId};
-use engine::domain::money::MinorUnits;
-use engine::domain::number::{Gene, OrderNumber};
-use engine::domain::order::{Order, PaymentKey, PaymentRecord, TierTotals};
-use engine::domain::order_refund::{OrderRefund, RefundKey};
-use engine::domain::tickets::Tickets;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::{Leg, SaleId, Seat, TierId, UserId};
+use engine::domain::basics::money::MinorUnits;
+use engine::domain::basics::number::{Gene, OrderNumber};
+use engine::domain::basics::tickets::Tickets;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::ledger::statistics::TierTotals;
+use engine::domain::order::order_refund::{OrderRefund, RefundKey};
+use engine::domain::order::{Order, PaymentKey, PaymentRecord};
 use engine::ports::{BlockClaims, Claim, Due, Page, StoreError, Stored};
 
 impl DynamoOrders {

@@ -10,11 +10,11 @@ use crate::dynamodb::expressions::{Value, put_new, update};
 use crate::dynamodb::items::{
     Item, number, order_key, payment_item, payment_key, read_payment, refund_attributes, text,
 };
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::tickets::Tickets;
 use engine::domain::ledger::of_no_order_now;
-use engine::domain::number::OrderNumber;
+use engine::domain::order::refund::{Refund, RefundState};
 use engine::domain::order::{Order, OrderState, PaymentKey, PaymentRecord};
-use engine::domain::refund::{Refund, RefundState};
-use engine::domain::tickets::Tickets;
 use engine::ports::{ChangeReply, SettleReply, Settlement, StoreError, Stored};
 
 impl DynamoOrders {

@@ -11,14 +11,15 @@ use crate::dynamodb::expressions::{Value, update};
 use crate::dynamodb::items::{item, number, order_key, text};
 use crate::dynamodb::tables;
 use crate::dynamodb::transaction::Reason;
-use engine::domain::ids::{SaleId, TierId};
+use engine::domain::basics::ids::{SaleId, TierId};
+use engine::domain::basics::limits::MAX_LINES_PER_ORDER;
+use engine::domain::basics::money::Currency;
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::ledger::log::{LOG_SHARDS, LogRecord, LogShard, records};
+use engine::domain::ledger::statistics::changes;
 use engine::domain::ledger::{Account, entries, transfers};
-use engine::domain::log::{LOG_SHARDS, LogRecord, LogShard, records};
-use engine::domain::money::Currency;
-use engine::domain::number::OrderNumber;
-use engine::domain::order::{Order, changes};
-use engine::domain::requested::MAX_LINES_PER_ORDER;
-use engine::domain::time::Timestamp;
+use engine::domain::order::Order;
 use engine::ports::{MAX_TRANSACTION_ITEMS, StoreError, Stored};
 
 /// Accounts that what one order tells at once may touch: its merchant's, the fees, and for each currency the

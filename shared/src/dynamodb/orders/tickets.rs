@@ -17,12 +17,12 @@ use crate::dynamodb::tables::{
     CHECK_IN_COUNT_PREFIX, COUNTER_SHARDS, DOUBLE_PREFIX, check_in_count_key, check_ins_key,
     revoked_key, revoked_order_key,
 };
-use engine::domain::ids::SaleId;
-use engine::domain::number::OrderNumber;
-use engine::domain::order::{Order, OrderState};
+use engine::domain::basics::ids::SaleId;
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::order::{CheckIn, Issue, Order, OrderState};
 use engine::domain::ticket::{
-    CheckIn, CheckInCounts, CheckInPlan, DoubleCheckIn, DoublesPage, Issue, MAX_TICKET,
-    ReissuePlan, Revocations, RevokedOrder, RevokedPage, TicketNumber,
+    CheckInCounts, CheckInPlan, DoubleCheckIn, DoublesPage, MAX_TICKET, ReissuePlan, Revocations,
+    RevokedOrder, RevokedPage, TicketNumber,
 };
 use engine::ports::{ChangeReply, StoreError, Stored};
 

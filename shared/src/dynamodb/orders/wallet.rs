@@ -8,12 +8,12 @@ use crate::dynamodb::expressions::{keyed, put_new, update};
 use crate::dynamodb::items::{Fields, Item, add, number, orders_key, text};
 use crate::dynamodb::ledger::{ADD_BALANCE, added, balance};
 use crate::dynamodb::tables;
-use engine::domain::ids::UserId;
+use engine::domain::basics::ids::UserId;
+use engine::domain::basics::money::Currency;
+use engine::domain::basics::number::Gene;
 use engine::domain::ledger::Balance;
-use engine::domain::money::Currency;
-use engine::domain::number::Gene;
+use engine::domain::ledger::wallet::{WalletChange, WalletEntry, WalletEntryName, WalletStatement};
 use engine::domain::order::Order;
-use engine::domain::wallet::{WalletChange, WalletEntry, WalletEntryName, WalletStatement};
 use engine::ports::Stored;
 
 fn key(user: &UserId, sk: String) -> Item {

@@ -3,11 +3,11 @@
 use super::{Kind, Problem};
 use crate::http::{limits, tokens};
 use crate::tickets::NoKey;
-use engine::domain::exchange::ExchangeRefusal;
-use engine::domain::order::OrderState;
-use engine::domain::order_refund::{RefundRefusal, TicketName};
-use engine::domain::room::serving;
-use engine::domain::rules::Refusal;
+use engine::domain::admission::room::serving;
+use engine::domain::admission::rules::Refusal;
+use engine::domain::order::{OrderState, TicketName};
+use engine::domain::payment::exchange::ExchangeRefusal;
+use engine::domain::payment::refund::RefundRefusal;
 use engine::domain::ticket::ReissueRefusal;
 use engine::flows::room::join;
 use engine::flows::{admit, cancel, give_back, publish, reissue, reserve, start, wallet};
@@ -340,11 +340,11 @@ mod tests {
     use super::super::tests::shown;
     use super::*;
     use crate::http::checks;
-    use engine::domain::ids::{AttendeeId, RuleId, SeatName, TierId};
-    use engine::domain::money::{Currency, MinorUnits, Money};
-    use engine::domain::rules::{BuiltIn, RefusedBy};
-    use engine::domain::tickets::Tickets;
-    use engine::domain::time::Timestamp;
+    use engine::domain::admission::rules::{BuiltIn, RefusedBy};
+    use engine::domain::basics::ids::{AttendeeId, RuleId, SeatName, TierId};
+    use engine::domain::basics::money::{Currency, MinorUnits, Money};
+    use engine::domain::basics::tickets::Tickets;
+    use engine::domain::basics::time::Timestamp;
 
     fn stores() -> [(StoreError, u16, &'static str, Option<u32>); 3] {
         let text = || "10.0.0.7 refused hunter2".to_owned();

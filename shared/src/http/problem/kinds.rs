@@ -9,12 +9,12 @@ use serde_json::{Map, json};
 
 use crate::challenges::Challenge;
 use crate::http::routes::RouteName;
-use engine::domain::ids::{AttendeeId, RuleId, SeatName, TierId};
-use engine::domain::money::{Currency, MinorUnits};
-use engine::domain::number::OrderNumber;
+use engine::domain::basics::ids::{AttendeeId, RuleId, SeatName, TierId};
+use engine::domain::basics::money::{Currency, MinorUnits};
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::order::OrderState;
 use engine::domain::sale::Defect;
-use engine::domain::time::Timestamp;
 
 /// Makes the schema of a member.
 type SchemaOf = fn(&mut SchemaGenerator) -> Schema;

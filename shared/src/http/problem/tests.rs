@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Kind, Problem};
 use crate::http::routes::RouteName;
-use engine::domain::tickets::Tickets;
+use engine::domain::basics::tickets::Tickets;
 use engine::flows::reserve;
 
 fn pages() -> PathBuf {

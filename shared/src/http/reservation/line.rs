@@ -3,12 +3,13 @@
 use super::{BestBody, LineBody, PlaceBody};
 use crate::http::attendees::AttendeeKeys;
 use crate::http::checks::Refusal;
-use engine::domain::attendee::Attendee;
-use engine::domain::choice::{Choice, Offset};
-use engine::domain::ids::{Legs, Seat, SeatName, StopId};
+use engine::domain::basics::ids::{Legs, Seat, SeatName, StopId};
+use engine::domain::basics::limits::MAX_SEATS_PER_ORDER;
+use engine::domain::basics::money::MinorUnits;
 use engine::domain::inventory::Line;
-use engine::domain::money::MinorUnits;
-use engine::domain::requested::{MAX_SEATS_PER_ORDER, RequestedLine};
+use engine::domain::inventory::choice::{Choice, Offset};
+use engine::domain::order::attendee::Attendee;
+use engine::domain::order::requested::RequestedLine;
 use engine::domain::sale::{AttendeeRule, Sale, Tier};
 use engine::ports::StoreError;
 

@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::http::checks::parse;
-use engine::domain::attendee::Attendee;
-use engine::domain::choice::{Choice, Offset};
-use engine::domain::ids::Seat;
-use engine::domain::money::MinorUnits;
+use engine::domain::basics::ids::Seat;
+use engine::domain::basics::money::MinorUnits;
+use engine::domain::inventory::choice::{Choice, Offset};
+use engine::domain::order::attendee::Attendee;
 use engine::domain::sale::SaleFile;
 use serde_json::{Value, json};
 

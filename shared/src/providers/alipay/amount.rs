@@ -1,6 +1,6 @@
 //! Amounts as Alipay writes them: yuan with a point and two digits behind it.
 
-use engine::domain::money::MinorUnits;
+use engine::domain::basics::money::MinorUnits;
 
 /// The most that Alipay takes at once, in fen: 100,000,000 yuan.
 /// Source: <https://docs.open.alipay.com/api_1/alipay.trade.page.pay>

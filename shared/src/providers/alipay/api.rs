@@ -23,17 +23,17 @@ use crate::providers::rsa::{SigningKey, Unsigned, VerifyingKey};
 use crate::providers::{EventDefect, SignatureDefect, beijing};
 use crate::runtime::connections::Https;
 use crate::runtime::merchants::{AlipayMerchant, Shop};
-use engine::domain::attempt::{
-    Attempt, AttemptKey, AttemptNumber, CloseReply, PaymentMethod, PaymentStep, ReturnUrl,
-    StartReply,
+use engine::domain::basics::ids::{PaymentId, ProviderId};
+use engine::domain::basics::money::Money;
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::order::attempt::{
+    Attempt, AttemptKey, AttemptNumber, PaymentMethod, ReturnUrl,
 };
-use engine::domain::ids::{PaymentId, ProviderId};
-use engine::domain::money::Money;
-use engine::domain::number::OrderNumber;
+use engine::domain::order::order_refund::OrderRefund;
+use engine::domain::order::refund::RefundReply;
 use engine::domain::order::{Capture, Order, PaymentRecord};
-use engine::domain::order_refund::OrderRefund;
-use engine::domain::refund::RefundReply;
-use engine::domain::time::Timestamp;
+use engine::domain::payment::start::{CloseReply, PaymentStep, StartReply};
 use engine::ports::{StoreError, Stored};
 
 /// Address of the gateway unless configured.

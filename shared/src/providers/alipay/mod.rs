@@ -20,13 +20,14 @@ use crate::providers::limit::Limits;
 use crate::providers::rsa::VerifyingKey;
 use crate::runtime::connections::Https;
 use crate::runtime::merchants::AlipayMerchant;
-use engine::domain::attempt::{Attempt, CloseReply, Offer, PaymentMethod, StartReply};
-use engine::domain::ids::ProviderId;
-use engine::domain::number::OrderNumber;
+use engine::domain::basics::ids::ProviderId;
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::order::attempt::{Attempt, PaymentMethod};
+use engine::domain::order::order_refund::OrderRefund;
+use engine::domain::order::refund::RefundReply;
 use engine::domain::order::{Capture, Order, PaymentRecord};
-use engine::domain::order_refund::OrderRefund;
-use engine::domain::refund::RefundReply;
-use engine::domain::time::Timestamp;
+use engine::domain::payment::start::{CloseReply, Offer, StartReply};
 use engine::ports::Stored;
 
 /// What a notification must be answered with, exactly; anything else is sent again.

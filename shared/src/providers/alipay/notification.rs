@@ -11,7 +11,7 @@ use super::request::{SIGN_TYPE, signed_text};
 use super::trade::Trade;
 use crate::providers::rsa::VerifyingKey;
 use crate::providers::{EventDefect, SignatureDefect};
-use engine::domain::ids::ProviderId;
+use engine::domain::basics::ids::ProviderId;
 use engine::domain::order::Capture;
 
 /// Most parameters: a notification has some thirty.

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::providers::account::escaped;
 use crate::providers::beijing;
 use crate::providers::rsa::{SigningKey, Unsigned};
-use engine::domain::time::Timestamp;
+use engine::domain::basics::time::Timestamp;
 
 /// The name of the signature: RSA with SHA-256.
 pub(super) const SIGN_TYPE: &str = "RSA2";

@@ -9,8 +9,9 @@ use crate::providers::fake::{Asked, Fake, Reply, attempt, https, limits, order, 
 use crate::providers::rsa::{SigningKey, VerifyingKey};
 use crate::providers::vectors::{NOW, alipay_settings, key, text, vectors};
 use crate::runtime::merchants::{Merchant, Merchants};
-use engine::domain::attempt::{PaymentMethod, PaymentStep};
-use engine::domain::money::{Currency, Money};
+use engine::domain::basics::money::{Currency, Money};
+use engine::domain::order::attempt::PaymentMethod;
+use engine::domain::payment::start::PaymentStep;
 use engine::ports::StoreError;
 
 const PAYMENT: &str = "2027011522001473371000001";

@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use super::amount::to_fen;
 use crate::providers::EventDefect;
-use engine::domain::attempt::AttemptKey;
-use engine::domain::ids::{PaymentId, ProviderId};
-use engine::domain::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::ids::{PaymentId, ProviderId};
+use engine::domain::basics::money::{Currency, MinorUnits, Money};
+use engine::domain::order::attempt::AttemptKey;
+use engine::domain::order::order_refund::RefundKey;
 use engine::domain::order::{Capture, PaymentKey};
-use engine::domain::order_refund::RefundKey;
 
 /// The only currency of the gateway in China.
 pub(super) const CURRENCY: &str = "CNY";

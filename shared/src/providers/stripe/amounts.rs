@@ -3,7 +3,7 @@
 //! Source of the exceptions: <https://docs.stripe.com/currencies#special-cases>,
 //! <https://docs.stripe.com/currencies#zero-decimal>, <https://docs.stripe.com/currencies#three-decimal>
 
-use engine::domain::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::money::{Currency, MinorUnits, Money};
 
 /// Where Stripe's unit is not ISO 4217's.
 enum Unit {

@@ -10,13 +10,13 @@ use crate::providers::account::{Account, Answer, Effect};
 use crate::providers::limit::{Limits, Operation};
 use crate::runtime::config::ProviderApi;
 use crate::runtime::connections::Https;
-use engine::domain::captures::CapturePage;
-use engine::domain::ids::PageMark;
-use engine::domain::number::OrderNumber;
+use engine::domain::basics::ids::PageMark;
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::order::order_refund::OrderRefund;
+use engine::domain::order::refund::RefundReply;
 use engine::domain::order::{Capture, PaymentRecord};
-use engine::domain::order_refund::OrderRefund;
-use engine::domain::refund::RefundReply;
-use engine::domain::time::Timestamp;
+use engine::domain::payment::captures::CapturePage;
 use engine::ports::{StoreError, Stored};
 
 /// Address of the API unless configured.
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
     use crate::runtime::config::Secret;
     use crate::runtime::connections::Trust;
-    use engine::domain::ids::ProviderId;
+    use engine::domain::basics::ids::ProviderId;
 
     #[test]
     fn an_account_is_asked_at_stripe_unless_told_where() {

@@ -15,12 +15,11 @@ use super::amounts;
 use super::api::{Api, error_of, is_refusal, words};
 use crate::providers::account::{Answer, Effect, escaped};
 use crate::providers::limit::Operation;
-use engine::domain::attempt::{
-    Attempt, AttemptKey, CloseReply, Offer, PaymentMethod, PaymentStep, StartReply,
-};
-use engine::domain::ids::{PaymentId, ProviderId};
-use engine::domain::money::{Currency, MinorUnits};
+use engine::domain::basics::ids::{PaymentId, ProviderId};
+use engine::domain::basics::money::{Currency, MinorUnits};
+use engine::domain::order::attempt::{Attempt, AttemptKey, PaymentMethod};
 use engine::domain::order::{Capture, Order, PaymentKey};
+use engine::domain::payment::start::{CloseReply, Offer, PaymentStep, StartReply};
 use engine::ports::{StoreError, Stored};
 
 /// The shortest life of a session is half an hour; a minute more covers clocks that differ and requests that
@@ -259,11 +258,11 @@ fn refused(why: &str) -> StartReply {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use engine::domain::attempt::{Attempts, PaymentChoice, ReturnUrl};
-    use engine::domain::ids::{RequestFingerprint, SaleId, UserId};
-    use engine::domain::money::Money;
+    use engine::domain::basics::ids::{RequestFingerprint, SaleId, UserId};
+    use engine::domain::basics::money::Money;
+    use engine::domain::basics::time::Timestamp;
     use engine::domain::order::OrderState;
-    use engine::domain::time::Timestamp;
+    use engine::domain::order::attempt::{Attempts, PaymentChoice, ReturnUrl};
 
     fn order(currency: &str) -> Order {
         let currency = Currency::new(currency).unwrap();
@@ -281,9 +280,9 @@ mod tests {
             changed_at: now,
             payment: None,
             attempts: Attempts::default(),
-            facts: engine::domain::fact::Facts::default(),
-            refunds: engine::domain::order_refund::RefundCounts::default(),
-            merchant: engine::domain::ledger::MerchantTerms::house(),
+            facts: engine::domain::order::fact::Facts::default(),
+            refunds: engine::domain::order::order_refund::RefundCounts::default(),
+            merchant: engine::domain::sale::MerchantTerms::house(),
             exchange: None,
         }
     }

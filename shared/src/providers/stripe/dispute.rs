@@ -8,12 +8,13 @@ use super::amounts;
 use super::api::{Api, words};
 use crate::providers::account::{Effect, escaped};
 use crate::providers::limit::Operation;
-use engine::domain::captures::ListedDispute;
-use engine::domain::dispute::{DisputeReport, DisputeState};
-use engine::domain::ids::{DisputeId, PageMark, PaymentId, ProviderId};
-use engine::domain::money::{Currency, MinorUnits};
-use engine::domain::number::OrderNumber;
+use engine::domain::basics::ids::{DisputeId, PageMark, PaymentId, ProviderId};
+use engine::domain::basics::money::{Currency, MinorUnits};
+use engine::domain::basics::number::OrderNumber;
 use engine::domain::order::PaymentKey;
+use engine::domain::order::dispute::DisputeState;
+use engine::domain::payment::captures::ListedDispute;
+use engine::domain::payment::dispute::DisputeReport;
 use engine::ports::{StoreError, Stored};
 
 /// The types of the events that tell of disputes.

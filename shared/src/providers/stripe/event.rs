@@ -6,10 +6,10 @@ use serde::Deserialize;
 use super::amounts;
 use crate::http::checks::{Refusal, parse};
 use crate::providers::{EventDefect, VerifiedCallback};
-use engine::domain::attempt::AttemptNumber;
-use engine::domain::ids::{PaymentId, ProviderId};
-use engine::domain::money::{Currency, MinorUnits};
-use engine::domain::number::OrderNumber;
+use engine::domain::basics::ids::{PaymentId, ProviderId};
+use engine::domain::basics::money::{Currency, MinorUnits};
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::order::attempt::AttemptNumber;
 use engine::domain::order::{Capture, PaymentKey};
 
 /// The type of the event that says that money was captured; every other is passed over.
@@ -117,7 +117,7 @@ fn of_event(provider: &ProviderId, event: CaptureEvent) -> Result<Option<Capture
 mod tests {
     use super::*;
     use crate::providers::stripe::signature::{PaymentSecrets, sign};
-    use engine::domain::time::Timestamp;
+    use engine::domain::basics::time::Timestamp;
     use serde_json::{Value, json};
 
     fn read(event: &Value) -> Result<Option<Capture>, EventDefect> {

@@ -7,13 +7,13 @@ use serde::Deserialize;
 use super::amounts;
 use super::event::attempt_named;
 use crate::providers::account::escaped;
-use engine::domain::ids::{PageMark, PaymentId, ProviderId};
-use engine::domain::money::{Currency, MinorUnits};
-use engine::domain::number::OrderNumber;
+use engine::domain::basics::ids::{PageMark, PaymentId, ProviderId};
+use engine::domain::basics::money::{Currency, MinorUnits};
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::order::order_refund::{OrderRefund, RefundKey};
+use engine::domain::order::refund::RefundReply;
 use engine::domain::order::{Capture, PaymentKey, PaymentRecord};
-use engine::domain::order_refund::{OrderRefund, RefundKey};
-use engine::domain::refund::RefundReply;
-use engine::domain::time::Timestamp;
 use engine::ports::{StoreError, Stored};
 
 /// Most objects of one page, as Stripe limits it.

@@ -14,15 +14,16 @@ use http::HeaderMap;
 use self::api::Api;
 use self::signature::PaymentSecrets;
 use super::{EventDefect, PaymentProvider, Settings, SignatureDefect, VerifiedCallback, no_key};
-use engine::domain::attempt::{Attempt, CloseReply, Offer, StartReply};
-use engine::domain::captures::CapturePage;
-use engine::domain::dispute::DisputeReport;
-use engine::domain::ids::{DisputeId, PageMark, ProviderId};
-use engine::domain::number::OrderNumber;
+use engine::domain::basics::ids::{DisputeId, PageMark, ProviderId};
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::order::attempt::Attempt;
+use engine::domain::order::order_refund::OrderRefund;
+use engine::domain::order::refund::RefundReply;
 use engine::domain::order::{Capture, Order, PaymentRecord};
-use engine::domain::order_refund::OrderRefund;
-use engine::domain::refund::RefundReply;
-use engine::domain::time::Timestamp;
+use engine::domain::payment::captures::CapturePage;
+use engine::domain::payment::dispute::DisputeReport;
+use engine::domain::payment::start::{CloseReply, Offer, StartReply};
 use engine::ports::Stored;
 
 /// One account at Stripe.

@@ -9,8 +9,8 @@ use http::HeaderMap;
 
 use crate::providers::callback::{from_hex, to_hex};
 use crate::providers::{SignatureDefect, VerifiedCallback};
-use engine::domain::ids::ProviderId;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::ProviderId;
+use engine::domain::basics::time::Timestamp;
 
 /// The header's names, the first that is there counts.
 const HEADERS: [&str; 2] = ["stripe-signature", "payment-signature"];

@@ -22,16 +22,15 @@ use crate::providers::rsa::{SigningKey, Unsigned};
 use crate::providers::{EventDefect, SignatureDefect};
 use crate::runtime::connections::Https;
 use crate::runtime::merchants::{Shop, WechatMerchant};
-use engine::domain::attempt::{
-    Attempt, AttemptKey, AttemptNumber, CloseReply, PaymentMethod, PaymentStep, StartReply,
-};
-use engine::domain::ids::{PaymentId, ProviderId};
-use engine::domain::money::MinorUnits;
-use engine::domain::number::OrderNumber;
+use engine::domain::basics::ids::{PaymentId, ProviderId};
+use engine::domain::basics::money::MinorUnits;
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::order::attempt::{Attempt, AttemptKey, AttemptNumber, PaymentMethod};
+use engine::domain::order::order_refund::OrderRefund;
+use engine::domain::order::refund::RefundReply;
 use engine::domain::order::{Capture, Order, PaymentRecord};
-use engine::domain::order_refund::OrderRefund;
-use engine::domain::refund::RefundReply;
-use engine::domain::time::Timestamp;
+use engine::domain::payment::start::{CloseReply, PaymentStep, StartReply};
 use engine::ports::{StoreError, Stored};
 
 /// Address of the API unless configured.

@@ -18,13 +18,14 @@ use crate::http::checks::MAX_BODY_BYTES;
 use crate::providers::limit::Limits;
 use crate::runtime::connections::Https;
 use crate::runtime::merchants::WechatMerchant;
-use engine::domain::attempt::{Attempt, CloseReply, Offer, PaymentMethod, StartReply};
-use engine::domain::ids::ProviderId;
-use engine::domain::number::OrderNumber;
+use engine::domain::basics::ids::ProviderId;
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::order::attempt::{Attempt, PaymentMethod};
+use engine::domain::order::order_refund::OrderRefund;
+use engine::domain::order::refund::RefundReply;
 use engine::domain::order::{Capture, Order, PaymentRecord};
-use engine::domain::order_refund::OrderRefund;
-use engine::domain::refund::RefundReply;
-use engine::domain::time::Timestamp;
+use engine::domain::payment::start::{CloseReply, Offer, StartReply};
 use engine::ports::Stored;
 
 /// The shortest life of a payment that is begun here, in seconds: two of the least that the provider knows.

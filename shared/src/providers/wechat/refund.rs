@@ -4,11 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use super::transaction::CURRENCY;
 use crate::providers::account::escaped;
-use engine::domain::ids::PaymentId;
-use engine::domain::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::ids::PaymentId;
+use engine::domain::basics::money::{Currency, MinorUnits, Money};
+use engine::domain::order::order_refund::OrderRefund;
+use engine::domain::order::refund::RefundReply;
 use engine::domain::order::{Capture, PaymentRecord};
-use engine::domain::order_refund::OrderRefund;
-use engine::domain::refund::RefundReply;
 
 /// Our name of the refund of a payment, which makes it one however often it is asked for: a refund is made
 /// once under one number.
@@ -122,8 +122,8 @@ impl Refund {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use engine::domain::basics::time::Timestamp;
     use engine::domain::order::{PaymentKey, PaymentOutcome, RefundReason};
-    use engine::domain::time::Timestamp;
     use serde_json::{Value, json};
 
     fn record() -> PaymentRecord {

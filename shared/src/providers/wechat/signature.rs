@@ -12,7 +12,7 @@ use http::{HeaderMap, HeaderValue};
 use crate::providers::SignatureDefect;
 use crate::providers::callback::to_hex;
 use crate::providers::rsa::{SigningKey, Unsigned, VerifyingKey};
-use engine::domain::time::Timestamp;
+use engine::domain::basics::time::Timestamp;
 
 /// The name of the algorithm, in requests and in what WeChat Pay sends.
 const ALGORITHM: &str = "WECHATPAY2-SHA256-RSA2048";

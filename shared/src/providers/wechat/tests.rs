@@ -8,8 +8,9 @@ use crate::providers::fake::{Asked, Fake, Reply, attempt, https, limits, order, 
 use crate::providers::rsa::SigningKey;
 use crate::providers::vectors::{NOW, headers, key, text, vectors, wechat_settings};
 use crate::runtime::merchants::{Merchant, Merchants};
-use engine::domain::attempt::{PaymentMethod, PaymentStep};
-use engine::domain::money::{Currency, Money};
+use engine::domain::basics::money::{Currency, Money};
+use engine::domain::order::attempt::PaymentMethod;
+use engine::domain::payment::start::PaymentStep;
 use engine::ports::StoreError;
 
 const PAYMENT: &str = "4200000000202701150000000001";

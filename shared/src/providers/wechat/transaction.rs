@@ -5,9 +5,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::providers::{EventDefect, beijing};
-use engine::domain::attempt::{Attempt, AttemptKey};
-use engine::domain::ids::{PaymentId, ProviderId};
-use engine::domain::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::ids::{PaymentId, ProviderId};
+use engine::domain::basics::money::{Currency, MinorUnits, Money};
+use engine::domain::order::attempt::{Attempt, AttemptKey};
 use engine::domain::order::{Capture, Order, PaymentKey};
 
 /// The only currency of merchants in China.

@@ -1,13 +1,13 @@
 //! Ports that count what comes of them. A state is counted where it is written, whoever writes it: a
 //! payment that is found at its provider by reconcile counts as one whose callback came.
 
-use engine::domain::attempt::AttemptState;
+use engine::domain::admission::room::log::Entry;
+use engine::domain::admission::room::watch::Watched;
+use engine::domain::basics::tickets::Tickets;
 use engine::domain::order::OrderState;
-use engine::domain::order_refund::OrderRefund;
-use engine::domain::refund::RefundState;
-use engine::domain::room::log::Entry;
-use engine::domain::room::watch::Watched;
-use engine::domain::tickets::Tickets;
+use engine::domain::order::attempt::AttemptState;
+use engine::domain::order::order_refund::OrderRefund;
+use engine::domain::order::refund::RefundState;
 use engine::ports::methods::*;
 use engine::{port_argument, port_methods, room_port_methods};
 

@@ -26,7 +26,7 @@ use metrique_writer_core::Unit;
 use metrique_writer_core::unit::NegativeScale;
 
 use crate::runtime::config::MetricsConfig;
-use engine::domain::ids::SaleId;
+use engine::domain::basics::ids::SaleId;
 use engine::flows::captures::Reading;
 use engine::flows::reconcile::Run;
 use engine::flows::room::request::Requested;

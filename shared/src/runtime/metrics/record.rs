@@ -11,7 +11,7 @@ use metrique_writer_core::{
 use metrique_writer_format_emf::{Emf, MetricDefinition, MetricDirective, NoMetric};
 
 use super::{Dimensions, Metric, NAMESPACE};
-use engine::domain::ids::SaleId;
+use engine::domain::basics::ids::SaleId;
 
 /// The metrics of one piece of work, or of one sale within it.
 #[derive(Debug, Clone)]

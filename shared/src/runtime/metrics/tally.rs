@@ -13,7 +13,7 @@ use metrique_writer_core::Observation;
 use super::record::Record;
 use super::{Function, Metric};
 use crate::http::problem::Kind;
-use engine::domain::ids::SaleId;
+use engine::domain::basics::ids::SaleId;
 
 tokio::task_local! {
     static TALLY: RefCell<Tally>;

@@ -1,7 +1,7 @@
 //! Admission tokens: the right to make an order, which nobody but us can write.
 
-use engine::domain::ids::UserId;
-use engine::domain::number::Mint;
+use engine::domain::basics::ids::UserId;
+use engine::domain::basics::number::Mint;
 use serde_json::Value;
 use shared::http::identity::Buyer;
 use shared::http::tokens::{AdmissionKeys, Grant};

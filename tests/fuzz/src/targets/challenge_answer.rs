@@ -4,8 +4,9 @@ use std::sync::LazyLock;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use engine::domain::challenge::{ChallengeKind, ChallengeSettings, Pressure, Stage};
-use engine::domain::ids::{SaleId, UserId};
+use engine::domain::admission::challenge::Pressure;
+use engine::domain::basics::ids::{SaleId, UserId};
+use engine::domain::sale::challenge::{ChallengeKind, ChallengeSettings, Stage};
 use serde_json::Value;
 use shared::challenges::keys::ChallengeKeys;
 use shared::challenges::proof_of_work::solve;

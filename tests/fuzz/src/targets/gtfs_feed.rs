@@ -1,6 +1,6 @@
 //! Timetables: a GTFS feed, all tables in one input.
 
-use engine::domain::money::MinorUnits;
+use engine::domain::basics::money::MinorUnits;
 use importers::Terms;
 use importers::gtfs::{Class, Day, Feed, Prices, Train};
 

@@ -3,14 +3,15 @@
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
 
-use engine::domain::ids::{
+use engine::domain::basics::calendar::{self as timetable, ClockTime};
+use engine::domain::basics::ids::{
     AttendeeId, Epoch, PaymentId, ProviderId, RequestFingerprint, SaleId, SeatName, StopId, TierId,
     UserId,
 };
-use engine::domain::money::Currency;
-use engine::domain::number::{Gene, Mint, OrderNumber};
-use engine::domain::time::Timestamp;
-use engine::domain::timetable::{self, CallMark, ClockTime};
+use engine::domain::basics::money::Currency;
+use engine::domain::basics::number::{Gene, Mint, OrderNumber};
+use engine::domain::basics::time::Timestamp;
+use engine::domain::sale::timetable::CallMark;
 use importers::gtfs::{Class, Day};
 use importers::pretix::Point;
 use serde::Serialize;

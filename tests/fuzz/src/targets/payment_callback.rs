@@ -1,6 +1,6 @@
 //! Payment callbacks: trusted only if the provider signed the very bytes of their body.
 
-use engine::domain::money::MinorUnits;
+use engine::domain::basics::money::MinorUnits;
 use engine::domain::order::Capture;
 use serde_json::json;
 use shared::providers::VerifiedCallback;

@@ -1,14 +1,15 @@
 //! Requests of every route, up to the flow that would answer them.
 
-use engine::domain::choice::{Choice, Together};
-use engine::domain::ids::{Legs, SeatName, StopId};
-use engine::domain::money::MinorUnits;
-use engine::domain::number::OrderNumber;
-use engine::domain::order_refund::{AskedBy, RefundedTickets};
-use engine::domain::requested::{
-    MAX_LINES_PER_ORDER, MAX_SEATS_PER_ORDER, RequestedLine, fingerprint,
-};
-use engine::domain::sale::{MapHash, Sale, Tier};
+use engine::domain::basics::bytes::MapHash;
+use engine::domain::basics::ids::{Legs, SeatName, StopId};
+use engine::domain::basics::limits::{MAX_LINES_PER_ORDER, MAX_SEATS_PER_ORDER};
+use engine::domain::basics::money::MinorUnits;
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::inventory::choice::{Choice, Together};
+use engine::domain::order::order_refund::AskedBy;
+use engine::domain::order::requested::{RequestedLine, fingerprint};
+use engine::domain::payment::refund::RefundedTickets;
+use engine::domain::sale::{Sale, Tier};
 use engine::domain::ticket::MAX_TICKET;
 use lambda_http::Request;
 use serde_json::{Value, json};

@@ -2,14 +2,14 @@
 
 use std::collections::HashSet;
 
-use engine::domain::ids::SeatName;
-use engine::domain::money::MinorUnits;
+use engine::domain::basics::ids::SeatName;
+use engine::domain::basics::money::MinorUnits;
+use engine::domain::sale::timetable::{calls, journey_from};
 use engine::domain::sale::{
     FileMap, MAX_BITMAP_BYTES, MAX_LEGS, MAX_MAP_BYTES, MAX_OUTLINES, MAX_PLACES_PER_ROW,
     MAX_PRICE_MINOR, MAX_SEATS_PER_SALE, MAX_TIERS, Sale, SaleFile, SeatMap, Section, SectionRow,
     Tier, TierFile,
 };
-use engine::domain::timetable::{calls, journey_from};
 use importers::written;
 use shared::http::checks::parse;
 

@@ -5,15 +5,15 @@ use std::fmt::Debug;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use engine::domain::choice::{Choice, Together};
-use engine::domain::gate::tokens::AddTokens;
-use engine::domain::gate::{Admit, Share};
-use engine::domain::ids::{
+use engine::domain::admission::gate::tokens::AddTokens;
+use engine::domain::admission::gate::{Admit, Share};
+use engine::domain::basics::ids::{
     AdditionId, Epoch, InventoryId, Legs, RequestFingerprint, SaleId, TierId, UserId,
 };
+use engine::domain::basics::number::{Mint, OrderNumber};
+use engine::domain::basics::tickets::Tickets;
+use engine::domain::inventory::choice::{Choice, Together};
 use engine::domain::inventory::{HeldLine, Hold, HoldRecord, HoldReply, Line, Release, Sell};
-use engine::domain::number::{Mint, OrderNumber};
-use engine::domain::tickets::Tickets;
 use engine::ports::{Gate as _, Seats as _, StoreError, Stored};
 use shared::redis::{Bounds, Connection, RedisGate, RedisSeats, Topology, hold_record};
 use tokio::runtime::{Builder, Runtime};
@@ -114,7 +114,7 @@ impl Sample {
             lines: vec![HeldLine {
                 tier: must(TierId::new("a"), "a tier"),
                 legs: Legs::ONE,
-                seats: Vec::from([0, 1].map(engine::domain::ids::Seat)),
+                seats: Vec::from([0, 1].map(engine::domain::basics::ids::Seat)),
             }],
         };
         Self {

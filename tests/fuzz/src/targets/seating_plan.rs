@@ -1,6 +1,6 @@
 //! Seating plans in pretix's format.
 
-use engine::domain::money::MinorUnits;
+use engine::domain::basics::money::MinorUnits;
 use engine::domain::sale::Sale;
 use importers::pretix::{Prices, RowOrder, Uncategorised, import};
 use importers::{Import, Terms};

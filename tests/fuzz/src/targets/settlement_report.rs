@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use engine::domain::time::Timestamp;
+use engine::domain::basics::time::Timestamp;
 use ops::settlement::{Expected, Known, Layout, Period, Report, compare};
 
 use crate::{Outcome, Target};

@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use engine::domain::room::bytes::Hash;
-use engine::domain::room::draw::Source;
-use engine::domain::room::join::{JoinWindow, Membership, bucket_of};
-use engine::domain::room::log::{Entry, NONE_BEFORE, Record};
-use engine::domain::room::serving::Event;
-use engine::domain::room::tree;
-use engine::domain::room::view::View;
-use engine::domain::room::visit::Visit;
-use engine::domain::time::Timestamp;
+use engine::domain::admission::room::draw::Source;
+use engine::domain::admission::room::join::{JoinWindow, Membership, bucket_of};
+use engine::domain::admission::room::log::{Entry, NONE_BEFORE, Record};
+use engine::domain::admission::room::serving::Event;
+use engine::domain::admission::room::tree;
+use engine::domain::admission::room::view::View;
+use engine::domain::admission::room::visit::Visit;
+use engine::domain::basics::bytes::Hash;
+use engine::domain::basics::time::Timestamp;
 use engine::flows::room::draw::Drawing;
 use engine::flows::room::join::{Joined, Refusal, Standing};
 use model_stores::{BeaconModel, BoardModel, RoomsModel, Stores};

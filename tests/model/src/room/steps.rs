@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use engine::domain::guard::without;
-use engine::domain::room::join::Membership;
-use engine::domain::time::Timestamp;
+use engine::domain::admission::room::join::Membership;
+use engine::domain::basics::guard::without;
+use engine::domain::basics::time::Timestamp;
 use engine::flows::room::join::{Joined, Standing};
 use model_stores::{Call, Stores};
 use stateright::{Model, Property};

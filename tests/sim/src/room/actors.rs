@@ -1,10 +1,9 @@
 //! Those who keep a room going: whoever asks for its document, the schedule that requests draws, the operator
 //! and those who bring the beacon's round.
 
-use engine::domain::room::bytes::Signature;
-use engine::domain::room::document::Left;
-use engine::domain::room::serving::Room;
-use engine::domain::room::serving::{Command, Refusal};
+use engine::domain::admission::room::document::Left;
+use engine::domain::admission::room::serving::{Command, Refusal, Room};
+use engine::domain::basics::bytes::Signature;
 use engine::domain::sale::Sale;
 use engine::flows::room::bring::{self, Brought, Round, bring};
 use engine::flows::room::left::left;

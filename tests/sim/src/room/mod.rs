@@ -8,12 +8,12 @@ pub(crate) mod visitor;
 
 use std::sync::Mutex;
 
-use engine::domain::ids::GroupId;
-use engine::domain::room::bytes::Hash;
-use engine::domain::room::join::IndexStock;
-use engine::domain::room::memory::RoomMemory;
-use engine::domain::room::serving::Command;
-use engine::domain::time::Timestamp;
+use engine::domain::admission::room::join::IndexStock;
+use engine::domain::admission::room::memory::RoomMemory;
+use engine::domain::admission::room::serving::Command;
+use engine::domain::basics::bytes::Hash;
+use engine::domain::basics::ids::GroupId;
+use engine::domain::basics::time::Timestamp;
 use serde_json::{Value, json};
 
 use crate::plan::{FAULTS_FROM_MS, START};

@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry as Slot;
 use std::sync::Arc;
 
-use engine::domain::ids::{GroupId, UserId};
-use engine::domain::room::bytes::{Hash, Secret};
-use engine::domain::room::draw::{Source, Window, later_seed};
-use engine::domain::room::join::{JoinWindow, Membership, Tree, bucket_of};
-use engine::domain::room::log::{Entry, NONE_BEFORE, Record};
-use engine::domain::room::serving::{Event, GroupState, MAX_VISIT_STEP_MS, Mode, Room};
-use engine::domain::room::tree;
-use engine::domain::room::view::View;
-use engine::domain::room::visit::{Enter, EnterReply, Visit};
-use engine::domain::time::Timestamp;
+use engine::domain::admission::room::draw::{Source, Window, later_seed};
+use engine::domain::admission::room::join::{JoinWindow, Membership, Tree, bucket_of};
+use engine::domain::admission::room::log::{Entry, NONE_BEFORE, Record};
+use engine::domain::admission::room::serving::{Event, GroupState, MAX_VISIT_STEP_MS, Mode, Room};
+use engine::domain::admission::room::tree;
+use engine::domain::admission::room::view::View;
+use engine::domain::admission::room::visit::{Enter, EnterReply, Visit};
+use engine::domain::basics::bytes::{Hash, Secret};
+use engine::domain::basics::ids::{GroupId, UserId};
+use engine::domain::basics::time::Timestamp;
 use engine::ports::{AppendReply, Shown};
 use model_stores::{BeaconModel, Call, Reply};
 

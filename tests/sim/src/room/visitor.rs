@@ -1,11 +1,11 @@
 //! Who comes to a sale with a room: joins, waits, is let in and orders; or leaves, oversleeps and joins again,
 //! claims places too early or other people's, and asks by two devices at once.
 
-use engine::domain::ids::{GroupId, UserId};
-use engine::domain::room::bytes::Nonce;
-use engine::domain::room::counts::Entry;
-use engine::domain::room::join::{Membership, bucket_of};
-use engine::domain::room::view::{Turn, View};
+use engine::domain::admission::room::counts::Entry;
+use engine::domain::admission::room::join::{Membership, bucket_of};
+use engine::domain::admission::room::view::{Turn, View};
+use engine::domain::basics::bytes::Nonce;
+use engine::domain::basics::ids::{GroupId, UserId};
 use engine::flows::admit::{self, admit, check_open};
 use engine::flows::room::enter::{self, Claimed};
 use engine::flows::room::join::{self, JoinRequest, Joined, Standing, join, open_sale};
@@ -341,7 +341,7 @@ impl Visitor {
         let environment = self.executor.environment.lock();
         let bucket = bucket_of(&self.user, BUCKETS);
         let member = environment.stores.rooms.membership(&sale_id(), bucket, &self.user);
-        let most = engine::domain::room::join::MAX_REJOINS;
+        let most = engine::domain::admission::room::join::MAX_REJOINS;
         if member.is_some_and(|member| member.rejoined < most) {
             Next::JoinsAgain
         } else {

@@ -3,9 +3,9 @@
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use engine::domain::money::{Currency, MinorUnits, Money};
-use engine::domain::number::OrderNumber;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
 use lambda_http::{Body, Request, Response};
 use local::data_dir::Secrets;
 use local::handlers::{pay_callback, reserve, sales, token_gate};

@@ -4,10 +4,10 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use aws_lambda_events::sqs::SqsEvent;
-use engine::domain::ids::SaleId;
-use engine::domain::money::{Currency, MinorUnits, Money};
-use engine::domain::number::OrderNumber;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::SaleId;
+use engine::domain::basics::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
 use lambda_http::request::LambdaRequest;
 use lambda_http::{
     Adapter, Body, Context, LambdaEvent, Request, Response, Service as _, service_fn,

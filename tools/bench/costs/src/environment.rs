@@ -1,8 +1,8 @@
 //! The engine as a function has it after its cold start, and servers for it.
 
-use engine::domain::grace::Grace;
-use engine::domain::ids::ProviderId;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::ProviderId;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::payment::grace::Grace;
 use local::queues::Queues;
 use local::servers::{Endpoints, Stack};
 use local::stores;

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use engine::domain::ids::SaleId;
-use engine::domain::room::draw::Window;
-use engine::domain::time::Timestamp;
+use engine::domain::admission::room::draw::Window;
+use engine::domain::basics::ids::SaleId;
+use engine::domain::basics::time::Timestamp;
 use engine::flows::room::draw::{Drawing, draw};
 use engine::flows::room::turn::TURN_MS;
 use engine::ports::{Board as _, BoardPorts as _, RoomPorts as _, Rooms as _};

@@ -1,6 +1,6 @@
 //! What money uses beside callbacks: payments that are started, and refunds that are asked for and made.
 
-use engine::domain::refund::RefundState;
+use engine::domain::order::refund::RefundState;
 use engine::ports::messages::Refund;
 use engine::ports::{Orders as _, Ports as _};
 use http::{Method, StatusCode};

@@ -1,8 +1,8 @@
 //! What a waiting room uses: joins, the room document, turns, and the gate.
 
-use engine::domain::ids::SaleId;
-use engine::domain::room::draw::Window;
-use engine::domain::time::Timestamp;
+use engine::domain::admission::room::draw::Window;
+use engine::domain::basics::ids::SaleId;
+use engine::domain::basics::time::Timestamp;
 use engine::flows::room::draw::{Drawing, draw};
 use engine::ports::{RoomPorts as _, Rooms as _};
 use http::{Method, StatusCode};

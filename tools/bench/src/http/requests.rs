@@ -1,9 +1,9 @@
 //! The requests that are measured, written out before the clock runs: each does the real work of its
 //! endpoint, for a buyer or an order of its own.
 
-use engine::domain::money::{Currency, MinorUnits, Money};
-use engine::domain::number::OrderNumber;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
 use serde_json::{Value, json};
 
 use super::Failure;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use engine::domain::time::Timestamp;
+use engine::domain::basics::time::Timestamp;
 use serde_json::Value;
 
 use super::requests::{self, WITH_ROOM};

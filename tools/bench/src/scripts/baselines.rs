@@ -5,8 +5,8 @@
 //! nothing is decoded twice. They check neither window nor limit and keep no deadline, which ours
 //! does in the same call.
 
-use engine::domain::bitmap;
-use engine::domain::ids::Seat;
+use engine::domain::basics::bitmap;
+use engine::domain::basics::ids::Seat;
 use redis::aio::MultiplexedConnection;
 
 use super::Error;

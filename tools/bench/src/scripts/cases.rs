@@ -2,16 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use engine::domain::bitmap;
-use engine::domain::choice::{Choice, Offset, Together};
-use engine::domain::gate::tokens::AddTokens;
-use engine::domain::gate::{Admit, Share};
-use engine::domain::ids::{AdditionId, Epoch, Legs, Seat};
+use engine::domain::admission::gate::tokens::AddTokens;
+use engine::domain::admission::gate::{Admit, Share};
+use engine::domain::basics::bitmap;
+use engine::domain::basics::ids::{AdditionId, Epoch, Legs, Seat};
+use engine::domain::basics::tickets::Tickets;
+use engine::domain::inventory::choice::{Choice, Offset, Together};
 use engine::domain::inventory::{
     Freed, HeldLine, Hold, HoldRecord, HoldReply, Line, Load, Mark, Recount, Release, Repair,
     Restore, SeatLeg, SeatsSold, Sell, TierGrid, Unsell, freed_block_of,
 };
-use engine::domain::tickets::Tickets;
 use engine::ports::Seats as _;
 
 use super::crowd::{Crowd, free_pairs};

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use engine::domain::bitmap;
-use engine::domain::choice::{Choice, Together};
-use engine::domain::ids::{Legs, RequestFingerprint, Seat, UserId};
+use engine::domain::basics::bitmap;
+use engine::domain::basics::ids::{Legs, RequestFingerprint, Seat, UserId};
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::tickets::Tickets;
+use engine::domain::inventory::choice::{Choice, Together};
 use engine::domain::inventory::{Hold, HoldRecord, HoldReply, Line, Release, Sell};
-use engine::domain::number::OrderNumber;
-use engine::domain::tickets::Tickets;
 use engine::ports::Seats as _;
 use futures_util::future::try_join_all;
 use rand::rngs::StdRng;

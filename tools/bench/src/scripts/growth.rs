@@ -3,10 +3,10 @@
 //! A million seats are not filled by a crowd but loaded as one would have left them: all rows taken
 //! up to the fill, but for a single seat in some of them.
 
-use engine::domain::bitmap;
-use engine::domain::choice::{Choice, Together};
-use engine::domain::ids::{InventoryId, SaleId, TierId};
+use engine::domain::basics::bitmap;
+use engine::domain::basics::ids::{InventoryId, SaleId, TierId};
 use engine::domain::inventory::TierGrid;
+use engine::domain::inventory::choice::{Choice, Together};
 use engine::ports::Seats as _;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -79,7 +79,8 @@ async fn one(
     percent: u32,
 ) -> Result<Row, Error> {
     let mut rng = StdRng::seed_from_u64(options.seed);
-    let unexpected = |error: engine::domain::ids::InvalidId| Error::Unexpected(error.to_string());
+    let unexpected =
+        |error: engine::domain::basics::ids::InvalidId| Error::Unexpected(error.to_string());
     let inventory = InventoryId::whole(SaleId::new("growth").map_err(unexpected)?);
     let mut grids = Vec::new();
     let mut named = Vec::new();

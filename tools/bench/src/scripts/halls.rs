@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use engine::domain::bitmap;
-use engine::domain::ids::{Epoch, InventoryId, Legs, SaleId, TierId};
+use engine::domain::basics::bitmap;
+use engine::domain::basics::ids::{Epoch, InventoryId, Legs, SaleId, TierId};
+use engine::domain::basics::tickets::Tickets;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::inventory::{Freed, Load, Terms, TierGrid};
-use engine::domain::layout::Layout;
 use engine::domain::sale::SaleState;
-use engine::domain::tickets::Tickets;
-use engine::domain::time::Timestamp;
+use engine::domain::sale::layout::Layout;
 
 use super::{Error, Options};
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use engine::domain::choice::{Choice, Together};
 use engine::domain::inventory::Hold;
+use engine::domain::inventory::choice::{Choice, Together};
 use engine::ports::Seats as _;
 use serde::Serialize;
 use shared::redis::{RedisSeats, Script, Scripts};

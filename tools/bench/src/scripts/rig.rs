@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::domain::gate::tokens::{AddTokens, AddTokensReply};
-use engine::domain::gate::{Admit, AdmitReply};
+use engine::domain::admission::gate::tokens::{AddTokens, AddTokensReply};
+use engine::domain::admission::gate::{Admit, AdmitReply};
 use engine::domain::inventory::{
     Hold, HoldReply, Load, LoadReply, Mark, MarkReply, Recount, RecountReply, Release,
     ReleaseReply, Repair, RepairReply, Restore, RestoreReply, Sell, SellReply, Unsell, UnsellReply,

@@ -3,8 +3,8 @@
 //! Requests are encoded before the clock starts, and replies are only counted: what limits is the
 //! server. Both take turns, round by round; the ratio is that of each round with itself.
 
-use engine::domain::choice::{Choice, Together};
 use engine::domain::inventory::Hold;
+use engine::domain::inventory::choice::{Choice, Together};
 use engine::ports::Seats as _;
 use serde::Serialize;
 use std::time::Instant;

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-use engine::domain::ids::InventoryId;
-use engine::domain::number::OrderNumber;
+use engine::domain::basics::ids::InventoryId;
+use engine::domain::basics::number::OrderNumber;
 use rand::seq::IndexedRandom as _;
 use redis::aio::ConnectionLike;
 

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::ValueEnum;
-use engine::domain::ids::InventoryId;
-use engine::domain::number::OrderNumber;
+use engine::domain::basics::ids::InventoryId;
+use engine::domain::basics::number::OrderNumber;
 use futures_util::future::BoxFuture;
 use rand::rngs::StdRng;
 use serde::Serialize;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
-use engine::domain::ids::UserId;
+use engine::domain::basics::ids::UserId;
 use engine::ports::{Orders as _, Ports as _};
 use serde_json::json;
 use shared::http::points::PointsReply;

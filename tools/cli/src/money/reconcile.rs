@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use engine::domain::ids::{PaymentId, PostingKey, ProviderId};
+use engine::domain::basics::ids::{PaymentId, PostingKey, ProviderId};
+use engine::domain::basics::money::{MinorUnits, Money};
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::ledger::Account;
-use engine::domain::money::{MinorUnits, Money};
-use engine::domain::number::OrderNumber;
+use engine::domain::ledger::posting::PostingKind;
 use engine::domain::order::{Capture, PaymentKey, PaymentOutcome};
-use engine::domain::posting::PostingKind;
-use engine::domain::time::Timestamp;
 use engine::flows::pay::pay_from_afar;
 use engine::ports::{Orders as _, Ports as _};
 use ops::settlement::{

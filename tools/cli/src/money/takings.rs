@@ -4,9 +4,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
-use engine::domain::ids::{SaleId, TierId};
-use engine::domain::takings::{Taking, Takings, TierTaking};
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::{SaleId, TierId};
+use engine::domain::basics::time::Timestamp;
+use engine::domain::ledger::takings::{Taking, Takings, TierTaking};
 use engine::ports::{Catalogue as _, Freshness, Ports as _};
 use serde_json::{Value, json};
 use shared::dynamodb::ALL_TIME;

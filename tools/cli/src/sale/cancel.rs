@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use engine::domain::ids::SaleId;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::SaleId;
+use engine::domain::basics::time::Timestamp;
 use engine::flows::cancel_sale::{IN_FLIGHT_SECONDS, Progress, Refusal, stop, walk};
 use engine::flows::publish;
 use ops::refund_pace::{RefundPace, default_per_second};

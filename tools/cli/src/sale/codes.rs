@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use comfy_table::{Table, presets};
-use engine::domain::ids::{GroupId, SaleId};
-use engine::domain::room::code::{Code, MAX_CODE_USES};
+use engine::domain::admission::room::code::{Code, MAX_CODE_USES};
+use engine::domain::basics::ids::{GroupId, SaleId};
 use engine::flows::room::published;
 use engine::ports::{RoomPorts as _, StoreError};
 use futures_util::future::join_all;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use comfy_table::{CellAlignment, Table, presets};
-use engine::domain::money::MinorUnits;
+use engine::domain::basics::money::MinorUnits;
 use engine::domain::sale::{Defect, Sale, SaleFile, Tier};
 use importers::read_bounded;
 use serde_json::{Value, json};

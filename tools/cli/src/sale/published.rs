@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use comfy_table::{Table, presets};
-use engine::domain::ids::{SaleId, StopId};
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::{SaleId, StopId};
+use engine::domain::basics::time::Timestamp;
 use engine::flows::archive;
 use ops::gateway::Gateway;
 use serde_json::{Value, json};

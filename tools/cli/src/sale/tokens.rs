@@ -5,9 +5,9 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 use comfy_table::{Table, presets};
-use engine::domain::gate::tokens::{TokenCounts, TokenSnapshot};
-use engine::domain::ids::{AdditionId, SaleId};
-use engine::domain::time::Timestamp;
+use engine::domain::admission::gate::tokens::{TokenCounts, TokenSnapshot};
+use engine::domain::basics::ids::{AdditionId, SaleId};
+use engine::domain::basics::time::Timestamp;
 use engine::flows::tokens::{Added, Refusal, add, show};
 use serde_json::{Value, json};
 use shared::runtime::app::new_epoch;

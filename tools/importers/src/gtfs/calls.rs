@@ -1,6 +1,6 @@
 //! Where a trip calls, in order, each call under an id of its own.
 
-use engine::domain::ids::StopId;
+use engine::domain::basics::ids::StopId;
 use engine::domain::sale::MAX_LEGS;
 
 use super::super::tables::{Lined, line_of};

@@ -2,8 +2,8 @@
 
 use std::str::FromStr;
 
-use engine::domain::ids::TierId;
-use engine::domain::money::MinorUnits;
+use engine::domain::basics::ids::TierId;
+use engine::domain::basics::money::MinorUnits;
 use engine::domain::sale::{Lettered, Places, Section, SectionRow, TierFile};
 
 use super::super::MAX_SEATS_PER_SALE;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use engine::domain::money::{Currency, MinorUnits};
+use engine::domain::basics::money::{Currency, MinorUnits};
 
 use super::super::Error;
 use super::super::tables::{Lined, line_of};

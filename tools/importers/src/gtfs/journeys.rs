@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use engine::domain::money::MinorUnits;
+use engine::domain::basics::money::MinorUnits;
 
 use super::super::tables::Lined;
 use super::super::{Error, Remedy, SourceDefect};

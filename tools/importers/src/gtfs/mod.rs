@@ -26,10 +26,10 @@ mod service;
 mod tests;
 
 use chrono_tz::Tz;
-use engine::domain::money::{Currency, MinorUnits};
+use engine::domain::basics::calendar::ClockTime;
+use engine::domain::basics::money::{Currency, MinorUnits};
+use engine::domain::basics::time::Timestamp;
 use engine::domain::sale::{Fare, SaleFile, Stop, TierFile};
-use engine::domain::time::Timestamp;
-use engine::domain::timetable::ClockTime;
 
 use super::report::Findings;
 use super::slug::slug;

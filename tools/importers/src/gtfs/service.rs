@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use chrono::{Datelike as _, Days, NaiveDate, TimeDelta, TimeZone as _};
 use chrono_tz::Tz;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::time::Timestamp;
 use serde::{Deserialize, Deserializer};
 
 use super::super::tables::line_of;

@@ -1,7 +1,7 @@
 //! The tests of this importer on small inputs of their own.
 
 use super::*;
-use engine::domain::money::MinorUnits;
+use engine::domain::basics::money::MinorUnits;
 use engine::domain::sale::Sale;
 
 /// A small feed: three trips over four stops A to D, on Mondays of 2026.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use engine::domain::money::MinorUnits;
+use engine::domain::basics::money::MinorUnits;
 
 use super::super::report::Findings;
 use super::super::{Error, Place, Remedy, SourceDefect};

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use engine::domain::ids::SeatName;
+use engine::domain::basics::ids::SeatName;
 use engine::domain::sale::{
     MAX_MAP_BYTES, MAX_OUTLINES, MapPoint, MapRow, MapSection, Outline, OutlineKind, SeatMap,
     TierFile,

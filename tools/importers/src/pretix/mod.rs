@@ -29,7 +29,7 @@ mod tests;
 
 use std::collections::HashSet;
 
-use engine::domain::money::Currency;
+use engine::domain::basics::money::Currency;
 use engine::domain::sale::{FileMap, SaleFile};
 
 use super::report::Findings;

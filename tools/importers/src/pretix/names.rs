@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use engine::domain::ids::SeatName;
+use engine::domain::basics::ids::SeatName;
 
 use super::super::report::Findings;
 use super::super::{Remedy, SourceDefect};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use engine::domain::money::MinorUnits;
+use engine::domain::basics::money::MinorUnits;
 use engine::domain::sale::{Section, TierFile};
 
 use super::super::Error;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use engine::domain::ids::SeatName;
+use engine::domain::basics::ids::SeatName;
 use engine::domain::sale::{Places, Section, SectionRow};
 
 use super::super::report::Findings;

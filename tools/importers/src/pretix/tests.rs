@@ -1,9 +1,9 @@
 //! The tests of this importer on small inputs of their own.
 
 use super::*;
-use engine::domain::ids::SeatName;
-use engine::domain::money::MinorUnits;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::SeatName;
+use engine::domain::basics::money::MinorUnits;
+use engine::domain::basics::time::Timestamp;
 use serde_json::{Value, json};
 use std::sync::Arc;
 

@@ -32,7 +32,7 @@ mod tiers;
 
 use std::path::Path;
 
-use engine::domain::money::Currency;
+use engine::domain::basics::money::Currency;
 use engine::domain::sale::{Stop, TierFile};
 use serde::de::DeserializeOwned;
 

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use engine::domain::money::MinorUnits;
+use engine::domain::basics::money::MinorUnits;
 use serde::Deserialize;
 
 use super::super::Place;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use engine::domain::ids::SeatName;
+use engine::domain::basics::ids::SeatName;
 
 use super::super::tables::Lined;
 use super::super::{Place, Remedy, SourceDefect};

@@ -1,8 +1,8 @@
 //! The stops of a train and the stations that they name.
 
-use engine::domain::ids::StopId;
+use engine::domain::basics::calendar::{ClockTime, Day};
+use engine::domain::basics::ids::StopId;
 use engine::domain::sale::Stop;
-use engine::domain::timetable::{ClockTime, Day};
 
 use super::super::tables::Lined;
 use super::super::terms::keep_ordered_times;

@@ -2,8 +2,8 @@
 
 use super::tiers::columns;
 use super::*;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::sale::Sale;
-use engine::domain::time::Timestamp;
 
 /// A train of two classes over three stops, with `changes` made: (table, what, by what).
 fn tables(changes: &[(&str, &str, &str)]) -> Result<Tables, Error> {

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use engine::domain::ids::SeatName;
-use engine::domain::money::MinorUnits;
+use engine::domain::basics::ids::SeatName;
+use engine::domain::basics::money::MinorUnits;
 use engine::domain::sale::{Fare, Places, Section, SectionRow, Stop, TierFile};
 
 use super::super::slug::slug;

@@ -4,8 +4,8 @@
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use engine::domain::ids::GroupId;
-use engine::domain::room::document::{Document, GroupDocument, RoomState};
+use engine::domain::admission::room::document::{Document, GroupDocument, RoomState};
+use engine::domain::basics::ids::GroupId;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde::Deserialize;

@@ -1,8 +1,8 @@
 //! Whose places were served, window by window: the share of bots among them against their share of the places.
 
-use engine::domain::ids::GroupId;
-use engine::domain::room::bytes::Hash;
-use engine::domain::room::shuffle::Shuffle;
+use engine::domain::admission::room::shuffle::Shuffle;
+use engine::domain::basics::bytes::Hash;
+use engine::domain::basics::ids::GroupId;
 use serde::{Deserialize, Serialize};
 
 /// The window that an index was drawn in.

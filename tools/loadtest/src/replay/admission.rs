@@ -1,9 +1,9 @@
 //! How the people of a replay are let in: through the gate alone, or through a waiting room.
 
 use clap::ValueEnum;
-use engine::domain::challenge::{ChallengeKind, ChallengeSettings, Question, Stage};
+use engine::domain::basics::time::Timestamp;
+use engine::domain::sale::challenge::{ChallengeKind, ChallengeSettings, Question, Stage};
 use engine::domain::sale::{RoomSettings, SaleFile};
-use engine::domain::time::Timestamp;
 use serde::Serialize;
 
 use crate::people::plan::Crowd;

@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use engine::domain::ids::InvalidId;
+use engine::domain::basics::ids::InvalidId;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::sale::GateSettings;
-use engine::domain::time::Timestamp;
 use serde::Serialize;
 
 use self::admission::{ANSWER, AdmissionOptions};

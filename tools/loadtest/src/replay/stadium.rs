@@ -1,10 +1,10 @@
 //! A stadium of any size: what a replay sells, whose real plan was never published.
 
-use engine::domain::ids::{InvalidId, SaleId, TierId};
-use engine::domain::money::{Currency, MinorUnits};
+use engine::domain::basics::ids::{InvalidId, SaleId, TierId};
+use engine::domain::basics::money::{Currency, MinorUnits};
+use engine::domain::basics::time::Timestamp;
+use engine::domain::sale::sections::{Places, Run, Section, SectionRow};
 use engine::domain::sale::{GateSettings, SaleFile, TierFile};
-use engine::domain::sections::{Places, Run, Section, SectionRow};
-use engine::domain::time::Timestamp;
 
 /// Number of rows of a block.
 const ROWS_PER_BLOCK: u32 = 20;

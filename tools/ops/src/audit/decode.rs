@@ -4,11 +4,11 @@
 //! the engine writes or reads them: a mistake there must show as a violation, and not as the same
 //! mistake made twice.
 
-use engine::domain::ids::{Legs, Seat, TierId};
-use engine::domain::number::OrderNumber;
+use engine::domain::basics::ids::{Legs, Seat, TierId};
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::order::refund::RefundState;
 use engine::domain::order::{OrderState, PaymentKey};
-use engine::domain::refund::RefundState;
-use engine::domain::time::Timestamp;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 

@@ -6,18 +6,18 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use engine::domain::archive::Lifecycle;
-use engine::domain::attempt::AttemptState;
-use engine::domain::attendee::AttendeeHash;
-use engine::domain::fact::FactKind;
-use engine::domain::ids::{Legs, SaleId, Seat, TierId, UserId};
+use engine::domain::basics::ids::{Legs, SaleId, Seat, TierId, UserId};
+use engine::domain::basics::money::{MinorUnits, Money};
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::inventory::SeatLeg;
-use engine::domain::money::{MinorUnits, Money};
-use engine::domain::number::OrderNumber;
+use engine::domain::order::attempt::AttemptState;
+use engine::domain::order::attendee::AttendeeHash;
+use engine::domain::order::fact::FactKind;
+use engine::domain::order::refund::RefundState;
 use engine::domain::order::{OrderState, PaymentKey};
-use engine::domain::refund::RefundState;
 use engine::domain::sale::Sale;
-use engine::domain::time::Timestamp;
+use engine::domain::sale::archive::Lifecycle;
 
 use super::violation::Subject;
 

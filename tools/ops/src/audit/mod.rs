@@ -23,9 +23,9 @@ mod violation;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use engine::domain::grace::Grace;
-use engine::domain::ids::SaleId;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::SaleId;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::payment::grace::Grace;
 use redis::RedisError;
 
 use self::facts::{CaptureFact, Facts, LedgerFacts};

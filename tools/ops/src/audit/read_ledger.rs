@@ -7,9 +7,9 @@
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 
-use engine::domain::ids::{PaymentId, ProviderId};
-use engine::domain::money::{Currency, MinorUnits, Money};
-use engine::domain::number::OrderNumber;
+use engine::domain::basics::ids::{PaymentId, ProviderId};
+use engine::domain::basics::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::number::OrderNumber;
 use engine::domain::order::PaymentKey;
 use serde::Deserialize;
 

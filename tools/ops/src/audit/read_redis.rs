@@ -6,11 +6,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 
-use engine::domain::archive::Lifecycle;
-use engine::domain::ids::{SaleId, TierId, UserId};
-use engine::domain::number::OrderNumber;
+use engine::domain::basics::ids::{SaleId, TierId, UserId};
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::sale::Tier;
-use engine::domain::time::Timestamp;
+use engine::domain::sale::archive::Lifecycle;
 use redis::aio::{ConnectionLike, MultiplexedConnection};
 use redis::{AsyncCommands as _, RedisResult, ScanOptions};
 

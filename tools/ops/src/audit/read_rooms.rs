@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::DisplayErrorContext;
 use aws_sdk_dynamodb::types::AttributeValue;
-use engine::domain::archive::Lifecycle;
-use engine::domain::ids::{GroupId, SaleId, UserId};
-use engine::domain::room::bytes::{Hash, Nonce};
+use engine::domain::basics::bytes::{Hash, Nonce};
+use engine::domain::basics::ids::{GroupId, SaleId, UserId};
+use engine::domain::sale::archive::Lifecycle;
 
 use super::AuditError;
 use super::facts::{Facts, RoomFacts, Unreadable};

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use comfy_table::{CellAlignment, Table};
-use engine::domain::ids::{SaleId, TierId};
-use engine::domain::money::MinorUnits;
+use engine::domain::basics::ids::{SaleId, TierId};
+use engine::domain::basics::money::MinorUnits;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::order::OrderState;
-use engine::domain::time::Timestamp;
 use serde::Serialize;
 
 use super::facts::Facts;

@@ -6,13 +6,13 @@
 
 use std::collections::HashSet;
 
-use engine::domain::ids::{GroupId, SaleId, UserId};
-use engine::domain::room::bytes::{Hash, Nonce};
-use engine::domain::room::draw::{Closing, Member, Window, later_seed};
-use engine::domain::room::log::{Entry, NONE_BEFORE, Record};
-use engine::domain::room::serving::{Event, Room, State};
-use engine::domain::room::tree::{self, CHUNK_LEAVES};
-use engine::domain::time::Timestamp;
+use engine::domain::admission::room::draw::{Closing, Member, Window, later_seed};
+use engine::domain::admission::room::log::{Entry, NONE_BEFORE, Record};
+use engine::domain::admission::room::serving::{Event, Room, State};
+use engine::domain::admission::room::tree::{self, CHUNK_LEAVES};
+use engine::domain::basics::bytes::{Hash, Nonce};
+use engine::domain::basics::ids::{GroupId, SaleId, UserId};
+use engine::domain::basics::time::Timestamp;
 
 use super::decode;
 use super::facts::{AdmissionsFact, RoomFacts};
@@ -438,7 +438,7 @@ impl Group {
 
 #[cfg(test)]
 mod tests {
-    use engine::domain::room::draw::Source;
+    use engine::domain::admission::room::draw::Source;
 
     use super::*;
     use crate::draw::fixture::{

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::{BehaviorVersion, Builder, Credentials, Region};
-use engine::domain::time::Timestamp;
+use engine::domain::basics::time::Timestamp;
 use redis::aio::MultiplexedConnection;
 use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;

@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use engine::domain::attendee::AttendeeHash;
-use engine::domain::ids::{GroupId, Leg, SaleId, SeatName, TierId, UserId};
+use engine::domain::basics::ids::{GroupId, Leg, SaleId, SeatName, TierId, UserId};
+use engine::domain::basics::number::OrderNumber;
 use engine::domain::inventory::SeatLeg;
-use engine::domain::number::OrderNumber;
 use engine::domain::order::PaymentKey;
+use engine::domain::order::attendee::AttendeeHash;
 use engine::domain::sale::Sale;
 use serde::Serialize;
 

@@ -8,10 +8,10 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};
 use std::path::Path;
 
-use engine::domain::ids::{GroupId, SaleId};
-use engine::domain::room::join::Membership;
-use engine::domain::room::leaves::Chunk;
-use engine::domain::room::visit::Admitted;
+use engine::domain::admission::room::join::Membership;
+use engine::domain::admission::room::leaves::Chunk;
+use engine::domain::admission::room::visit::Admitted;
+use engine::domain::basics::ids::{GroupId, SaleId};
 use engine::flows::room::published;
 use engine::ports::{RoomPorts, Rooms, StoreError};
 use serde::Serialize;

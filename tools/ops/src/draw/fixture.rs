@@ -1,12 +1,15 @@
 //! A publication in which nothing is wrong: 2,500 who joined, some of whom left no trace but their index, a
 //! draw, a later window of 20, and who was admitted.
 
-use engine::domain::ids::{GroupId, SaleId, UserId};
-use engine::domain::room::bytes::{Hash, Nonce, Secret};
-use engine::domain::room::draw::{Closing, Commitment, Member, Source, Window, later_seed};
-use engine::domain::room::log::{NONE_BEFORE, Record};
-use engine::domain::room::serving::{Counts, Event, Given, Room, Settings};
-use engine::domain::room::tree;
+use engine::domain::admission::room::draw::{
+    Closing, Commitment, Member, Source, Window, later_seed,
+};
+use engine::domain::admission::room::log::{NONE_BEFORE, Record};
+use engine::domain::admission::room::serving::{Counts, Event, Given, Room};
+use engine::domain::admission::room::tree;
+use engine::domain::basics::bytes::{Hash, Nonce, Secret};
+use engine::domain::basics::ids::{GroupId, SaleId, UserId};
+use engine::domain::sale::serving::Settings;
 use shared::beacon::signature::QUICKNET;
 
 use super::publication::{Admission, Chunk, Publication};

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::{fs, io};
 
-use engine::domain::ids::GroupId;
-pub use engine::domain::room::leaves::Chunk;
+pub use engine::domain::admission::room::leaves::Chunk;
+use engine::domain::basics::ids::GroupId;
 use serde::{Deserialize, Serialize};
 
 /// The file of the log: a record a line.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use engine::domain::ids::{GroupId, SaleId};
+use engine::domain::basics::ids::{GroupId, SaleId};
 use reporting::grouped;
 use serde::Serialize;
 

@@ -2,11 +2,11 @@
 
 use std::fs;
 
-use engine::domain::room::bytes::Hash;
-use engine::domain::room::draw::Source;
-use engine::domain::room::log::{Entry, Record};
-use engine::domain::room::serving::Event;
-use engine::domain::room::tree;
+use engine::domain::admission::room::draw::Source;
+use engine::domain::admission::room::log::{Entry, Record};
+use engine::domain::admission::room::serving::Event;
+use engine::domain::admission::room::tree;
+use engine::domain::basics::bytes::Hash;
 use shared::beacon::{Chain, Chains};
 
 use super::Own;

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use engine::domain::ids::{GroupId, SaleId, UserId};
-use engine::domain::room::bytes::{Hash, Nonce};
-use engine::domain::room::draw::{Closing, Member, Source, Window, later_seed};
-use engine::domain::room::log::{Entry, NONE_BEFORE, Record};
-use engine::domain::room::serving::{Event, Given, Room, State};
-use engine::domain::room::tree;
+use engine::domain::admission::room::draw::{Closing, Member, Source, Window, later_seed};
+use engine::domain::admission::room::log::{Entry, NONE_BEFORE, Record};
+use engine::domain::admission::room::serving::{Event, Given, Room, State};
+use engine::domain::admission::room::tree;
+use engine::domain::basics::bytes::{Hash, Nonce};
+use engine::domain::basics::ids::{GroupId, SaleId, UserId};
 use shared::beacon::Chains;
 
 use super::publication::{Admission, Publication};

@@ -1,7 +1,7 @@
 //! What can be wrong with a publication.
 
-use engine::domain::ids::GroupId;
-use engine::domain::room::bytes::Hash;
+use engine::domain::basics::bytes::Hash;
+use engine::domain::basics::ids::GroupId;
 use serde::Serialize;
 
 /// The number of the record before.

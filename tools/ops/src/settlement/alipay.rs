@@ -4,8 +4,8 @@
 //! Source: <https://opendocs.alipay.com/open/204/106262>
 
 use encoding_rs::GBK;
-use engine::domain::ids::PaymentId;
-use engine::domain::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::ids::PaymentId;
+use engine::domain::basics::money::{Currency, MinorUnits, Money};
 
 use super::amount::amount;
 use super::known::local_time;

@@ -1,6 +1,6 @@
 //! Amounts as reports write them: in major units, with a point.
 
-use engine::domain::money::{Currency, MinorUnits};
+use engine::domain::basics::money::{Currency, MinorUnits};
 
 /// The digits behind the point that one minor unit of a currency is (ISO 4217).
 fn minor_digits(currency: Currency) -> Option<usize> {

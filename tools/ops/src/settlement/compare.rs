@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use engine::domain::ids::PaymentId;
-use engine::domain::money::{Currency, MinorUnits, Money};
-use engine::domain::number::OrderNumber;
-use engine::domain::order_refund::RefundKey;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::PaymentId;
+use engine::domain::basics::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::order::order_refund::RefundKey;
 
 use super::known::{DAY_MS, Known, KnownRefund, NEIGHBOUR_MS, Period};
 use super::{Line, Moved, Named, Report};

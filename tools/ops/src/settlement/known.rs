@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use engine::domain::exchange::is_moved_id;
-use engine::domain::fact::{Fact, FactKind};
-use engine::domain::ids::{PaymentId, ProviderId};
-use engine::domain::log::{LogPosition, LogShard};
-use engine::domain::money::{MinorUnits, Money};
-use engine::domain::number::OrderNumber;
+use engine::domain::basics::ids::{PaymentId, ProviderId};
+use engine::domain::basics::money::{MinorUnits, Money};
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::ledger::log::{LogPosition, LogShard};
+use engine::domain::order::exchange::is_moved_id;
+use engine::domain::order::fact::{Fact, FactKind};
+use engine::domain::order::order_refund::RefundKey;
+use engine::domain::order::refund::RefundState;
 use engine::domain::order::{Order, PaymentRecord, RefundReason};
-use engine::domain::order_refund::RefundKey;
-use engine::domain::refund::RefundState;
-use engine::domain::time::Timestamp;
 use engine::ports::{Log as _, Stored};
 use shared::dynamodb::DynamoLog;
 

@@ -12,11 +12,11 @@ mod stripe;
 mod table;
 mod wechat;
 
-use engine::domain::attempt::AttemptNumber;
-use engine::domain::ids::PaymentId;
-use engine::domain::money::Money;
-use engine::domain::number::OrderNumber;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::PaymentId;
+use engine::domain::basics::money::Money;
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::order::attempt::AttemptNumber;
 
 pub use self::compare::{Compared, Defect, Expected, FeesOf, compare};
 pub use self::known::{DAY_MS, Known, KnownCapture, KnownRefund, NEIGHBOUR_MS, Period};

@@ -7,9 +7,9 @@
 //!
 //! Source: <https://docs.stripe.com/reports/report-types/balance>
 
-use engine::domain::ids::PaymentId;
-use engine::domain::money::{Currency, MinorUnits, Money};
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::PaymentId;
+use engine::domain::basics::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::time::Timestamp;
 
 use super::amount::amount;
 use super::table::{Row, rows};

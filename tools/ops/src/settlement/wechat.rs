@@ -3,8 +3,8 @@
 //!
 //! Source: <https://pay.weixin.qq.com/docs/merchant/products/bill-download/format-trade.html>
 
-use engine::domain::ids::PaymentId;
-use engine::domain::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::ids::PaymentId;
+use engine::domain::basics::money::{Currency, MinorUnits, Money};
 
 use super::amount::amount;
 use super::known::local_time;

@@ -1,8 +1,8 @@
 //! Payments that were started: one of an order is open at most, and none long after the order has ended.
 
-use engine::domain::attempt::{AttemptState, MAX_ATTEMPTS};
+use engine::domain::basics::time::Timestamp;
 use engine::domain::order::OrderState;
-use engine::domain::time::Timestamp;
+use engine::domain::order::attempt::{AttemptState, MAX_ATTEMPTS};
 
 use super::super::facts::{Facts, OrderFact};
 use super::super::violation::{Rule, Subject};

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use engine::domain::money::MinorUnits;
-use engine::domain::number::OrderNumber;
+use engine::domain::basics::money::MinorUnits;
+use engine::domain::basics::number::OrderNumber;
 use engine::domain::order::OrderState;
 
 use super::super::facts::{ExchangeFact, Facts, OrderFact, PaymentFact, RefundFact, SaleFacts};
@@ -165,8 +165,8 @@ fn check_moved(facts: &Facts, payment: &PaymentFact, refunds: &Refunds<'_>, find
 
 #[cfg(test)]
 mod tests {
-    use engine::domain::fact::FactKind;
-    use engine::domain::ids::SaleId;
+    use engine::domain::basics::ids::SaleId;
+    use engine::domain::order::fact::FactKind;
 
     use super::super::super::facts::{MovedFact, ToldFact};
     use super::super::fixture::{

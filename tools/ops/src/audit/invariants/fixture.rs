@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use engine::domain::attendee::AttendeeHash;
-use engine::domain::fact::FactKind;
-use engine::domain::ids::{Leg, Legs, SaleId, Seat};
+use engine::domain::basics::ids::{Leg, Legs, SaleId, Seat};
+use engine::domain::basics::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::inventory::SeatLeg;
-use engine::domain::money::{Currency, MinorUnits, Money};
-use engine::domain::number::OrderNumber;
+use engine::domain::order::attendee::AttendeeHash;
+use engine::domain::order::fact::FactKind;
+use engine::domain::order::refund::RefundState;
 use engine::domain::order::{OrderState, PaymentKey};
-use engine::domain::refund::RefundState;
 use engine::domain::sale::Sale;
-use engine::domain::time::Timestamp;
 
 use super::super::facts::{
     AccountFact, CallFact, CallKey, CaptureFact, ClaimFact, CounterFact, DoubleFact, EntryFact,

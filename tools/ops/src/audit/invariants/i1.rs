@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use engine::domain::basics::number::OrderNumber;
 use engine::domain::inventory::SeatLeg;
-use engine::domain::number::OrderNumber;
 
 use super::super::facts::Facts;
 use super::super::violation::{Rule, Subject};
@@ -40,7 +40,7 @@ pub fn one_live_order_a_seat_leg(facts: &Facts) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use engine::domain::ids::{Legs, Seat};
+    use engine::domain::basics::ids::{Legs, Seat};
     use engine::domain::order::OrderState;
 
     use super::super::super::facts::{ClaimFact, HeldFact, HoldFact, OrderFact};

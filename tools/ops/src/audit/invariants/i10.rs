@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use engine::domain::basics::time::Timestamp;
 use engine::domain::order::OrderState;
-use engine::domain::time::Timestamp;
 
-use engine::domain::fact::FactKind;
+use engine::domain::order::fact::FactKind;
 
 use super::super::facts::{Facts, OrderFact, SaleFacts, TransferKey, WaitingFact};
 use super::super::violation::{Rule, Subject};

@@ -6,12 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use engine::domain::fact::FactKind;
-use engine::domain::ids::TierId;
-use engine::domain::money::MinorUnits;
-use engine::domain::number::OrderNumber;
+use engine::domain::basics::ids::TierId;
+use engine::domain::basics::money::MinorUnits;
+use engine::domain::basics::number::OrderNumber;
 use engine::domain::order::OrderState;
-use engine::domain::refund::RefundState;
+use engine::domain::order::fact::FactKind;
+use engine::domain::order::refund::RefundState;
 
 use super::super::facts::{Facts, OrderFact, PaymentFact, RefundFact, SaleFacts};
 use super::super::violation::{Rule, Subject};

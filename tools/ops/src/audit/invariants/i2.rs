@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use engine::domain::attendee::AttendeeHash;
+use engine::domain::basics::number::OrderNumber;
 use engine::domain::inventory::SeatLeg;
-use engine::domain::number::OrderNumber;
+use engine::domain::order::attendee::AttendeeHash;
 
 use super::super::facts::{Facts, SaleFacts};
 use super::super::violation::{Rule, Subject};

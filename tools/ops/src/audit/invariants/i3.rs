@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use engine::domain::attendee::AttendeeHash;
-use engine::domain::ids::UserId;
+use engine::domain::basics::ids::UserId;
+use engine::domain::order::attendee::AttendeeHash;
 
 use super::super::facts::{Facts, SaleFacts};
 use super::super::violation::{Rule, Subject};

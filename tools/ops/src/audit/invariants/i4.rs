@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use engine::domain::ids::{Leg, Seat, TierId, UserId};
+use engine::domain::basics::ids::{Leg, Seat, TierId, UserId};
 use engine::domain::inventory::SeatLeg;
 use engine::domain::order::OrderState;
 use engine::domain::sale::Tier;

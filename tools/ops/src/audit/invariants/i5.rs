@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use engine::domain::number::OrderNumber;
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::order::refund::RefundState;
 use engine::domain::order::{OrderState, PaymentKey};
-use engine::domain::refund::RefundState;
 
 use super::super::facts::{CaptureFact, Facts, OrderFact, PaymentFact, SaleFacts};
 use super::super::violation::{Rule, Subject};

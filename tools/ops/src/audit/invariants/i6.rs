@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use engine::domain::ids::TierId;
+use engine::domain::basics::ids::TierId;
 use engine::domain::order::OrderState;
 
 use super::super::facts::{CounterFact, Facts};
@@ -65,9 +65,9 @@ pub fn counters_are_sums(facts: &Facts) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use engine::domain::money::MinorUnits;
+    use engine::domain::basics::money::MinorUnits;
 
-    use engine::domain::fact::FactKind;
+    use engine::domain::order::fact::FactKind;
 
     use super::super::fixture::{assert_each, id, order_number, order_of, sale_of};
     use super::*;

@@ -1,7 +1,7 @@
 //! I7: nothing stays pending for too long.
 
+use engine::domain::basics::time::Timestamp;
 use engine::domain::order::OrderState;
-use engine::domain::time::Timestamp;
 
 use super::super::facts::Facts;
 use super::super::violation::{Rule, Subject};

@@ -26,8 +26,8 @@ mod wallets;
 #[cfg(test)]
 mod fixture;
 
-use engine::domain::number::OrderNumber;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::time::Timestamp;
 use serde::Serialize;
 
 use super::facts::{Facts, SaleFacts};

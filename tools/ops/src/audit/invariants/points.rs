@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use engine::domain::fact::FactKind;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::order::fact::FactKind;
 
 use super::super::facts::{AwardFact, Facts, OrderFact, PointsFact, PointsTermsFact};
 use super::super::violation::Subject;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use engine::domain::ids::UserId;
-use engine::domain::time::Timestamp;
+use engine::domain::basics::ids::UserId;
+use engine::domain::basics::time::Timestamp;
 
 use super::super::facts::{Facts, RoomFacts, SaleFacts};
 use super::super::violation::{Rule, Subject};

@@ -1,6 +1,6 @@
 //! Tokens: no more tickets were ordered than the gate has admitted.
 
-use engine::domain::time::Timestamp;
+use engine::domain::basics::time::Timestamp;
 
 use super::super::decode;
 use super::super::facts::{Facts, SaleFacts};

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use engine::domain::archive::Lifecycle;
+use engine::domain::sale::archive::Lifecycle;
 use engine::domain::sale::{SaleFile, SaleState, Stop};
 
 use super::super::facts::{CallKey, Facts};

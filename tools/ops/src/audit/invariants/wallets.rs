@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use engine::domain::fact::FactKind;
+use engine::domain::order::fact::FactKind;
 
 use super::super::facts::{
     AccountFact, EntryFact, Facts, OrderFact, ToldFact, WalletEntryFact, WalletFact, WalletKey,

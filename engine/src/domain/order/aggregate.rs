@@ -1,0 +1,193 @@
+//! The order itself: what a buyer asked for and was given.
+
+use std::collections::BTreeSet;
+
+use super::attempt::Attempts;
+use super::attendee::{Attendee, AttendeeHash};
+use super::exchange::Exchange;
+use super::fact::{Cause, FactKind, Facts};
+use super::order_refund::{RefundCounts, RefundNumber};
+use super::{OrderEvent, OrderLine, OrderState, PaymentKey, Ticket, transition};
+use crate::domain::basics::ids::{RequestFingerprint, SaleId, UserId};
+use crate::domain::basics::money::{MinorUnits, Money};
+use crate::domain::basics::number::OrderNumber;
+use crate::domain::basics::tickets::Tickets;
+use crate::domain::basics::time::Timestamp;
+use crate::domain::inventory::{HeldLine, HoldRecord};
+use crate::domain::sale::MerchantTerms;
+
+/// Time after an order's last change of state by which what follows from it should be finished, in seconds:
+/// until then the sweeper leaves it to the messages.
+pub const FOLLOW_UP_SECONDS: i64 = 60;
+
+/// An order. One without lines is a tombstone: it says that its number will never be an order.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Order {
+    /// Its number, unique among all sales.
+    pub number: OrderNumber,
+    /// Its sale.
+    pub sale: SaleId,
+    /// Its buyer.
+    pub user: UserId,
+    /// Its state.
+    pub state: OrderState,
+    /// Its lines, one a tier; empty for a tombstone.
+    pub lines: Vec<OrderLine>,
+    /// Its price.
+    pub total: Money,
+    /// The fingerprint of the request.
+    pub fingerprint: RequestFingerprint,
+    /// Time of its creation.
+    pub created_at: Timestamp,
+    /// End of its payment window.
+    pub pay_by: Timestamp,
+    /// Time of its last change of state.
+    pub changed_at: Timestamp,
+    /// The payment that paid it; `None` before.
+    pub payment: Option<PaymentKey>,
+    /// The payments that were started for it.
+    pub attempts: Attempts,
+    /// What happened to it, and how much of that is settled.
+    pub facts: Facts,
+    /// Number of its refunds, and of those whose money is back.
+    pub refunds: RefundCounts,
+    /// Whose money it is, as its sale said when it was made.
+    pub merchant: MerchantTerms,
+    /// What it replaces.
+    pub exchange: Option<Exchange>,
+}
+
+impl Order {
+    /// Each live ticket, with its line.
+    pub fn live_tickets(&self) -> impl Iterator<Item = (&OrderLine, &Ticket)> {
+        self.lines.iter().flat_map(|line| line.live().map(move |ticket| (line, ticket)))
+    }
+
+    /// Number of its live tickets.
+    #[must_use]
+    pub fn tickets(&self) -> Tickets {
+        self.lines.iter().map(OrderLine::count).sum()
+    }
+
+    /// The order after an event, with the fact that tells it; `None` if the event cannot happen to it.
+    #[must_use]
+    pub fn after(&self, event: OrderEvent, cause: Cause, now: Timestamp) -> Option<Self> {
+        let state = transition(self.state, event)?;
+        let facts = self.facts.with(FactKind::of(event), now, cause);
+        Some(Self { state, changed_at: now, facts, ..self.clone() })
+    }
+
+    /// The order after something that leaves its state as it is.
+    #[must_use]
+    pub fn told(&self, kind: FactKind, cause: Cause, now: Timestamp) -> Self {
+        Self { facts: self.facts.with(kind, now, cause), ..self.clone() }
+    }
+
+    /// The time at which work on it is overdue: while it is pending, its deadline; after that
+    /// [`FOLLOW_UP_SECONDS`] after its last change of state if it has an open attempt, and as long after its
+    /// last fact if one is not settled.
+    #[must_use]
+    pub fn due_at(&self) -> Option<Timestamp> {
+        if self.state == OrderState::Pending {
+            return Some(self.pay_by);
+        }
+        let open_since = self.attempts.any_open().then_some(self.changed_at);
+        let since = open_since.into_iter().chain(self.unsettled_since()).min();
+        since.map(|since| since.plus_seconds(FOLLOW_UP_SECONDS))
+    }
+
+    /// Since when its facts should be settled; `None` if they are. What is told of a cancelled order is told
+    /// when the message of its deadline comes: cancelling it sends none.
+    #[must_use]
+    pub fn unsettled_since(&self) -> Option<Timestamp> {
+        let last = self.facts.last_at().filter(|_| !self.facts.are_settled())?;
+        Some(match self.state {
+            OrderState::Cancelled => last.max(self.pay_by),
+            OrderState::Pending
+            | OrderState::Paid
+            | OrderState::Expired
+            | OrderState::RefundDue
+            | OrderState::Refunded => last,
+        })
+    }
+
+    /// True for an order of 0: it is paid as it is made.
+    #[must_use]
+    pub fn costs_nothing(&self) -> bool {
+        self.total.amount_minor == MinorUnits::ZERO && !self.is_tombstone()
+    }
+
+    /// True if it only blocks its number.
+    #[must_use]
+    pub fn is_tombstone(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    /// The seats of its live tickets, as the inventory knows them.
+    #[must_use]
+    pub fn held_lines(&self) -> Vec<HeldLine> {
+        let live = self.lines.iter().filter_map(|line| line.held(line.live()));
+        live.collect()
+    }
+
+    /// The seats of all its tickets, also of those that are refunded.
+    #[must_use]
+    pub fn all_lines(&self) -> Vec<HeldLine> {
+        self.lines.iter().filter_map(|line| line.held(line.tickets.iter())).collect()
+    }
+
+    /// The hold that Redis should have while the order is pending.
+    #[must_use]
+    pub fn hold_record(&self) -> HoldRecord {
+        HoldRecord {
+            user: self.user.clone(),
+            fingerprint: self.fingerprint.clone(),
+            deadline: self.pay_by,
+            lines: self.held_lines(),
+        }
+    }
+
+    /// Every attendee that a live ticket names.
+    pub fn attendees(&self) -> impl Iterator<Item = &Attendee> {
+        self.live_tickets().filter_map(|(_, ticket)| ticket.attendee.as_ref())
+    }
+
+    /// The hashes that it claims for them: of each attendee one by each key.
+    pub fn attendee_claims(&self) -> impl Iterator<Item = AttendeeHash> {
+        let claims = self.claims_its_people();
+        let hashes = self.attendees().flat_map(|attendee| &attendee.hashes).copied();
+        hashes.filter(move |_| claims)
+    }
+
+    /// The attendees as they are counted against what its buyer may name.
+    #[must_use]
+    pub fn named(&self) -> BTreeSet<AttendeeHash> {
+        self.attendees().filter_map(Attendee::counted).collect()
+    }
+}
+
+impl Order {
+    /// The lines of the tickets that a refund took back, whole tickets and no others.
+    #[must_use]
+    pub fn lines_of(&self, refund: RefundNumber) -> Vec<OrderLine> {
+        let of_refund = |line: &OrderLine| {
+            let tickets: Vec<Ticket> = line
+                .tickets
+                .iter()
+                .filter(|ticket| ticket.refund == Some(refund))
+                .cloned()
+                .collect();
+            (!tickets.is_empty()).then(|| OrderLine { tickets, ..line.clone() })
+        };
+        self.lines.iter().filter_map(of_refund).collect()
+    }
+
+    /// The seats of the tickets that a refund took back, as the inventory knows them.
+    #[must_use]
+    pub fn seats_of(&self, refund: RefundNumber) -> Vec<HeldLine> {
+        let of_refund = |line: &OrderLine| {
+            line.held(line.tickets.iter().filter(|ticket| ticket.refund == Some(refund)))
+        };
+        self.lines.iter().filter_map(of_refund).collect()
+    }
+}

@@ -1,0 +1,384 @@
+//! Attempts: the payments that were started for an order, and what is known of each.
+//!
+//! An attempt is written on its order before the provider is asked for it, with every parameter of that
+//! request. The order's number and the attempt's are the idempotency key, and the provider's own name of
+//! it: an answer that was lost is found by sending the very same request again. One attempt is open at a
+//! time, so that a buyer who goes to another provider cannot pay at both.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::basics::ids::{PaymentId, ProviderId};
+use crate::domain::basics::number::OrderNumber;
+use crate::domain::basics::time::Timestamp;
+use crate::domain::basics::within_order::numbered_within_order;
+
+/// Most attempts of one order. A buyer who has begun so many has the last one to pay by.
+pub const MAX_ATTEMPTS: u8 = 8;
+/// Seconds for which an attempt that was answered once is answered again; after that another one is made.
+/// Stripe keeps an idempotency key for a day.
+/// Source: <https://docs.stripe.com/api/idempotent_requests>
+const REPEATED_FOR_SECONDS: i64 = 20 * 60 * 60;
+
+numbered_within_order!(
+    /// The number of an attempt within its order, from 1 to [`MAX_ATTEMPTS`].
+    AttemptNumber, MAX_ATTEMPTS,
+    /// A number that no attempt has.
+    InvalidAttempt, "an attempt's number is from 1 to {MAX_ATTEMPTS}"
+);
+
+impl AttemptNumber {
+    /// Every number, lowest first.
+    pub fn all() -> impl Iterator<Item = Self> {
+        (1..=MAX_ATTEMPTS).map(Self)
+    }
+}
+
+impl FromStr for AttemptNumber {
+    type Err = InvalidAttempt;
+    fn from_str(text: &str) -> Result<Self, InvalidAttempt> {
+        let number: u8 = text.parse().map_err(|_| InvalidAttempt)?;
+        // One text for each number: `+1` and `01` are none.
+        Self::try_from(number)
+            .and_then(|number| (number.to_string() == text).then_some(number).ok_or(InvalidAttempt))
+    }
+}
+
+/// The name of an attempt among all orders, as providers know it: `<order>-<attempt>`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AttemptKey {
+    /// The order.
+    pub order: OrderNumber,
+    /// The attempt's number within it.
+    pub number: AttemptNumber,
+}
+
+impl fmt::Display for AttemptKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.order, self.number)
+    }
+}
+
+impl FromStr for AttemptKey {
+    type Err = InvalidAttempt;
+    fn from_str(text: &str) -> Result<Self, InvalidAttempt> {
+        let (order, number) = text.split_once('-').ok_or(InvalidAttempt)?;
+        let order = order.parse().map_err(|_| InvalidAttempt)?;
+        Ok(Self { order, number: number.parse()? })
+    }
+}
+
+/// What a buyer pays with at a provider.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum PaymentMethod {
+    /// A page of the provider's to go to.
+    Page,
+    /// A form of the seller's own, which the provider's script fills with its fields.
+    Form,
+    /// A code for the provider's app to scan.
+    Code,
+}
+
+impl PaymentMethod {
+    /// Every method, for tables and tests.
+    pub const ALL: [Self; 3] = [Self::Page, Self::Form, Self::Code];
+
+    /// The method as it is written in JSON and in the database.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Page => "page",
+            Self::Form => "form",
+            Self::Code => "code",
+        }
+    }
+}
+
+/// What is known of an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum AttemptState {
+    /// It may be paid, unless it has paid its order.
+    Open,
+    /// Its provider has closed it, or never had it: no money comes by it.
+    Closed,
+    /// Its provider did not close it in time. Money that comes by it is decided as any other that is late.
+    GivenUp,
+}
+
+impl AttemptState {
+    /// Every state, for tables and tests.
+    pub const ALL: [Self; 3] = [Self::Open, Self::Closed, Self::GivenUp];
+
+    /// The state as it is written in the database.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Closed => "closed",
+            Self::GivenUp => "given_up",
+        }
+    }
+}
+
+/// The address that a buyer comes back to from a provider's page: absolute, `https` or `http`, of printable
+/// ASCII without quotation marks, `<`, `>`, `\` and blanks. Whose address it is is not looked at here.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ReturnUrl(String);
+
+/// A text that is no [`ReturnUrl`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "return_url must be an https or http address of at most {} printable ASCII characters",
+    ReturnUrl::MAX_BYTES
+)]
+pub struct InvalidReturnUrl;
+
+impl ReturnUrl {
+    /// The longest address, in bytes.
+    pub const MAX_BYTES: usize = 512;
+
+    /// Checks and wraps an address.
+    ///
+    /// # Errors
+    /// [`InvalidReturnUrl`] for any other text.
+    pub fn new(text: impl Into<String>) -> Result<Self, InvalidReturnUrl> {
+        let text = text.into();
+        let fits = |byte: u8| byte.is_ascii_graphic() && !b"\"'<>\\`".contains(&byte);
+        let is_web = text.starts_with("https://") || text.starts_with("http://");
+        let is_one = is_web && text.len() <= Self::MAX_BYTES && text.bytes().all(fits);
+        is_one.then_some(Self(text)).ok_or(InvalidReturnUrl)
+    }
+
+    /// The address.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for ReturnUrl {
+    type Error = InvalidReturnUrl;
+    fn try_from(text: String) -> Result<Self, InvalidReturnUrl> {
+        Self::new(text)
+    }
+}
+
+impl FromStr for ReturnUrl {
+    type Err = InvalidReturnUrl;
+    fn from_str(text: &str) -> Result<Self, InvalidReturnUrl> {
+        Self::new(text)
+    }
+}
+
+impl From<ReturnUrl> for String {
+    fn from(url: ReturnUrl) -> Self {
+        url.0
+    }
+}
+
+impl fmt::Display for ReturnUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What a buyer chose to pay with.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PaymentChoice {
+    /// The provider.
+    pub provider: ProviderId,
+    /// What is paid with there.
+    pub method: PaymentMethod,
+    /// Where the buyer comes back to; without a page nobody goes anywhere.
+    pub return_url: Option<ReturnUrl>,
+}
+
+/// A payment that was started, or is about to be.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Attempt {
+    /// Its number within its order.
+    pub number: AttemptNumber,
+    /// What the buyer chose.
+    pub choice: PaymentChoice,
+    /// The time at which it was written, before its provider was asked.
+    pub started_at: Timestamp,
+    /// The time at which the provider itself ends it, if nobody else does: at its order's deadline, or
+    /// as soon after it as the provider allows.
+    pub expires_at: Timestamp,
+    /// The provider's name of it, once it has answered.
+    pub reference: Option<PaymentId>,
+    /// What is known of it.
+    pub state: AttemptState,
+}
+
+impl Attempt {
+    /// Its name among all orders.
+    #[must_use]
+    pub const fn key(&self, order: OrderNumber) -> AttemptKey {
+        AttemptKey { order, number: self.number }
+    }
+
+    /// True if a request for this choice is answered with this very attempt.
+    #[must_use]
+    pub fn answers(&self, choice: &PaymentChoice, now: Timestamp) -> bool {
+        self.choice == *choice && now < self.started_at.plus_seconds(REPEATED_FOR_SECONDS)
+    }
+}
+
+/// The attempts of an order, each with its number in the order in which they were started.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Attempts {
+    /// All of them; at most [`MAX_ATTEMPTS`].
+    pub all: Vec<Attempt>,
+    /// How often they were written: whoever changes them, or ends the order, says which it has seen.
+    pub version: u32,
+    /// The one that paid the order.
+    pub paid: Option<AttemptNumber>,
+}
+
+impl Attempts {
+    /// Those by which money may come, apart from the one that paid.
+    pub fn open(&self) -> impl Iterator<Item = &Attempt> {
+        let is_open = |attempt: &&Attempt| {
+            attempt.state == AttemptState::Open && Some(attempt.number) != self.paid
+        };
+        self.all.iter().filter(is_open)
+    }
+
+    /// True if money may come by one of them, apart from the one that paid.
+    #[must_use]
+    pub fn any_open(&self) -> bool {
+        self.open().next().is_some()
+    }
+
+    /// An attempt by its number.
+    #[must_use]
+    pub fn get(&self, number: AttemptNumber) -> Option<&Attempt> {
+        self.all.iter().find(|attempt| attempt.number == number)
+    }
+
+    /// The attempts with another one of this choice, open, which its provider ends at `expires_at`; and its
+    /// number. `None` if there are [`MAX_ATTEMPTS`] already.
+    #[must_use]
+    pub fn with_another(
+        &self,
+        choice: &PaymentChoice,
+        expires_at: Timestamp,
+        now: Timestamp,
+    ) -> Option<(Self, AttemptNumber)> {
+        let last = self.all.last().map_or(0, |attempt| attempt.number.get());
+        let number = AttemptNumber::try_from(last.checked_add(1)?).ok()?;
+        let another = Attempt {
+            number,
+            choice: choice.clone(),
+            started_at: now,
+            expires_at,
+            reference: None,
+            state: AttemptState::Open,
+        };
+        let all = self.all.iter().cloned().chain([another]).collect();
+        Some((self.next(all), number))
+    }
+
+    /// The attempts with the provider's name of one.
+    #[must_use]
+    pub fn with_reference(&self, number: AttemptNumber, reference: &PaymentId) -> Self {
+        self.changed(number, |attempt| attempt.reference = Some(reference.clone()))
+    }
+
+    /// The attempts with one of them in a state.
+    #[must_use]
+    pub fn with_state(&self, number: AttemptNumber, state: AttemptState) -> Self {
+        self.changed(number, |attempt| attempt.state = state)
+    }
+
+    fn changed(&self, number: AttemptNumber, change: impl Fn(&mut Attempt)) -> Self {
+        let mut all = self.all.clone();
+        all.iter_mut().filter(|attempt| attempt.number == number).for_each(change);
+        self.next(all)
+    }
+
+    /// These attempts, as the next write after `self`.
+    fn next(&self, all: Vec<Attempt>) -> Self {
+        Self { all, version: self.version.saturating_add(1), paid: self.paid }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
+
+    fn choice(provider: &str) -> PaymentChoice {
+        PaymentChoice {
+            provider: ProviderId::new(provider).unwrap(),
+            method: PaymentMethod::Page,
+            return_url: None,
+        }
+    }
+
+    #[test]
+    fn attempts_are_numbered_and_bounded() {
+        let mut attempts = Attempts::default();
+        for expected in 1..=MAX_ATTEMPTS {
+            let (next, number) = attempts.with_another(&choice("stripe"), NOW, NOW).unwrap();
+            assert_eq!((number.get(), next.version), (expected, u32::from(expected)));
+            attempts = next;
+        }
+        assert_eq!(attempts.with_another(&choice("stripe"), NOW, NOW), None);
+        assert_eq!(attempts.open().count(), usize::from(MAX_ATTEMPTS));
+        let paid = Attempts { paid: Some(AttemptNumber::FIRST), ..attempts.clone() };
+        assert_eq!(paid.open().count(), usize::from(MAX_ATTEMPTS) - 1, "it has done what it could");
+        let closed = attempts.with_state(AttemptNumber::FIRST, AttemptState::Closed);
+        assert_eq!(closed.open().count(), usize::from(MAX_ATTEMPTS) - 1);
+        assert_eq!(closed.version, attempts.version + 1);
+    }
+
+    #[test]
+    fn an_attempts_name_is_read_as_it_was_written() {
+        let key = AttemptKey { order: "42".parse().unwrap(), number: AttemptNumber::FIRST };
+        assert_eq!(key.to_string(), "42-1");
+        assert_eq!("42-1".parse(), Ok(key));
+        for other in ["42", "42-01", "42-+1", "42-0", "42-9", "42-x", "x-1", "42-1-1", ""] {
+            assert_eq!(other.parse::<AttemptKey>(), Err(InvalidAttempt), "{other}");
+        }
+    }
+
+    #[test]
+    fn an_address_to_return_to_is_one_of_the_web() {
+        let longest = format!("https://a.example/{}", "x".repeat(ReturnUrl::MAX_BYTES - 18));
+        for good in ["https://a.example/x?y=1#z", "http://127.0.0.1:8080/", &longest] {
+            assert!(ReturnUrl::new(good).is_ok(), "{good}");
+        }
+        let long = format!("{longest}x");
+        for bad in ["javascript:alert(1)", "//a.example", "https://a b", "https://a\"", "", &long] {
+            assert_eq!(ReturnUrl::new(bad), Err(InvalidReturnUrl), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_same_choice_is_answered_with_the_same_attempt_for_less_than_a_day() {
+        let (attempts, number) = Attempts::default().with_another(&choice("a"), NOW, NOW).unwrap();
+        let attempt = attempts.get(number).unwrap();
+        assert!(attempt.answers(&choice("a"), NOW.plus_seconds(REPEATED_FOR_SECONDS - 1)));
+        assert!(!attempt.answers(&choice("a"), NOW.plus_seconds(REPEATED_FOR_SECONDS)));
+        assert!(!attempt.answers(&choice("b"), NOW));
+    }
+}

@@ -1,0 +1,176 @@
+//! Refunds of paid orders, as the order has them: money of a payment that goes back in parts, and the tickets that go
+//! with it.
+//!
+//! A refund is an item of its own. Its name, `<order>-r<number>`, is the idempotency key and stands in the
+//! provider's metadata: what went back of a payment cannot be told part from part by amounts. Numbers are
+//! given by who asks, from 1 on without a gap, so that a request that is repeated finds the refund that it
+//! made. The order counts its refunds, and the payment what goes back of it, never more than was captured.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::refund::{Refund, RefundReply};
+use super::{PaymentKey, RefundReason, TicketName};
+use crate::domain::basics::money::{MinorUnits, Money};
+use crate::domain::basics::number::OrderNumber;
+use crate::domain::basics::time::Timestamp;
+use crate::domain::basics::within_order::numbered_within_order;
+
+/// Most refunds of one order: WeChat Pay takes so many of a payment.
+/// Source: <https://pay.weixin.qq.com/doc/v3/merchant/4012791883>
+pub const MAX_REFUNDS: u8 = 50;
+
+numbered_within_order!(
+    /// The number of a refund within its order, from 1 to [`MAX_REFUNDS`].
+    RefundNumber, MAX_REFUNDS,
+    /// A number that no refund has.
+    InvalidRefund, "a refund's number is from 1 to {MAX_REFUNDS}"
+);
+
+/// The name of a refund among all orders, as providers know it: `<order>-r<number>`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RefundKey {
+    /// The order.
+    pub order: OrderNumber,
+    /// The refund's number within it.
+    pub number: RefundNumber,
+}
+
+impl fmt::Display for RefundKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-r{}", self.order, self.number)
+    }
+}
+
+impl FromStr for RefundKey {
+    type Err = InvalidRefund;
+    fn from_str(text: &str) -> Result<Self, InvalidRefund> {
+        let (order, digits) = text.split_once("-r").ok_or(InvalidRefund)?;
+        let order = order.parse().map_err(|_| InvalidRefund)?;
+        let number: u8 = digits.parse().map_err(|_| InvalidRefund)?;
+        let key = Self { order, number: RefundNumber::try_from(number)? };
+        // One text for each key: `+1` and `01` are none.
+        (key.to_string() == text).then_some(key).ok_or(InvalidRefund)
+    }
+}
+
+/// How many refunds an order has, and of how many the money is back.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RefundCounts {
+    /// Refunds that were made: the highest number.
+    pub made: u8,
+    /// Those of which the money is back.
+    pub back: u8,
+}
+
+/// Who asked for a refund.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum AskedBy {
+    /// The order's buyer, under the terms of the sale.
+    Buyer,
+    /// An operator.
+    Operator,
+    /// The cancellation of the whole sale.
+    SaleCancelled,
+    /// A dispute that was lost: its money is back already, whether anybody likes it or not. The reason is its name.
+    Dispute,
+    /// Another order of the buyer, which replaces the tickets. The reason is its number.
+    Exchange,
+}
+
+impl AskedBy {
+    /// Everybody, for tables and tests.
+    pub const ALL: [Self; 5] =
+        [Self::Buyer, Self::Operator, Self::SaleCancelled, Self::Dispute, Self::Exchange];
+
+    /// The text in JSON and in the database.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Buyer => "buyer",
+            Self::Operator => "operator",
+            Self::SaleCancelled => "sale_cancelled",
+            Self::Dispute => "dispute",
+            Self::Exchange => "exchange",
+        }
+    }
+}
+
+/// A refund of a paid order.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct OrderRefund {
+    /// Its name.
+    pub key: RefundKey,
+    /// The payment that it goes back of.
+    pub payment: PaymentKey,
+    /// The tickets that were taken back with it.
+    pub tickets: Vec<TicketName>,
+    /// What goes back.
+    pub amount: Money,
+    /// What of its tickets' worth does not go back, but pays the order that they were exchanged for.
+    pub kept_minor: MinorUnits,
+    /// Who asked for it.
+    pub asked_by: AskedBy,
+    /// Why, on one line; `None` if nobody said.
+    pub reason: Option<String>,
+    /// Time of its making.
+    pub made_at: Timestamp,
+    /// How far it is.
+    pub refund: Refund,
+}
+
+impl OrderRefund {
+    /// Why its money goes back.
+    #[must_use]
+    pub const fn why(&self) -> RefundReason {
+        match self.asked_by {
+            AskedBy::Buyer | AskedBy::Operator | AskedBy::SaleCancelled | AskedBy::Exchange => {
+                RefundReason::Returned
+            }
+            AskedBy::Dispute => RefundReason::Disputed,
+        }
+    }
+
+    /// The refund with its request put into the queue (again) now; what the provider has said of it stays.
+    /// `None` if the money is back.
+    #[must_use]
+    pub fn requested(&self, now: Timestamp) -> Option<Self> {
+        Some(Self { refund: self.refund.requested(now)?, ..self.clone() })
+    }
+
+    /// The refund after what the provider said of it; `None` if the money is back.
+    #[must_use]
+    pub fn after_reply(&self, reply: &RefundReply, now: Timestamp) -> Option<Self> {
+        Some(Self { refund: self.refund.after_reply(reply, now)?, ..self.clone() })
+    }
+}
+
+impl OrderRefund {
+    /// The order for which its tickets were exchanged.
+    #[must_use]
+    pub fn exchanged_for(&self) -> Option<OrderNumber> {
+        let reason = self.reason.as_deref().filter(|_| self.asked_by == AskedBy::Exchange);
+        reason.and_then(|number| number.parse().ok())
+    }
+
+    /// What its tickets are worth: what goes back, and what the order keeps that they were exchanged for.
+    #[must_use]
+    pub fn worth(&self) -> Money {
+        Money { amount_minor: self.amount.amount_minor + self.kept_minor, ..self.amount }
+    }
+}

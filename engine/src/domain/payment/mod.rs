@@ -1,0 +1,15 @@
+//! The decisions on an order's money: pure functions, most of which return a plan of what changes.
+//!
+//! [`start`] begins an attempt, [`pay`] decides a capture, [`refund`] takes tickets back, [`exchange`] replaces them, and
+//! [`dispute`] follows a dispute step by step. [`captures`] says how much of a provider's list has been read, and
+//! [`grace`] how long an unpaid order waits for it.
+//!
+//! Builds on [`basics`](super::basics), [`sale`](super::sale) and [`order`](super::order).
+
+pub mod captures;
+pub mod dispute;
+pub mod exchange;
+pub mod grace;
+pub mod pay;
+pub mod refund;
+pub mod start;

@@ -1,0 +1,124 @@
+//! Starting a payment: what providers offer, and their replies when an attempt is started or closed.
+
+use crate::domain::basics::guard::{Guard, stands};
+use crate::domain::basics::ids::{PaymentId, ProviderId};
+use crate::domain::basics::money::Currency;
+use crate::domain::basics::time::Timestamp;
+use crate::domain::order::attempt::{Attempt, PaymentMethod};
+use crate::domain::order::{Capture, Order, OrderState};
+
+/// A provider by which payments can be started here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offer {
+    /// The provider.
+    pub provider: ProviderId,
+    /// What can be paid with there, each with the shortest life of an attempt that the provider allows, in
+    /// seconds.
+    pub methods: Vec<(PaymentMethod, u32)>,
+    /// The only currencies that it takes; `None` if it takes every one.
+    pub currencies: Option<Vec<Currency>>,
+}
+
+impl Offer {
+    /// The time at which an attempt that starts now is to end at the provider: at its order's deadline, or
+    /// later if the provider allows no such short life. `None` if it does not offer this.
+    #[must_use]
+    pub fn expiry(
+        &self,
+        method: PaymentMethod,
+        order: &Order,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
+        let takes = |currencies: &Vec<Currency>| currencies.contains(&order.total.currency);
+        if !self.currencies.as_ref().is_none_or(takes) {
+            return None;
+        }
+        let (_, seconds) = self.methods.iter().find(|(offered, _)| *offered == method)?;
+        Some(order.pay_by.max(now.plus_seconds((*seconds).into())))
+    }
+}
+
+/// What a buyer's client does next to pay.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum PaymentStep {
+    /// Goes to the page at this address.
+    Page(String),
+    /// Fills in a form with the provider's script, by this secret of the payment.
+    Form(String),
+    /// Shows this text as a code.
+    Code(String),
+}
+
+/// A provider's reply to a request to start an attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum StartReply {
+    /// It can be paid.
+    Started {
+        /// The provider's name of the attempt.
+        reference: PaymentId,
+        /// What the buyer's client does next.
+        step: PaymentStep,
+    },
+    /// The provider will not start it, and says why. Nothing was started.
+    Refused(String),
+}
+
+/// A provider's reply to a request to close an attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum CloseReply {
+    /// It is closed: no money comes by it.
+    Closed,
+    /// It was paid.
+    Paid(Capture),
+    /// It cannot be closed for now.
+    NotYet,
+    /// The provider has none of this name, yet: it may come to be until its expiry.
+    Absent,
+}
+
+impl CloseReply {
+    /// True if no money can come by an attempt of which this was said.
+    #[must_use]
+    pub fn is_final(&self, attempt: &Attempt, now: Timestamp) -> bool {
+        match self {
+            Self::Closed => true,
+            Self::Absent => attempt.expires_at <= now,
+            Self::Paid(_) | Self::NotYet => false,
+        }
+    }
+}
+
+impl Order {
+    /// True if an attempt at paying it may be started: it is pending, and its time is not up.
+    #[must_use]
+    pub fn may_start(&self, now: Timestamp) -> bool {
+        self.state == OrderState::Pending && (!stands(Guard::StartInTime) || now < self.pay_by)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::order::attempt::{Attempts, PaymentChoice};
+
+    const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
+
+    fn choice(provider: &str) -> PaymentChoice {
+        PaymentChoice {
+            provider: ProviderId::new(provider).unwrap(),
+            method: PaymentMethod::Page,
+            return_url: None,
+        }
+    }
+
+    #[test]
+    fn an_absent_attempt_counts_as_closed_once_it_has_expired() {
+        let (attempts, number) =
+            Attempts::default().with_another(&choice("a"), NOW.plus_seconds(60), NOW).unwrap();
+        let attempt = attempts.get(number).unwrap();
+        let is_final = |reply: CloseReply, after| reply.is_final(attempt, NOW.plus_seconds(after));
+        assert!(is_final(CloseReply::Closed, 0));
+        assert!(!is_final(CloseReply::Absent, 59) && is_final(CloseReply::Absent, 60));
+        assert!(!is_final(CloseReply::NotYet, 9999));
+    }
+}

@@ -1,0 +1,70 @@
+//! The rooms of the domain, read from the ground up: each builds only on those before it.
+
+use std::fs;
+use std::path::Path;
+
+use text::root;
+
+use super::sources;
+
+/// The rooms, from the ground up.
+const ROOMS: [&str; 8] =
+    ["basics", "sale", "inventory", "admission", "order", "payment", "ledger", "ticket"];
+
+/// The names that follow each `start` in a text.
+fn names_after<'t>(code: &'t str, start: &str) -> Vec<&'t str> {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let after = code.match_indices(start).map(|(at, _)| &code[at + start.len()..]);
+    after.map(|rest| rest.split(|c| !is_name(c)).next().unwrap_or_default()).collect()
+}
+
+/// What a file of the domain names that it may not: `path` is its place below `domain`. A room names another as
+/// `crate::domain::<room>`, one at a time.
+fn wrong_arrows(path: &Path, text: &str) -> Vec<String> {
+    let parts: Vec<&str> = path.iter().map(|part| part.to_str().unwrap()).collect();
+    let place = |room: &str| ROOMS.iter().position(|one| *one == room);
+    let own = place(parts[0]).unwrap_or_else(|| panic!("{} is in no room", path.display()));
+    // Modules between this one and its room.
+    let depth = parts.len() - 1 - usize::from(parts.last() == Some(&"mod.rs"));
+    let code = text.split("#[cfg(test)]\nmod ").next().unwrap();
+    let is_code = |line: &&str| !line.trim_start().starts_with("//");
+    let code: String = code.lines().filter(is_code).flat_map(|line| [line, "\n"]).collect();
+    let rooms = names_after(&code, "crate::domain::").into_iter();
+    let mut wrong: Vec<String> = rooms
+        .filter(|name| place(name).is_none_or(|room| room > own))
+        .map(|name| format!("crate::domain::{name}"))
+        .collect();
+    let crates = names_after(&code, "crate::").into_iter().filter(|name| *name != "domain");
+    wrong.extend(crates.map(|name| format!("crate::{name}")));
+    let above = "super::".repeat(depth + 1);
+    wrong.extend(code.contains(&above).then_some(above));
+    wrong
+}
+
+#[test]
+fn each_room_of_the_domain_builds_on_those_before_it() {
+    let domain = root().join("engine/src/domain");
+    let files = sources(&domain);
+    assert!(files.len() > 60, "the domain has moved");
+    for file in files {
+        let path = file.strip_prefix(&domain).unwrap();
+        if path != Path::new("mod.rs") {
+            let wrong = wrong_arrows(path, &fs::read_to_string(&file).unwrap());
+            assert_eq!(wrong, [""; 0], "{}", path.display());
+        }
+    }
+    for room in ROOMS {
+        assert!(domain.join(room).join("mod.rs").exists(), "there is no room {room}");
+    }
+}
+
+#[test]
+fn a_planted_arrow_is_caught() {
+    let planted = "use crate::domain::order::Order;\nuse crate::domain::basics::ids::SaleId;\n\
+        // crate::domain::ticket\nuse super::grid::Grid;\nuse super::super::order;\nuse crate::ports::Orders;\n\
+        #[cfg(test)]\nmod tests {\n    use crate::domain::ticket::Code;\n}\n";
+    let found = wrong_arrows(Path::new("inventory/hold.rs"), planted);
+    assert_eq!(found, ["crate::domain::order", "crate::ports", "super::super::"]);
+    let in_a_module = wrong_arrows(Path::new("order/mod.rs"), "use super::sale::Sale;\nuse crate::domain::{order};");
+    assert_eq!(in_a_module, ["crate::domain::", "super::"]);
+}
