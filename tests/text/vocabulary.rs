@@ -32,7 +32,7 @@ const KEPT_NAMES: [&str; 1] = ["sqs-standin"];
 static EXCEPTIONS: [(&str, &str, &str); 9] = [
     ("CHANGELOG.md", "mischief", "the former name of a route"),
     ("CHANGELOG.md", "stand-in", "history"),
-    ("tools/chaos/src/fakes.rs", "stand-in", "the command `onsale stand-ins`"),
+    ("lab/chaos/src/fakes.rs", "stand-in", "the command `onsale stand-ins`"),
     ("tools/cli/src/lib.rs", "stand-in", "the command `onsale stand-ins`"),
     ("docs/payments.md", "mischief", "the former name of the route"),
     ("fakes/payments/src/edge.rs", "mischief", "the former name of the route"),

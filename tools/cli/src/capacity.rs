@@ -70,7 +70,7 @@ pub struct CapacityCommand {
     /// What the engine is deployed on, as JSON: quotas and settings; what it leaves out is a new account's.
     #[arg(long, value_name = "FILE")]
     deployment: Option<PathBuf>,
-    /// Prices in place of the built-in ones, in the form of tools/bench/src/cost/prices.json.
+    /// Prices in place of the built-in ones, in the form of lab/bench/src/cost/prices.json.
     #[arg(long, value_name = "FILE")]
     prices: Option<PathBuf>,
     /// The longest that is simulated after the opening, in hours [default: 24, with --curves 6].

@@ -47,7 +47,7 @@ pub struct CostCommand {
     /// Seed of the crowd.
     #[arg(long, value_name = "N", default_value_t = 7)]
     seed: u64,
-    /// Prices in place of the built-in ones, in the form of tools/bench/src/cost/prices.json.
+    /// Prices in place of the built-in ones, in the form of lab/bench/src/cost/prices.json.
     #[arg(long, value_name = "FILE")]
     prices: Option<PathBuf>,
     /// Assumed: a round trip from a function to the cache, in milliseconds.
