@@ -30,12 +30,7 @@ pub enum Error {
     NoSecrets(PathBuf),
     /// The secrets are not what [`DataDir::secrets`] writes.
     #[error("{}: {source}", path.display())]
-    Malformed {
-        /// The file.
-        path: PathBuf,
-        /// The parser's error.
-        source: serde_json::Error,
-    },
+    Malformed { path: PathBuf, source: serde_json::Error },
     /// The system gives no randomness.
     #[error("the system gives no entropy for the secrets")]
     NoEntropy,
@@ -44,7 +39,6 @@ pub enum Error {
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// The system's error.
         source: io::Error,
     },
 }
@@ -57,7 +51,6 @@ fn io_at(path: &Path) -> impl FnOnce(io::Error) -> Error {
 /// The secrets of an engine on one machine, generated once and kept in the data directory.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Secrets {
-    /// Signs admission tokens.
     pub admission: String,
     /// Signs the development tokens of buyers and operators.
     pub identity: String,
@@ -72,7 +65,6 @@ impl std::fmt::Debug for Secrets {
 }
 
 impl Secrets {
-    /// New random secrets.
     fn generate() -> Result<Self, Error> {
         Ok(Self {
             admission: random_hex()?,

@@ -59,20 +59,10 @@ pub enum EndpointsError {
     Missing(PathBuf),
     /// The file cannot be read or written.
     #[error("{}: {source}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
     /// The file is not what [`Endpoints::write`] writes.
     #[error("{}: {source}", path.display())]
-    Malformed {
-        /// The file.
-        path: PathBuf,
-        /// The parser's error.
-        source: serde_json::Error,
-    },
+    Malformed { path: PathBuf, source: serde_json::Error },
 }
 
 impl Endpoints {

@@ -22,7 +22,6 @@ pub const SAMPLE_SECRET: &[u8] = b"whsec_published_only_to_try_the_sample_events
 /// The key of the path that the callbacks of the entry in `tests/events/` have. As published.
 pub const SAMPLE_ENTRY_KEY: &str = "published-only-to-try-the-sample-events";
 
-/// Variables by name.
 pub type Variables = BTreeMap<&'static str, String>;
 
 /// The variables of functions that run as `config` says.

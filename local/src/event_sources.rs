@@ -34,7 +34,6 @@ const RETRY_PAUSE: Duration = Duration::from_secs(1);
 pub struct Mapping {
     /// The queue's name, for the log.
     pub name: String,
-    /// The queue's URL.
     pub url: String,
     /// The queue's ARN, for the event.
     pub arn: String,
@@ -46,7 +45,6 @@ pub struct Mapping {
     pub concurrency: usize,
     /// Timeout of the function.
     pub timeout: Duration,
-    /// The function.
     pub function: Function,
     /// What the account may run at once, with the function's own share.
     pub account: Concurrency,

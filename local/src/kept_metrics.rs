@@ -31,7 +31,6 @@ const MAX_LATENCY: Duration = Duration::from_secs(3600);
 struct Counted {
     sales: BTreeMap<SaleId, SaleMinute>,
     problems: BTreeMap<Kind, u64>,
-    /// Microseconds.
     latency: BTreeMap<Function, Histogram<u64>>,
 }
 

@@ -45,7 +45,6 @@ impl MerchantProviders {
         Form::ALL.into_iter().map(start).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Each of them.
     pub fn iter(&self) -> impl Iterator<Item = &MerchantProvider> {
         self.0.iter()
     }

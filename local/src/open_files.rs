@@ -22,7 +22,6 @@ fn read(limits: &str) -> Option<u64> {
 /// What a limit means for an engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// There are enough.
     Enough,
     /// It runs, with fewer connections than it is meant to have.
     Few(u64),

@@ -45,7 +45,6 @@ impl Issuer {
 /// A way to pay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PaymentWay {
-    /// The provider's name.
     pub provider: String,
     /// The method, as `POST /orders/{order}/payments` takes it.
     pub method: &'static str,

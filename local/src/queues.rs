@@ -63,17 +63,13 @@ pub struct Error {
 /// A queue and its dead-letter queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueuePair {
-    /// The queue's name.
     pub name: String,
-    /// The queue's URL.
     pub url: String,
-    /// The queue's ARN.
     pub arn: String,
     /// URL of its dead-letter queue.
     pub dead_url: String,
 }
 
-/// The engine's queues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Queues(PerQueue<QueuePair>);
 

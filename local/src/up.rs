@@ -173,7 +173,6 @@ pub enum Error {
     Port {
         /// The port that was asked for.
         port: u16,
-        /// The refusal.
         source: io::Error,
     },
     /// The endpoints could not be written.
@@ -291,7 +290,6 @@ impl Engine {
         &self.endpoints.gateway
     }
 
-    /// Addresses of everything.
     #[must_use]
     pub fn endpoints(&self) -> &Endpoints {
         &self.endpoints
@@ -309,13 +307,11 @@ impl Engine {
         &self.app
     }
 
-    /// Its servers.
     #[must_use]
     pub fn stack(&self) -> &Stack {
         &self.stack
     }
 
-    /// The payment provider.
     #[must_use]
     pub fn provider(&self) -> &PaymentProvider {
         &self.provider
@@ -327,7 +323,6 @@ impl Engine {
         &self.merchants
     }
 
-    /// The beacon.
     #[must_use]
     pub fn beacon(&self) -> &FakeBeacon {
         &self.beacon
@@ -345,7 +340,6 @@ impl Engine {
         self.recorder.throttled()
     }
 
-    /// The queues.
     #[must_use]
     pub fn queues(&self) -> &Queues {
         &self.queues

@@ -70,11 +70,9 @@ pub struct Servers {
     pub beacon: FakeBeacon,
     /// The addresses of the servers, and the prefix of the tables' names.
     pub endpoints: Endpoints,
-    /// The queues.
     pub queues: Queues,
     /// A client of them.
     pub sqs: aws_sdk_sqs::Client,
-    /// The tables.
     pub dynamo: Dynamo,
 }
 
@@ -114,12 +112,10 @@ pub fn up_arguments(prefix: &str) -> Vec<String> {
 
 /// One server, which is stopped when this is dropped if it is ours.
 pub struct Server<S> {
-    /// The address.
     pub url: String,
     _own: Option<S>,
 }
 
-/// A DynamoDB.
 pub fn dynamodb() -> Server<DynamoDb> {
     match external().dynamodb_url {
         Some(url) => Server { url, _own: None },
@@ -130,7 +126,6 @@ pub fn dynamodb() -> Server<DynamoDb> {
     }
 }
 
-/// An SQS.
 pub fn sqs() -> Server<FakeSqs> {
     match external().sqs_url {
         Some(url) => Server { url, _own: None },

@@ -29,7 +29,6 @@ const OLD: &str = "the-secret-that-is-being-replaced";
 const ISSUERS: &str = "http://127.0.0.1:4100";
 const INVENTED: &str = "a-secret-that-somebody-has-made-up";
 
-/// A way in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     /// Through the edge, also with a header that only the edge may send.
@@ -38,7 +37,6 @@ enum Way {
     Past(Option<&'static str>),
 }
 
-/// What is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
     /// That it did not come through the edge.

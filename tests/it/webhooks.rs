@@ -60,7 +60,6 @@ struct Known {
     followed: u32,
 }
 
-/// Somebody's server.
 struct Server {
     url: String,
     known: Arc<Mutex<Known>>,

@@ -37,7 +37,6 @@ pub enum Refusal {
         /// Milliseconds to wait before asking again.
         retry_ms: i64,
     },
-    /// A store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -86,7 +85,7 @@ pub async fn admit(
     Err(Refusal::TooFast { retry_ms: i64::from(EXHAUSTED_MS) })
 }
 
-/// Refuses what no limit need be asked about: the sale is archived, not open yet, closed or paused.
+/// Refuses a request without asking a limit if the sale is archived, not open yet, closed or paused.
 ///
 /// # Errors
 /// Returns a [`Refusal`].

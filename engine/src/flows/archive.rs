@@ -1,15 +1,14 @@
 //! Archive: a sale that is over leaves Redis, the list of sales, the sweep and the repair for good.
 //!
-//! Its orders stay in DynamoDB and are shown from there. Money that comes late for them is decided by
-//! their state alone ([`crate::flows::pay`]): nothing is sold in Redis, and nothing loads the sale.
+//! The orders stay in DynamoDB, and the API shows them from there. The state of an order alone decides a capture that
+//! arrives late ([`crate::flows::pay`]): nothing is sold in Redis, and nothing loads the sale.
 //!
-//! Whoever archives takes the lease under which a sale is loaded, so that nobody loads it meanwhile, and
-//! finds out whether anything is undecided ([`crate::domain::sale::archive`]): first the holds, then the claims
-//! with their orders, then the refunds. A hold comes before its order, and no new hold is made
-//! after the closing: an order that is not found was not on its way either. Then one write ends the sale
-//! for good, if it is still of the version that was read and the lease was not taken since. What
-//! follows may be cut off anywhere, and the sweeper finishes it: the keys are removed from Redis, the
-//! sale from the list.
+//! The archiver takes the lease under which a sale is loaded, so that no loader runs meanwhile. It then looks for
+//! undecided work ([`crate::domain::sale::archive`]): first the holds, then the claims with their orders, then the
+//! refunds. A hold precedes its order, and no hold is made after the closing, so an order that this reading does not
+//! find does not come later. One write then ends the sale for good, on condition that the sale's version is the one
+//! that was read and that no process took the lease since. The steps that follow may be cut off anywhere, and the
+//! sweeper finishes them: the keys are removed from Redis, and the sale from the list.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -30,16 +29,15 @@ use crate::ports::{
     StoreError, Stored,
 };
 
-/// Seconds that the index is asked ahead: whatever is unfinished is in it by then. The furthest is a
-/// refund that the provider has refused, a day and an hour ahead.
+/// Seconds by which the query of the index looks ahead: all unfinished work is due by then. The latest is a refund that
+/// the provider has refused, due after a day and an hour.
 const AHEAD_SECONDS: i64 = 400 * 86_400;
 
-/// Result of archiving.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Archived {
     /// It is archived now.
     Now,
-    /// It was archived already. What a late loader may have left in Redis is removed again.
+    /// The sale was archived already; keys that a late loader may have left in Redis are removed again.
     Already,
 }
 
@@ -55,7 +53,6 @@ pub enum Refusal {
     /// It is being loaded, published or archived by someone else.
     #[error("somebody else is loading, publishing or archiving it")]
     Busy,
-    /// A store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -65,7 +62,7 @@ pub enum Refusal {
 pub struct OpenRefunds(BTreeMap<SaleId, usize>);
 
 impl OpenRefunds {
-    /// Reads all of them from the index of due work: what is finished is not in it.
+    /// Reads every unfinished refund from the index of due work; a finished refund is not in the index.
     ///
     /// # Errors
     /// Fails if the index or an order cannot be read.
@@ -86,7 +83,7 @@ impl OpenRefunds {
             let found = ports.orders().get_many(&distinct).await?;
             let sales: BTreeMap<OrderNumber, SaleId> =
                 found.into_iter().map(|order| (order.number, order.sale)).collect();
-            // Money for an order that does not exist is of no sale.
+            // A capture for an order that does not exist belongs to no sale.
             for sale in some.iter().filter_map(|number| sales.get(number)) {
                 *of_sale.entry(sale.clone()).or_default() += 1;
             }
@@ -143,7 +140,7 @@ async fn retire(
     refunds: Option<&OpenRefunds>,
 ) -> Result<(), Refusal> {
     let Published { sale, version, .. } = published;
-    // What needs no reading first.
+    // The checks that read no order.
     let closes_at = sale.file().closes_at;
     if clock.time() < closes_at {
         return Err(NotYet::Sells(closes_at).into());
@@ -198,13 +195,13 @@ pub async fn finish(ports: &impl Ports, sale: &Sale) -> Stored<()> {
         ports.seats().unload(&inventory, &tiers).await?;
     }
     ports.gate().close(sale.id(), sale.file().gate.shards).await?;
-    // A conflict: it is off the list already.
+    // A conflict means that the sale is off the list already.
     ports.catalogue().delist(sale.id()).await.map(|_| ())
 }
 
-/// Archives each of these sales that is old enough, until `end`. `over` are sales that were found over,
-/// each with when it closed. What is undecided, fails or finds no time is left to a later run. The ids
-/// of those that are archived now.
+/// Archives each sale in `over` that is old enough, until `end`, and returns the ids of the sales archived now. `over`
+/// lists sales that were found over, each with the time at which it closed. A sale that is undecided, fails, or gets no
+/// time is left to a later run.
 ///
 /// # Errors
 /// Fails only if the refunds cannot be read.

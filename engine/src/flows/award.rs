@@ -6,7 +6,7 @@ use crate::ports::{ChangeReply, Orders as _, Ports, StoreError, Stored};
 /// Most tries; an award that somebody else has written meanwhile is read again.
 const TRIES: usize = 6;
 
-/// What came of a look at what an order gives.
+/// Result of computing what an order gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Awarded {
     /// It is written as the facts say.
@@ -15,8 +15,8 @@ pub enum Awarded {
     Nothing,
 }
 
-/// Writes what an order gives its buyer by its facts as they are, with the buyer's sum; what was given by fewer facts
-/// is replaced. Does nothing twice.
+/// Writes the points and growth that the order's facts give its buyer, and updates the buyer's sum. An award written
+/// from fewer facts is replaced. Running it twice writes nothing twice.
 ///
 /// # Errors
 /// Fails if a store does; the same call finds out what happened.
@@ -28,7 +28,8 @@ pub async fn award(ports: &impl Ports, number: OrderNumber) -> Stored<Awarded> {
             return Ok(Awarded::Nothing);
         };
         let before = ports.orders().awarded(&order.user, number).await?;
-        // Nothing is written too: who has read the order before it was refunded finds that somebody came later.
+        // An award of nothing is written as well: a process that read the order before its refund then finds a newer
+        // award and does not overwrite it.
         if before.is_some_and(|before| before.facts >= award.facts) {
             return Ok(Awarded::Nothing);
         }

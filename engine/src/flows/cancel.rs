@@ -1,8 +1,8 @@
 //! Cancel: a buyer gives up a pending order, or an operator cancels it.
 //!
-//! It frees at once: the buyer says that they do not want it. What was started to pay it is closed afterwards
-//! ([`crate::flows::close`]). If they paid all the same, the money goes back: nothing is rescued that its
-//! buyer gave up.
+//! The seats are free at once, because the buyer says that they do not want them. Payments that were started for the
+//! order are closed afterwards ([`crate::flows::close`]). If the buyer paid all the same, the money is refunded: a
+//! cancelled order is never rescued.
 
 use crate::domain::basics::ids::UserId;
 use crate::domain::basics::number::OrderNumber;
@@ -26,7 +26,6 @@ pub enum Refusal {
     /// It is paid, or has ended in another way.
     #[error("the order is {}", .0.as_str())]
     Resolved(OrderState),
-    /// A store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -57,7 +56,8 @@ pub async fn by_operator(
     end(ports, None, number, Cause::OPERATOR, now).await
 }
 
-/// Cancels a pending order because of somebody's wish: `user` is who must own it, `None` if that is not asked.
+/// Cancels a pending order for the actor in `cause`. `user` is the buyer who must own the order; `None` skips that
+/// check.
 pub(super) async fn end(
     ports: &impl Ports,
     user: Option<&UserId>,

@@ -1,14 +1,14 @@
 //! Cancel a sale: it does not take place, so every order of it ends and all its money goes back.
 //!
-//! First the sale is published as cancelled: from then on Redis refuses holds, and a capture for an order that
-//! had expired goes back instead of rescuing it. Then the claims are walked, block by block: a pending order
-//! ends, a paid one is refunded whole. Either gives its claims up in the very transaction that decides it, so
-//! what is still claimed is what is left to do. A run that is cut off anywhere leaves nothing to remember, and
-//! two at once do nothing twice. What was on its way when the sale was stopped may still become an order: the
-//! walk is over when one that began [`IN_FLIGHT_SECONDS`] after the stop has found nothing.
+//! First the sale is published as cancelled: from then on Redis refuses holds, and a capture for an expired order is
+//! refunded instead of rescuing it. Then the walk goes over the claims, block by block: a pending order ends, and a
+//! paid order is refunded whole. The transaction that decides an order also gives its claims up, so the remaining
+//! claims are the remaining work. A run that is cut off needs no record of its progress, and two concurrent runs do
+//! nothing twice. A request that was under way at the stop may still make an order: the cancellation is over when a
+//! walk that began [`IN_FLIGHT_SECONDS`] after the stop has found nothing.
 //!
-//! The money itself is asked for by the consumer of the refund queue, under the provider's limit on calls. The
-//! walk has a pace of its own, so that the queue never holds much more than that consumer can ask for.
+//! The consumer of the refund queue requests the money from the provider, under the provider's limit on calls. The walk
+//! has its own pace, so that the queue never holds much more than that consumer can request.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,12 +28,12 @@ use crate::flows::load::{ORDERS_A_REQUEST, blocks_of};
 use crate::flows::publish;
 use crate::ports::{Catalogue as _, Freshness, Orders as _, Ports, Published, StoreError, Stored};
 
-/// Seconds after which nothing is on its way any more that had begun before the sale was stopped: no function
-/// that reserves or decides a payment runs longer (`template.yaml`).
+/// Seconds after which no request that began before the stop is still running: no function that reserves or decides a
+/// payment runs longer (`template.yaml`).
 pub const IN_FLIGHT_SECONDS: i64 = 60;
-/// Orders that are decided at a time: a walk waits for stores far longer than it works.
+/// Orders decided concurrently: the walk spends most of its time waiting for stores.
 const AT_ONCE: usize = 8;
-/// What refunds say of why they were made.
+/// The reason written on each refund.
 const REASON: &str = "The sale was cancelled.";
 
 /// Why a sale was not cancelled.
@@ -45,12 +45,11 @@ pub enum Refusal {
     /// It could not be published as cancelled.
     #[error(transparent)]
     Publish(#[from] publish::Refusal),
-    /// A store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// How far the cancellation of a sale is.
+/// Progress of the cancellation of a sale.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Progress {
     /// The walk: 1 for the first over all claims.
@@ -61,7 +60,6 @@ pub struct Progress {
     pub of_blocks: usize,
     /// Paid orders that this run has refunded.
     pub refunded: u64,
-    /// Their tickets.
     pub tickets: u64,
     /// Pending orders that this run has ended.
     pub ended: u64,
@@ -94,15 +92,17 @@ pub async fn stop(
     let published = published.ok_or(Refusal::NoSuchSale)?;
     let map = published.map.map(|hash| FileMap::Kept(MapName { hash }));
     let file = SaleFile { state: SaleState::Cancelled, map, ..published.sale.file().clone() };
-    // One that fills wallets is not cancelled.
+    // A sale that fills wallets cannot be cancelled.
     let sale = Sale::from_published(file).map_err(publish::Refusal::Invalid)?;
-    // Also if it is cancelled already: whoever did it may have died before Redis knew.
+    // Publish even if the sale is cancelled already: the process that cancelled it may have died before Redis had the
+    // new state.
     Ok(publish::publish(ports, &sale, epoch, now).await?)
 }
 
-/// Ends and refunds every order of a sale that was [stopped](stop). From `quiet_at` on nothing is on its way any
-/// more that had begun before: [`IN_FLIGHT_SECONDS`] after the stop, or at once for whoever knows that nobody
-/// buys. `pace` is awaited before each refund is made; `pause` between two walks; `told` hears of each block.
+/// Ends or refunds every order of a sale that was [stopped](stop). From `quiet_at` on, no request that began before the
+/// stop is still running: that is [`IN_FLIGHT_SECONDS`] after the stop, or at once if the caller knows that nobody
+/// buys. The walk awaits `pace` before each refund, awaits `pause` between two walks, and calls `told` after each
+/// block.
 ///
 /// # Errors
 /// Fails if a store does and nothing else can be done meanwhile; running it again goes on from there.
@@ -126,8 +126,8 @@ pub async fn walk(
     }
 }
 
-/// One walk over the claims of a sale: true if any order has given claims up in it. What a store refuses is left
-/// to the next walk.
+/// Walks once over the claims of a sale; true if any order gave claims up. An order that a store fails for is left to
+/// the next walk.
 ///
 /// # Errors
 /// Fails if a store has failed and nothing else was done.
@@ -187,7 +187,7 @@ async fn decide_block(
 ) -> Stored<Decided> {
     let claims = ports.orders().block_claims(sale.id(), tier, block).await?.claims;
     let numbers: BTreeSet<OrderNumber> = claims.iter().map(|claim| claim.order).collect();
-    // Orders lie in several blocks: those that cannot be refunded are asked once a walk.
+    // An order can have seats in several blocks: an order that cannot be refunded is tried once a walk.
     let numbers: Vec<OrderNumber> =
         numbers.into_iter().filter(|number| !progress.left.contains_key(number)).collect();
     let mut decided = Decided::default();

@@ -1,13 +1,13 @@
 //! Captures: read what providers list as captured, and decide those that no callback reported.
 //!
-//! One reader at a time goes over each provider's list, under a lease, from where the last one stopped
-//! ([`Cursor`]). A capture is decided before the cursor passes it, as its callback would have been: so what
-//! the cursor has passed need not be asked for order by order ([`crate::flows::expire`]). A run that dies
-//! is gone on with by the next one, at the page where it was.
+//! One reader at a time reads each provider's list, under a lease, from where the last reader stopped ([`Cursor`]). The
+//! reader decides a capture, as its callback would, before the cursor passes the capture: so the providers need not be
+//! asked, order by order, for what the cursor has passed ([`crate::flows::expire`]). If a run dies, the next one
+//! continues at the same page.
 //!
-//! Reads are rationed, so nothing is read while no order is pending: what is captured then is read when
-//! one is again. But once an hour the lists are read all the same: they tell of disputes too, which come weeks after
-//! a sale ([`crate::flows::dispute`]).
+//! Providers limit reads, so the reader reads nothing while no order is pending; a capture of that time is read once an
+//! order is pending again. The lists are read once an hour all the same, because they also have disputes, which come
+//! weeks after a sale ([`crate::flows::dispute`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,12 +27,12 @@ use crate::ports::{
 
 /// Seconds for which a reader has a cursor to itself, again with each page.
 const LEASE_SECONDS: i64 = 30;
-/// Captures that are decided at once.
+/// Captures decided concurrently.
 const TOGETHER: usize = 16;
 /// Work that is read from each shard of the index to find out if any of it is an order. Refunds are in
 /// the index too: a page full of them leaves open if an order follows.
 const MAX_DUE: u16 = 100;
-/// Seconds that the index is asked ahead: longer than the longest payment window.
+/// Seconds by which the query of the index looks ahead: longer than the longest payment window.
 const PENDING_AHEAD_SECONDS: i64 = 2 * 86_400;
 
 /// What a run of the reader did.
@@ -99,7 +99,7 @@ pub async fn read_captures(
             continue;
         }
         let mut run = Run { ports, provider, reader, clock: &clock, reading: &mut reading };
-        // One provider that does not answer holds up no other.
+        // A provider that does not answer does not delay the others.
         if let Err(error) = run.read(max_pages).await {
             tracing::warn!(provider = %run.provider, %error, "its captures were not read to the end");
             failed = Some(error);
@@ -159,7 +159,7 @@ impl<P: Ports, C: Clock> Run<'_, P, C> {
         };
         let mut cursor = cursor.within_kept(now);
         let read = self.pages(&mut cursor, max_pages).await;
-        // The lease ends with the run, so that the next one need not wait for that.
+        // Giving the lease back lets the next run begin at once.
         let ended = self.clock.time();
         let given_back = cursors.move_cursor(&self.provider, self.reader, &cursor, ended).await;
         read?;
@@ -234,13 +234,13 @@ impl<P: Ports, C: Clock> Run<'_, P, C> {
         Ok(())
     }
 
-    /// Records the disputes that a page tells of, as they are now. One that no repetition would change must not hold
-    /// the others up for ever.
+    /// Asks for each dispute that a page names and records its present state. A dispute that fails the same way at
+    /// every repetition must not hold the others up for ever.
     async fn record_disputes(&mut self, page: &CapturePage) -> Stored<Result<(), Limited>> {
         let mut known = BTreeSet::new();
         let mut after = None;
         for ListedDispute { mark, dispute } in &page.disputes {
-            // Several entries tell of one; what it says now is said once.
+            // Several entries may name the same dispute: the provider is asked for it once.
             if known.insert(dispute) {
                 let now = self.clock.time();
                 match record_dispute(self.ports, &self.provider, dispute, now).await {
@@ -260,7 +260,7 @@ impl<P: Ports, C: Clock> Run<'_, P, C> {
         Ok(Ok(()))
     }
 
-    /// Counts a decision. One that no repetition would change must not hold the others up for ever.
+    /// Counts a decision. A capture that fails the same way at every repetition must not hold the others up for ever.
     fn count(
         &mut self,
         capture: &Capture,

@@ -1,8 +1,8 @@
 //! Check in: record that a door let somebody in by a ticket.
 //!
-//! The order decides, in one transaction: the first check-in of a ticket is written on it under the condition
-//! that there is none, so that of two doors one is first whatever their clocks say. The other is recorded
-//! beside it. A scan that is sent again is answered, and recorded once.
+//! One transaction decides: it writes the first check-in of a ticket on the order, on condition that the ticket has
+//! none. So of two doors one is first, whatever their clocks say; the other check-in is recorded as a duplicate. A scan
+//! that is sent again is answered, and recorded once.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -16,7 +16,7 @@ use crate::ports::{ChangeReply, Orders, Ports, StoreError, Stored};
 
 /// Most attempts; an order that changed meanwhile is read again.
 const ATTEMPTS: usize = 6;
-/// Orders whose scans are recorded at a time.
+/// Orders whose scans are recorded concurrently.
 const AT_ONCE: usize = 8;
 
 /// A code that a door has scanned, its signature verified.

@@ -1,13 +1,13 @@
 //! Close: speak to the providers of an order that is about to end, or has ended.
 //!
-//! What holds seats has no way to a provider: expiry hands an order over by a queue, and gets it back once
-//! nothing can come by its attempts any more. An attempt that was paid pays the order; one that is closed
-//! brings nothing. A provider that cannot close, or does not answer, is asked again until the
-//! [grace](crate::domain::payment::grace) is over, and [`ASKED_FOR_SECONDS`] longer; then the attempt is given up,
-//! and what comes by it is decided like any other late capture ([`crate::flows::pay`]).
+//! A function that reaches Redis cannot reach a provider: expiry sends an order to this flow by a queue, and the flow
+//! sends the order back once its attempts can bring no money any more. An attempt that was paid pays the order; a
+//! closed attempt brings no money. If a provider cannot close an attempt, or does not answer, this flow asks again
+//! until the [grace](crate::domain::payment::grace) is over, and [`ASKED_FOR_SECONDS`] longer; then it gives the
+//! attempt up, and a capture that comes by the attempt is decided like any other late capture ([`crate::flows::pay`]).
 //!
-//! An order that is paid, or was cancelled, has the rest of its attempts closed in the same way. Where
-//! payments are also started elsewhere, the providers are asked here what they have captured.
+//! The remaining attempts of a paid or cancelled order are closed in the same way. If payments are also started
+//! elsewhere, this flow also asks the providers for their captures.
 
 use crate::domain::basics::guard::{Guard, stands};
 use crate::domain::basics::ids::InventoryId;
@@ -29,7 +29,6 @@ const TRIES: usize = 4;
 /// Seconds after which a provider that did not close, or did not answer, is asked again.
 const ASK_AGAIN_SECONDS: i64 = 5;
 
-/// Result of closing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Closing {
     /// Nothing is left to ask for; a pending order is given back.
@@ -38,9 +37,8 @@ pub enum Closing {
     Again(Timestamp),
 }
 
-/// What closing an order's open attempts came to.
+/// Result of closing an order's open attempts.
 enum Asked {
-    /// None is open.
     Final,
     /// The order changed: it was paid, or somebody else has changed it.
     Changed,
@@ -86,7 +84,8 @@ pub async fn close(
     Err(StoreError::Unavailable(format!("order {number} keeps changing")))
 }
 
-/// [`close`] as a message asks for it: one that is to come again is put back with a delay.
+/// Handles a message that asks for [`close`]; if the providers are to be asked again, the message is put back with a
+/// delay.
 ///
 /// # Errors
 /// As [`close`].
@@ -114,7 +113,8 @@ async fn close_open(ports: &impl Ports, order: &Order, now: Timestamp) -> Stored
             Ok(CloseReply::Paid(capture)) => {
                 let record = pay_from_afar(ports, &capture, now).await?;
                 tracing::info!(?record, "found paid as it was closed");
-                // It has done what it could: as far as it did not pay the order, it is over.
+                // The provider reported a capture, and the decision on it is recorded. If that did not pay the order,
+                // the attempt is over.
                 attempts = attempts.with_state(attempt.number, AttemptState::Closed);
                 continue;
             }
@@ -166,8 +166,8 @@ enum Heard {
     Not(Timestamp),
 }
 
-/// Asks every provider what it has captured for a pending order, and decides each capture as its callback
-/// would. Where lists are being read, that is waited for first.
+/// Asks every provider for its captures of a pending order, and decides each capture as its callback would. If a reader
+/// goes over the providers' lists, waits for the reader first.
 async fn ask_for_captures(ports: &impl Ports, order: &Order, now: Timestamp) -> Stored<Heard> {
     let (coverage, read_from) = coverage_of(ports, order, now).await;
     let end = ports.grace().end_of(order, coverage);

@@ -1,9 +1,9 @@
-//! Discrepancies: everything that reconcile finds not to be as it should, each with what the two
-//! stores say, why that can be, and what is done about it.
+//! Discrepancies: every difference that reconcile finds, each with the state in both stores, the reason why it can
+//! occur, and its repair.
 //!
-//! Finding only reads. The same list is printed by a dry run and carried out by a real one, so that
-//! what is explained is what is done. What carries a discrepancy out checks again, where it matters
-//! with a compare-and-set, that it is still there: the stores go on while they are read.
+//! Finding only reads. A dry run prints the same list that a real run repairs, so the explanation matches the repair.
+//! Each repair checks, where it matters with a compare-and-set, that its discrepancy is still there: the stores change
+//! while they are read.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -30,7 +30,6 @@ const SEATS_NAMED: usize = 8;
 pub enum Discrepancy {
     /// Redis has no load of the sale that the catalogue names.
     NotLoaded {
-        /// The sale.
         sale: SaleId,
         /// The epoch in Redis, if it has a load.
         redis: Option<Epoch>,
@@ -39,7 +38,6 @@ pub enum Discrepancy {
     },
     /// Redis has other terms than the catalogue.
     Terms {
-        /// The sale.
         sale: SaleId,
         /// The terms in Redis.
         redis: Terms,
@@ -338,32 +336,31 @@ pub(crate) struct SaleSnapshot {
     grids: BTreeMap<TierId, TierGrid>,
     /// Every hold of the sale in Redis, by its inventory and number.
     holds: BTreeMap<(InventoryId, OrderNumber), HoldRecord>,
-    /// Everything that DynamoDB claims, and every order that can differ: that holds, or claims what
-    /// Redis does not have as sold.
+    /// Every claim in DynamoDB, and every order that can differ: an order with a hold, or with a claim that Redis does
+    /// not have as sold.
     owned: Owned,
 }
 
 impl SaleSnapshot {
-    /// Reads both. The order matters: first what Redis has of every tier (its `freed` counters before
-    /// its bitmaps), then the holds, once for all tiers, then what DynamoDB claims, then the orders. The
-    /// hold of a bit that was seen is among the holds unless it was given back, which raises a counter,
-    /// or sold, which its order tells. A seat-leg
-    /// that was taken then, that no hold covers and that nobody claims now, cannot have been given
-    /// to anyone since, unless seats of its block were freed meanwhile: `repair` checks that. An order
-    /// that was pending last and had no hold first is forgotten, unless it ended meanwhile:
+    /// Reads both stores. The order of reading matters: first the tiers in Redis (each tier's `freed` counters before
+    /// its bitmaps), then the holds, once for all tiers, then the claims in DynamoDB, then the orders. If a bit was
+    /// read as held, its hold is among the holds that were read, unless the hold was given back, which raises a
+    /// counter, or sold, which the order shows. A seat-leg that was read as taken, that no hold covers and that no
+    /// order claims now, cannot belong to anyone since, unless seats of its block were freed meanwhile: `repair` checks
+    /// that. An order that was read as pending and had no hold before is forgotten, unless it ended meanwhile:
     /// `restore` checks that.
     ///
-    /// An order without a hold, of whose claims Redis had every one as sold and taken, and none on a seat
-    /// that was returned once, is not read: there is nothing to find in it. Say it owned a claim on a seat-leg
-    /// that Redis had as sold. A seat-leg is marked sold only for the order that claims it and is paid (`sell`
-    /// is given an order that was read as paid, `load` marks what one claims), and a paid order gives a
-    /// claim up only by a refund, whose transaction writes into the seat's item that it was returned. It was
-    /// not: so the claim is that order's for good. A Redis that has forgotten is older, and what it then says
-    /// is sold was so, and is. So this order was paid before the bitmap was read, and before the first claim:
-    /// all of its seat-legs were seen, as claims, and `is_settled` was asked of each. Of a paid order
-    /// without a hold all that can be found is [`Discrepancy::NotSold`], which is one of them that is
-    /// not settled. What is found of holds and of leaked seats needs no owner: orders that hold are
-    /// read whatever they claim, and a claim counts whoever's it is.
+    /// An order is not read if it has no hold, if Redis has every seat-leg that it claims as sold and taken, and if
+    /// none of its seats was returned once: it can have no discrepancy. Proof: take a claim of such an order on a
+    /// seat-leg that Redis has as sold. Redis marks a seat-leg sold only for the paid order that claims it (`sell` is
+    /// given an order that was read as paid, `load` marks the seat-legs that a paid order claims). A paid order gives a
+    /// claim up only by a refund, whose transaction writes into the seat's item that the seat was returned. This seat
+    /// was not returned, so the claim is that order's for good. A Redis that has forgotten writes is an older Redis,
+    /// and what that one has as sold was sold then, and is now. So the order was paid before the bitmap was read, and
+    /// before the first claim: all of its seat-legs were read as claims, and `is_settled` was asked of each. A paid
+    /// order without a hold can only have the discrepancy [`Discrepancy::NotSold`], which needs a seat-leg that is not
+    /// settled. Discrepancies of holds and of leaked seats need no owner: an order with a hold is read whatever it
+    /// claims, and a claim counts whoever owns it.
     pub(crate) async fn read(ports: &impl Ports, sale: &Sale) -> Stored<Self> {
         let mut grids = BTreeMap::new();
         for tier in sale.tiers() {
@@ -386,8 +383,8 @@ impl SaleSnapshot {
         Ok(Self { grids, holds, owned })
     }
 
-    /// Everything in which Redis differs from DynamoDB: first the holds that go, then what was
-    /// forgotten, then what is taken for nobody.
+    /// Every difference of Redis from DynamoDB: first the holds to release, then the forgotten orders, then the
+    /// seat-legs that are taken for nobody.
     pub(crate) fn discrepancies(&self, published: &Published) -> Vec<Discrepancy> {
         let mut found: Vec<Discrepancy> = self.holds_that_differ().collect();
         found.extend(self.forgotten(published));
@@ -421,8 +418,8 @@ impl SaleSnapshot {
         claims.find(|claim| (claim.leg, claim.seat) == (at.leg, at.seat)).map(|claim| claim.order)
     }
 
-    /// Holds whose order is not, or no longer, what the hold says. A hold without an order is a
-    /// reservation under way, or waits for its deadline.
+    /// Holds that do not match their order. A hold without an order is a reservation under way, or waits for its
+    /// deadline.
     fn holds_that_differ(&self) -> impl Iterator<Item = Discrepancy> {
         self.holds.iter().filter_map(|((at, number), record)| {
             let order = self.owned.orders.get(number)?;
@@ -432,8 +429,8 @@ impl SaleSnapshot {
         })
     }
 
-    /// Orders that own seats and that Redis does not know of, or whose seats it has as free: another
-    /// hold of the same seats, taken while theirs was forgotten, may have given them back.
+    /// Orders with seats that Redis has forgotten, or has as free: another hold of the same seats, made while theirs
+    /// was forgotten, may have freed them.
     fn forgotten(&self, published: &Published) -> impl Iterator<Item = Discrepancy> {
         self.owned.orders.values().filter_map(move |order| {
             let lines = order.lines.iter().map(|line| &line.tier);
@@ -462,7 +459,7 @@ impl SaleSnapshot {
         })
     }
 
-    /// What writes an order's hold; `None` before the first load, or if a tier is not of the sale.
+    /// The repair that writes an order's hold; `None` before the first load, or if the sale lacks one of its tiers.
     fn restore(&self, published: &Published, order: &Order) -> Option<Restore> {
         let record = order.hold_record();
         let freed = |line: &HeldLine| {
@@ -497,8 +494,8 @@ impl SaleSnapshot {
         })
     }
 
-    /// Buyers of orders with refunded tickets of whom Redis may have too many: by inventory, each with the
-    /// order. `bought` is what Redis has of them.
+    /// Buyers of orders with refunded tickets for whom Redis may count too many, by inventory, each with the order.
+    /// `bought` has the counts in Redis.
     pub(crate) fn returners(&self, published: &Published) -> BTreeMap<InventoryId, Vec<&Order>> {
         let mut found: BTreeMap<InventoryId, Vec<&Order>> = BTreeMap::new();
         let mut seen: HashSet<(InventoryId, &UserId)> = HashSet::new();
@@ -513,8 +510,8 @@ impl SaleSnapshot {
         found
     }
 
-    /// The tickets of each buyer that were read, held ones included: if Redis has no more, there are not too
-    /// many.
+    /// The tickets of each buyer in the orders that were read, held tickets included: if Redis counts no more, the
+    /// count is not too high.
     pub(crate) fn known_tickets(&self, at: &InventoryId) -> HashMap<&UserId, Tickets> {
         let orders = self.owned.orders.values().filter(|order| {
             let is_here = |line: &OrderLine| at.tier().is_none_or(|tier| line.tier == *tier);
@@ -531,9 +528,9 @@ impl SaleSnapshot {
         known
     }
 
-    /// Reads again what seemed leaked and was disturbed, and nothing else: a moment, in which seats of the
-    /// same blocks are seldom freed. The order is that of [`SaleSnapshot::read`], for the same reasons.
-    /// Returns what is still leaked.
+    /// Reads the disturbed seat-legs that seemed leaked once more, and nothing else: that takes a moment, in which
+    /// seats of the same blocks are seldom freed. The order of reading is that of [`SaleSnapshot::read`], for the same
+    /// reasons. Returns the seat-legs that are still leaked.
     pub(crate) async fn read_leaked(
         ports: &impl Ports,
         published: &Published,
@@ -558,9 +555,8 @@ impl SaleSnapshot {
         Ok(Self { grids, holds, owned }.leaked(published, tier, seats.into_iter()))
     }
 
-    /// Those of some seats of a tier that are taken on a leg though no hold covers them and nobody claims
-    /// them there. Those of each block are a discrepancy: one that is disturbed does not hold up the
-    /// others.
+    /// The seat-legs among some seats of a tier that are taken though no hold covers them and no order claims them.
+    /// Each block is a discrepancy of its own: a disturbed block does not hold up the others.
     fn leaked(
         &self,
         published: &Published,

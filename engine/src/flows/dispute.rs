@@ -1,8 +1,8 @@
 //! Dispute: record what a provider says of a dispute, until the order says the same.
 //!
-//! Each step is one transaction, and any may be the last one of a process: whoever reads of the dispute again goes on
-//! from there. Redis is not asked, as who speaks to providers has none: the comparison finds the seats of a lost
-//! dispute, which are sold in Redis and nobody's.
+//! Each step is one transaction, and a process may die after any of them: the next process that reads of the dispute
+//! continues. This flow cannot reach Redis, as no function that calls providers can: the comparison finds the seats of
+//! a lost dispute, which Redis has as sold and no order owns.
 
 use crate::domain::basics::ids::{DisputeId, ProviderId};
 use crate::domain::basics::time::Timestamp;
@@ -28,7 +28,7 @@ pub enum Refusal {
     /// The order or its payment stands against it: something for a person to look at.
     #[error(transparent)]
     Refused(#[from] DisputeRefusal),
-    /// The refund that a lost dispute is cannot be made: the same.
+    /// The refund that records a lost dispute cannot be made: something for a person to look at.
     #[error("its refund: {0}")]
     Refund(#[from] RefundRefusal),
     /// A store or the provider failed.
@@ -54,7 +54,7 @@ pub async fn record_dispute(
         let is_lost = report.state == DisputeState::Lost;
         let refunds =
             if is_lost { ports.orders().order_refunds(order.number).await? } else { Vec::new() };
-        // One was made between the two reads.
+        // A refund was made between the two reads.
         if is_lost && refunds.len() != usize::from(order.refunds.made) {
             continue;
         }
@@ -84,7 +84,8 @@ pub async fn record_dispute(
     Err(StoreError::Unavailable(format!("order {} keeps changing", report.order)).into())
 }
 
-/// Records a refund as back by a lost dispute, unless its provider has sent it after all: its answer may have been lost.
+/// Records that a lost dispute has paid a refund back, unless the provider has sent the refund after all: its answer
+/// may have been lost.
 async fn back_by_it(
     ports: &impl Ports,
     order: &Order,
@@ -119,7 +120,7 @@ async fn paid_by(
     Ok(order.zip(payment))
 }
 
-/// True if the sale takes tickets back with a lost dispute. One that is no longer there has nothing to say.
+/// True if the sale takes tickets back with a lost dispute; false if the sale is no longer there.
 async fn revokes(ports: &impl Ports, order: &Order) -> Stored<bool> {
     let published = ports.catalogue().sale(&order.sale, Freshness::Cached).await?;
     let keeps = |sale: &crate::domain::sale::Sale| sale.file().lost_dispute == LostDispute::Keeps;

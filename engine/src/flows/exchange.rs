@@ -1,9 +1,9 @@
 //! Exchange: an order that replaces tickets of another one.
 //!
-//! It is made, held, paid and ended as any other ([`crate::flows::reserve`], [`crate::flows::pay`]); here is what
-//! differs. Before it is made, the old order is read, and what its tickets are worth is written on the new one. The
-//! transaction that pays the new one gives the old tickets up. If they are not there any more, the new order is
-//! cancelled: what was captured for it goes back, and the old order stands as it is.
+//! The new order is reserved, paid and ended as any other ([`crate::flows::reserve`], [`crate::flows::pay`]); this file
+//! has what differs. Before the new order is made, `begin` reads the old order and computes what its tickets are worth;
+//! the new order records that worth. The transaction that pays the new order gives the old tickets up. If the old
+//! tickets are no longer there, the new order is cancelled: its capture is refunded, and the old order stays as it is.
 
 use crate::domain::basics::ids::UserId;
 use crate::domain::basics::number::OrderNumber;
@@ -29,7 +29,7 @@ pub(crate) struct Old {
 }
 
 impl Old {
-    /// What was captured for it.
+    /// The payment of the order.
     fn captured(&self, number: OrderNumber) -> Stored<&PaymentRecord> {
         let missing = || StoreError::Contract(format!("order {number}: paid without a payment"));
         self.payment.as_ref().ok_or_else(missing)
@@ -45,7 +45,8 @@ impl Old {
     }
 }
 
-/// Decides if `user` may give these tickets for lines of a sale, and says what they are worth.
+/// Decides whether `user` may give these tickets for lines of a sale, and returns the exchange with what they are
+/// worth.
 ///
 /// # Errors
 /// Fails if a store does.
@@ -71,8 +72,8 @@ pub(crate) async fn begin(
     Ok(decide_exchange(new, (sale, lines), request, old, now))
 }
 
-/// What the payment `by` of an exchange does to the order whose tickets it replaces; `None` if they cannot be given
-/// up any more.
+/// Plans the refund of the old order that the payment `by` of the new one makes; `None` if the old tickets cannot be
+/// given up any more.
 ///
 /// # Errors
 /// Fails if a store does.
@@ -95,11 +96,12 @@ pub(crate) async fn plan(
     }
 }
 
-/// The payment of an order with the money of the tickets that it replaces, as it would be recorded.
+/// Prepares the payment of `new` with the money of the tickets that it replaces. Reads the old order and writes
+/// nothing.
 ///
 /// # Errors
 /// Fails if a store does.
-pub(crate) async fn moved(
+pub(crate) async fn prepare_payment(
     ports: &impl Ports,
     new: &Order,
     exchange: &Exchange,
@@ -110,11 +112,12 @@ pub(crate) async fn moved(
     old.captured(exchange.order)?.moved_to(new, now).map_err(StoreError::contract)
 }
 
-/// Cancels a pending order whose exchange is off; `None` if it changed meanwhile.
+/// Writes in DynamoDB that a pending order is cancelled because its exchange is impossible; `None` if the order changed
+/// meanwhile.
 ///
 /// # Errors
 /// Fails if a store does.
-pub(crate) async fn call_off(
+pub(crate) async fn record_cancellation(
     ports: &impl Ports,
     order: &Order,
     now: Timestamp,
@@ -126,23 +129,24 @@ pub(crate) async fn call_off(
     })
 }
 
-/// [`call_off`] with all that follows from it: the seats are free again, and the facts are settled.
+/// Cancels a pending order whose exchange is impossible: [`record_cancellation`], then the seats are freed, open
+/// attempts are closed, and the facts are settled. `None` if the order changed meanwhile.
 ///
 /// # Errors
 /// Fails if a store does.
-pub(crate) async fn off(
+pub(crate) async fn cancel_exchange(
     ports: &impl Ports,
     order: &Order,
     now: Timestamp,
 ) -> Stored<Option<Order>> {
-    let Some(end) = call_off(ports, order, now).await? else { return Ok(None) };
+    let Some(end) = record_cancellation(ports, order, now).await? else { return Ok(None) };
     release(ports, &inventory_of(ports, &end).await?, end.number).await?;
     close_the_rest(ports, &end).await;
     settle_soon(ports, end.number).await;
     Ok(Some(end))
 }
 
-/// The old order of one that is paid, with the refund that its tickets went with.
+/// The old order of a paid exchange, with the refund that took its tickets back.
 async fn given_up(ports: &impl Ports, new: &Order) -> Stored<Option<(Order, OrderRefund)>> {
     let Some(exchange) = &new.exchange else { return Ok(None) };
     let refunds = ports.orders().order_refunds(exchange.order).await?;
@@ -152,8 +156,8 @@ async fn given_up(ports: &impl Ports, new: &Order) -> Stored<Option<(Order, Orde
     Ok(order.map(|order| (order, refund)))
 }
 
-/// What follows from an exchange that is paid: the old seats are offered again, and what goes back is asked for.
-/// Does nothing twice. What fails is done by the comparison and by the sweeper.
+/// Finishes a paid exchange: frees the old seats in Redis, and requests the refund of the old order. Running it twice
+/// does nothing twice. The comparison and the sweeper finish a step that fails.
 pub(crate) async fn follow_up(ports: &impl Ports, new: &Order, now: Timestamp) {
     match given_up(ports, new).await {
         Ok(Some((order, refund))) => give_back::follow_up(ports, &order, &refund, now).await,

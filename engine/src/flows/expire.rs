@@ -1,19 +1,18 @@
 //! Expire: end an order that was not paid in time, and a hold that never became an order.
 //!
-//! An order with an open attempt is closed at its provider before it ends: it is handed over, by a queue, to
-//! who speaks to providers ([`crate::flows::close`]), and comes back paid, or with nothing open. If it does
-//! not come back by the end of the [grace](crate::domain::payment::grace) and a little longer, it ends unclosed. An
-//! order without one ends at its deadline, and nobody is asked.
+//! If an order has an open attempt, expiry first sends it, by a queue, to the flow that calls providers
+//! ([`crate::flows::close`]); the order comes back paid, or without an open attempt. If it does not come back by the
+//! end of the [grace](crate::domain::payment::grace) and a little longer, it ends unclosed. An order without an open
+//! attempt ends at its deadline, and no provider is asked.
 //!
-//! Where payments are also started elsewhere, that is not enough: a callback may be lost or late. Where a
-//! reader goes over what the provider lists ([`crate::flows::captures`]), an order ends as soon as that was
-//! read past its deadline: what could have paid it is decided then. Otherwise it is handed over as well, and
-//! its provider is asked what it has captured. The answer may lack the last captures, so that this is done
-//! at the deadline, to find what is older, and again when the grace is over: what was captured by the
-//! deadline is found then. Where lists are read, it is done at the end of the grace alone, if the reader has
-//! not come that far. If no answer comes by [`FOR_THE_PROVIDER_SECONDS`] after the end, the order ends unasked.
-//! No money is lost by that: a capture that comes to light later is rescued or refunded
-//! ([`crate::flows::pay`]).
+//! If payments are also started elsewhere, that is not enough: a callback may be lost or late. If a reader goes over
+//! the provider's list ([`crate::flows::captures`]), the order ends as soon as the list was read past the order's
+//! deadline: each capture that could have paid the order is then decided. Otherwise expiry sends the order to
+//! [`crate::flows::close`] as well, which asks the provider for its captures. The answer may lack the latest captures,
+//! so the provider is asked twice: at the deadline, which finds older captures, and when the grace is over, which finds
+//! every capture made by the deadline. With a list, the provider is asked only at the end of the grace, and only if the
+//! reader has not come that far. If no answer comes by [`FOR_THE_PROVIDER_SECONDS`] after the end, the order ends
+//! unasked. No money is lost by that: a capture that is found later is rescued or refunded ([`crate::flows::pay`]).
 
 use std::collections::BTreeMap;
 
@@ -46,15 +45,14 @@ const ATTEMPTS: usize = 4;
 /// again, and the most seconds of one part.
 const RECHECKS_IN_GRACE: u32 = 8;
 const MAX_RECHECK_SECONDS: u32 = 15;
-/// Orders that are ended at once.
+/// Orders ended concurrently.
 const TOGETHER: usize = 16;
 
-/// A number to be looked at.
+/// An order number to check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expiry {
     /// The inventory in which it may have a hold.
     pub at: InventoryId,
-    /// The number.
     pub number: OrderNumber,
     /// The time by which what the order's providers list is decided, if they were asked.
     pub heard_at: Option<Timestamp>,
@@ -73,7 +71,7 @@ pub enum Expired {
     Ended,
     /// It still has time, or its grace, until then.
     NotDue(Timestamp),
-    /// Its providers are being asked. Who asks them gives it back.
+    /// The order's providers are being asked; [`crate::flows::close`] gives the order back.
     HandedOver,
     /// It had ended, or was paid; nothing is left to do.
     Resolved,
@@ -119,7 +117,7 @@ async fn expire_some(ports: &impl Ports, due: &[Expiry], now: Timestamp) -> Vec<
     let numbers: Vec<OrderNumber> = due.iter().map(|expiry| expiry.number).collect();
     let orders = match ports.orders().get_many(&numbers).await {
         Ok(orders) => orders,
-        // One that cannot be read must not hold the others up: each by itself.
+        // An order that cannot be read must not hold the others up: each is read by itself.
         Err(_) => {
             let each = due.iter().map(|expiry| expire_one(ports, expiry, now));
             return join_all(each).await;
@@ -130,7 +128,7 @@ async fn expire_some(ports: &impl Ports, due: &[Expiry], now: Timestamp) -> Vec<
     let ends = due.iter().map(|expiry| async {
         let at = &expiry.at;
         match orders.get(&expiry.number) {
-            // It was sold in Redis before it was counted. If Redis forgot, reconcile will find it.
+            // A settled order was sold in Redis before it was counted. If Redis has forgotten that, reconcile finds it.
             Some(order)
                 if order.state == OrderState::Paid
                     && order.facts.are_settled()
@@ -144,8 +142,8 @@ async fn expire_some(ports: &impl Ports, due: &[Expiry], now: Timestamp) -> Vec<
     join_all(ends).await
 }
 
-/// [`expire_all`], and those that still have time are put into the queue again with a delay: what
-/// becomes of each, in their order. This is what the expiry queue's function does with its messages.
+/// Runs [`expire_all`], and puts a message back with a delay for each order that still has time. Returns the outcomes
+/// in the order of the numbers. The function of the expiry queue does this with its messages.
 pub async fn expire_or_requeue(
     ports: &impl Ports,
     due: &[Expiry],
@@ -180,7 +178,7 @@ async fn end(
     for attempt in 1..=ATTEMPTS {
         if let Some(pending) = order.as_ref().filter(|order| order.state == OrderState::Pending) {
             if pending.needs_no_payment() {
-                // Boxed, as what follows of it: few orders are paid at their end.
+                // Boxed, as are the calls below: few orders are paid at their end.
                 let paid = Box::pin(pay_at_once(ports, pending.clone(), now)).await?;
                 settle(ports, &paid, at, now).await?;
                 return Ok(Expired::Resolved);
@@ -212,8 +210,8 @@ async fn end(
                 Some(record) if stands(Guard::Deadline) && record.deadline > now => {
                     return Ok(Expired::NotDue(record.deadline));
                 }
-                // A writer that is late by the whole payment window must fail: the tombstone
-                // takes its number before its seats are given back.
+                // A reservation that is late by the whole payment window must fail: the tombstone takes its number
+                // before its seats are given back.
                 Some(_) if !stands(Guard::Tombstone) => ChangeReply::Done,
                 Some(record) => {
                     let tombstone = tombstone(ports, at, number, record, now).await?;
@@ -241,8 +239,8 @@ async fn end(
     Err(StoreError::Unavailable(format!("order {number} keeps changing")))
 }
 
-/// Brings Redis to an order that is not pending, and has its facts settled. One that is paid and not settled
-/// may have been paid while Redis did not answer, or its callback died: it is handed over now.
+/// Brings Redis to the state of an order that is not pending, and requests that its facts are settled. A paid order
+/// with unsettled facts is handed over now: Redis may not have answered when it was paid, or its callback died.
 async fn settle(ports: &impl Ports, order: &Order, at: &InventoryId, now: Timestamp) -> Stored<()> {
     if order.state == OrderState::Paid && !order.facts.are_settled() {
         sell(ports, order).await?;
@@ -255,10 +253,9 @@ async fn settle(ports: &impl Ports, order: &Order, at: &InventoryId, now: Timest
     if order.facts.are_settled() { Ok(()) } else { ports.queue().sync(order.number).await }
 }
 
-/// What is to be done with a pending order past its deadline.
+/// What to do with a pending order past its deadline.
 #[derive(Debug, Clone, Copy)]
 enum Finding {
-    /// It may end.
     MayEnd,
     /// It is checked again at this time.
     Wait(Timestamp),

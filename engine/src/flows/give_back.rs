@@ -1,9 +1,9 @@
 //! Give back: refund tickets of a paid order, or some of its money.
 //!
-//! One transaction makes the refund: the tickets are marked, their claims, attendees and share of the buyer's
-//! count go, and the payment counts what goes back of it. What follows may be cut off anywhere: the refund
-//! stays in the index of due work until the money is back, and the comparison finds seats that are sold in
-//! Redis and nobody's.
+//! One transaction makes the refund: it marks the tickets, removes their claims, attendees and share of the buyer's
+//! count, and adds the amount to the payment's refunded sum. The steps that follow may be cut off anywhere: the refund
+//! stays in the index of due work until the money is back, and the comparison finds seats that Redis has as sold and no
+//! order owns.
 
 use crate::domain::basics::guard::{Guard, stands};
 use crate::domain::basics::ids::UserId;
@@ -32,7 +32,6 @@ pub enum Refusal {
     /// The order, its payment or the terms stand against it.
     #[error(transparent)]
     Refused(#[from] RefundRefusal),
-    /// A store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -42,7 +41,6 @@ pub enum Refusal {
 pub struct GivenBack {
     /// The order as it is with it.
     pub order: Order,
-    /// The refund.
     pub refund: OrderRefund,
 }
 
@@ -73,7 +71,7 @@ pub async fn give_back(
         {
             let has = ports.orders().wallet(&order.user, order.total.currency).await?.left();
             if has < taken {
-                // Less than an amount, which is no more than an amount can be.
+                // `has` is less than `taken`, so it fits an amount.
                 let has = MinorUnits(i64::try_from(has).unwrap_or_default());
                 return Err(RefundRefusal::WalletShort(has).into());
             }
@@ -105,7 +103,7 @@ async fn known(
     let payment = ports.orders().payment(order.number, &refund.payment).await?;
     let payment = payment.ok_or_else(missing)?;
     if refund.answers(request, &order, payment.left()) {
-        // Whoever made it may have died before what follows.
+        // The process that made the refund may have died before the steps that follow.
         follow_up(ports, &order, &refund, now).await;
         return Ok(GivenBack { order, refund });
     }
@@ -113,8 +111,8 @@ async fn known(
     Err(RefundRefusal::OtherNumber { next }.into())
 }
 
-/// What follows from a refund that is made: the seats are offered again, and the money is asked for. What
-/// fails is done by the comparison and by the sweeper.
+/// Finishes a refund that is made: frees the seats in Redis, and requests the money from the provider. The comparison
+/// and the sweeper finish a step that fails.
 pub(crate) async fn follow_up(
     ports: &impl Ports,
     order: &Order,

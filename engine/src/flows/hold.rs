@@ -1,4 +1,4 @@
-//! Bringing a hold in Redis to where its order is: the steps that several flows end with.
+//! Steps that several flows share: they bring a hold in Redis to the state of its order.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -43,7 +43,7 @@ fn inventory_in(sale: &Sale, order: &Order) -> Stored<InventoryId> {
     at.ok_or_else(|| StoreError::Contract(format!("order {} is in no inventory", order.number)))
 }
 
-/// The inventory that an order's seats are in; a tombstone, which has none, is where its sale is whole.
+/// The inventory that an order's seats are in. A tombstone has no seats; its inventory is the whole sale's.
 ///
 /// # Errors
 /// Fails if the catalogue does; `Contract` if they are in several: no such order is made.
@@ -83,10 +83,10 @@ pub async fn release(ports: &impl Ports, at: &InventoryId, order: OrderNumber) -
     Err(StoreError::Unavailable(format!("the hold of order {order} keeps changing")))
 }
 
-/// Marks the seats of a paid order sold, in the epoch that Redis has now. Of an archived sale Redis has
-/// nothing: there is nothing to mark. The hold says whose the seats are. Where Redis has forgotten it, the
-/// order is read again once the counters of its seats' blocks are: its tickets may be refunded by now, and
-/// their seats be another's.
+/// Marks the seats of a paid order sold, in the epoch that Redis has now. Redis has no keys of an archived sale, so
+/// nothing is marked there. The hold says whose the seats are. If Redis has forgotten the hold, `sell` reads the
+/// counters of the seats' blocks and then the order again: its tickets may be refunded by now, and their seats sold to
+/// another buyer.
 ///
 /// # Errors
 /// `Unavailable` while the sale is being loaded again, or if seats around keep being freed.
@@ -120,7 +120,7 @@ pub async fn sell(ports: &impl Ports, order: &Order) -> Stored<()> {
                 }
             }
             SellReply::NotLoaded if freshness == Freshness::Fresh => {
-                load::ask(ports, &order.sale).await;
+                load::request_load(ports, &order.sale).await;
                 return Err(not_loaded(&order.sale));
             }
             SellReply::NotLoaded => (freshness, freed) = (Freshness::Fresh, None),
@@ -144,9 +144,9 @@ async fn freed_of(ports: &impl Ports, sale: &Sale, lines: &[HeldLine]) -> Stored
     Ok(freed)
 }
 
-/// Frees the seats of tickets that were just refunded, unless somebody claims one of them by now: then
-/// Redis had them free, or somebody else has freed them. What is not freed now, because seats around are
-/// changing or Redis does not answer, is found by the comparison.
+/// Frees the seats of tickets that were just refunded, unless an order claims one of them by now: then Redis had the
+/// seat free, or another process has freed it. If seats around are changing or Redis does not answer, the comparison
+/// finds the seats later.
 ///
 /// # Errors
 /// Fails if a store does.
@@ -202,23 +202,23 @@ async fn is_claimed(ports: &impl Ports, sale: &Sale, lines: &[HeldLine]) -> Stor
     Ok(false)
 }
 
-/// Brings what Redis holds under an order's number in an inventory to what the order says: held while
-/// pending, sold when paid, free when it has ended, and free where the order has no seats: a request that
-/// was repeated with another tier holds there, if tiers are kept apart. A pending order without a hold is
-/// left alone.
+/// Brings the hold under an order's number in an inventory to the order's state: held while pending, sold when paid,
+/// freed when the order has ended. A hold in an inventory in which the order has no seats is freed too: if tiers are
+/// kept apart, a request that was repeated with another tier makes such a hold. A pending order without a hold is left
+/// alone.
 ///
 /// # Errors
 /// Fails if Redis does, or while the sale is being loaded again.
 pub async fn align(ports: &impl Ports, order: &Order, at: &InventoryId) -> Stored<()> {
     let Some(record) = ports.seats().record(at, order.number).await? else { return Ok(()) };
-    align_to(ports, order, at, &record).await
+    align_record(ports, order, at, &record).await
 }
 
-/// [`align`] for a hold that the caller has just read.
+/// Does as [`align`], for a hold that the caller has just read.
 ///
 /// # Errors
 /// As [`align`].
-pub async fn align_to(
+pub async fn align_record(
     ports: &impl Ports,
     order: &Order,
     at: &InventoryId,

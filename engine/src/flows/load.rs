@@ -1,27 +1,27 @@
 //! Load: fill Redis with a sale, from DynamoDB alone. The first load and the repair after a total
 //! loss are the same.
 //!
-//! One process loads a sale at a time, under a lease in the catalogue whose token is the name of
-//! the load, its epoch. A loader that lives prolongs its lease; one that died is succeeded when its
-//! lease has run out. The lease only saves work. What keeps a loader that was frozen, and resumes
-//! after others have loaded the sale and sold seats, from putting its old snapshot in place is this:
+//! One process loads a sale at a time, under a lease in the catalogue whose token is the name of the load, its epoch. A
+//! living loader prolongs its lease; when the lease of a dead loader has run out, another process loads the sale. The
+//! lease only saves work. A loader may freeze, and resume after others have loaded the sale and sold seats. These rules
+//! keep it from writing its old snapshot over theirs:
 //! - the script writes only over the epoch that the loader has seen, so not over a later load;
-//! - a large sale is written in parts, and until the last one it has no epoch: whoever is cut off in
-//!   between leaves nothing that is sold from, and of two that write at once the one that began last
-//!   goes on, while the other finds its parts gone;
+//! - a large sale is written in parts, and has no epoch until the last part is written: a loader that is cut off in
+//!   between leaves nothing that is sold from; of two concurrent loaders the one that began last continues, and the
+//!   other finds its parts gone;
 //! - a loader that finds its lease taken or ended stops before it writes;
-//! - if Redis has lost the later load too, just after that check, the old snapshot gets in, but under an epoch that the catalogue
-//!   does not name: every script refuses it, and the next load writes over it;
+//! - if Redis has lost the later load too, just after that check, the old snapshot gets in, but under an epoch that
+//!   the catalogue does not name: every script refuses it, and the next load writes over it;
 //! - the catalogue names an epoch only while its lease is the last that was taken (`loaded`).
 //!
-//! A sale that keeps its tiers apart has an inventory for each of them, all under one lease and one
-//! epoch: if Redis has lost one of them, all are loaded. So that nobody buys from those that it still
-//! has while the claims are read, each gets a first part with nothing in it, a fence, before that.
+//! A sale that keeps its tiers apart has an inventory for each tier, all under one lease and one epoch: if Redis has
+//! lost one inventory, all are loaded. Before the claims are read, the loader writes an empty first part, a fence, to
+//! each inventory, so that nobody buys from those that Redis still has.
 //!
-//! Traffic goes on while the claims are read: an order may be made, paid or ended after its row was
-//! read, if its hold was there before the loss. Its seats then seem free, held or taken in Redis
-//! though they are not. Its claim still decides: a hold of such a seat fails at DynamoDB and is
-//! marked, and the reconciler restores, sells or releases what differs.
+//! Traffic continues while the claims are read: an order may be made, paid or ended after its row was read, if it was
+//! held before the loss. Redis then has its seats in the wrong state: free, held or taken. The claim still decides:
+//! DynamoDB refuses a hold of such a seat, the flow marks the seat, and the reconciler restores, sells or releases the
+//! seats that differ.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -42,22 +42,21 @@ use crate::ports::{
     Seats, StoreError, Stored,
 };
 
-/// Time for which a loader may be silent before another may begin, in milliseconds. It is the longest
-/// pause that a loader which dies adds. A loader that lives prolongs its lease once half of it is over,
-/// whenever a store has answered.
+/// Time for which a loader may be silent before another may begin, in milliseconds: the longest delay that a dead
+/// loader causes. A living loader prolongs its lease once half of this time is over, whenever a store has answered.
 pub const LEASE_MS: i64 = 30_000;
 /// Time that one read or write of a store may take, with all its attempts, in milliseconds: so long no
 /// loader is silent. The adapters assert that theirs take less.
 pub const MAX_REQUEST_MS: i64 = LEASE_MS / 2;
-/// Most reads that a load or a comparison repeats because a store has refused them: a sale of 500,000 orders
-/// takes thousands, and must not begin again because one of them came at a bad moment.
+/// Most reads that a load or a comparison repeats because a store has refused them. A sale of 500,000 orders takes
+/// thousands of reads, and must not begin again because one of them failed.
 const MAX_REPEATED_READS: usize = 32;
 /// Blocks of claims that are read at a time, each a page: 20 KB if every seat is owned on one leg,
 /// 250 KB if on 64.
 const BLOCKS_AT_ONCE: usize = 32;
-/// Orders that one request reads.
+/// Orders that one batch read returns.
 pub(crate) const ORDERS_A_REQUEST: usize = 100;
-/// Such requests at a time.
+/// Batch reads at a time.
 const ORDER_REQUESTS_AT_ONCE: usize = 16;
 /// Bytes of a block in a bitmap.
 const BLOCK_BYTES: usize = 16;
@@ -94,9 +93,9 @@ pub fn terms(sale: &Sale) -> Terms {
     }
 }
 
-/// Asks for a sale to be loaded, because a script has not found its epoch. If the request is lost,
-/// the next buyer makes another, and the reconciler checks every sale.
-pub async fn ask(ports: &impl Ports, sale: &SaleId) {
+/// Requests that a sale is loaded, because a script has not found its epoch. If the message is lost, the next buyer's
+/// request sends another, and the reconciler checks every sale.
+pub async fn request_load(ports: &impl Ports, sale: &SaleId) {
     if let Err(error) = ports.queue().load_again(sale).await {
         tracing::warn!(%sale, %error, "no request to load the sale: left to others");
     }
@@ -132,9 +131,9 @@ pub async fn load(
 enum Found {
     /// The epoch that the catalogue names.
     Current,
-    /// Of an inventory nothing, or a load that the catalogue does not name: nobody sells from it.
+    /// An inventory is not loaded, or has a load that the catalogue does not name: nobody sells from it.
     Other { sale: Arc<Sale>, heads: Vec<Head> },
-    /// Nothing that anybody may sell from: the sale is archived.
+    /// The sale is archived: nobody sells from it.
     Archived,
 }
 
@@ -182,8 +181,8 @@ struct InventoryLoad {
 }
 
 async fn load_under<P: Ports>(ports: &P, lease: &mut Lease<'_, P>) -> Stored<Loaded> {
-    // Read again: another loader may have finished just before the lease was taken. From here
-    // on the catalogue names no other epoch than ours, unless the lease is lost.
+    // The catalogue is read again: another loader may have finished just before this one took the lease. From here on
+    // the catalogue names no epoch but ours, unless the lease is lost.
     let (sale, heads) = match find(ports, lease.id).await? {
         Found::Current => return Ok(Loaded::Already),
         Found::Archived => return Ok(Loaded::Archived),
@@ -222,8 +221,8 @@ impl InventoryLoad {
         for _ in 0..ATTEMPTS {
             match put_parts(ports, lease, &mut self.parts, self.expected.clone()).await? {
                 LoadReply::Loaded | LoadReply::Updated | LoadReply::Staged => return Ok(true),
-                // A loader that has lost its lease was late and has begun to write, or Redis has lost even
-                // that, or has the load that succeeded to ours: the next prolongation tells.
+                // Either a loader that has lost its lease was late and has begun to write, or Redis has lost even that
+                // part, or Redis has the load of our successor: the next prolongation shows which.
                 LoadReply::Stale(found) => self.expected = found,
             }
         }
@@ -317,7 +316,7 @@ impl<'a, P: Ports> Lease<'a, P> {
 pub(crate) struct Owned {
     /// Claims, tier by tier.
     pub claims: BTreeMap<TierId, Vec<Claim>>,
-    /// The owners that were asked for, and the orders asked for besides.
+    /// The owners that the caller asked for, and the orders in `besides`.
     pub orders: BTreeMap<OrderNumber, Order>,
     /// The orders of which tickets were refunded, as the seats tell; they are among `orders`.
     pub returned: BTreeSet<OrderNumber>,

@@ -1,8 +1,9 @@
-//! What happens, step by step: admit, reserve, start and close payments, pay, also from a wallet, award points, refund, give back, dispute, reissue, check in, cancel, expire, sync, tell, publish, load, reconcile, archive,
-//! the reading of captures, and the flows of a waiting room.
+//! The flows of the engine, one file each: admit, reserve, start and close payments, pay, pay from a wallet, award
+//! points, refund, give back, dispute, reissue, check in, cancel, expire, sync, tell, publish, load, reconcile,
+//! archive, read captures, and the flows of a waiting room.
 //!
-//! Each flow is written against [`crate::ports`], takes the time as an argument, and may be cut off
-//! after any step: the next run of it, or of another flow, finishes what was begun.
+//! Each flow calls the ports of [`crate::ports`], takes the time as an argument, and may be cut off after any step: the
+//! next run of the same flow, or of another one, finishes the work.
 
 pub mod admit;
 pub mod archive;

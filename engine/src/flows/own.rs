@@ -1,4 +1,4 @@
-//! A buyer's own order: another's is as if it were not there.
+//! A buyer's own order; another buyer's order is not found.
 
 use crate::domain::basics::guard::{Guard, stands};
 use crate::domain::basics::ids::UserId;
@@ -6,7 +6,7 @@ use crate::domain::basics::number::OrderNumber;
 use crate::domain::order::Order;
 use crate::ports::{Orders as _, Ports, Stored};
 
-/// The order of that number, if it is the buyer's, or of anybody for an operator (`None`).
+/// The order of that number if `user` bought it; any order for an operator (`None`).
 pub(crate) async fn order_of(
     ports: &impl Ports,
     buyer: Option<&UserId>,

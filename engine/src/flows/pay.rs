@@ -58,8 +58,8 @@ pub enum Answered {
     Kept,
 }
 
-/// The answer to a provider that has reported a capture, of which `decision` became: what a store cannot
-/// take now is kept in a queue first.
+/// Decides the answer to a provider that has reported a capture, from the result of deciding it (`decision`). If a
+/// store cannot take the capture now, a queue keeps it.
 ///
 /// # Errors
 /// Fails if the queue does not take it either, or as `decision` if that would fail again.
@@ -81,8 +81,8 @@ pub async fn answer(
     }
 }
 
-/// [`pay`] where Redis is out of reach: the seats of an order that is paid are sold, and its facts are
-/// settled, by the consumer of the expiry queue, which it is brought up in at once.
+/// Does as [`pay`], in a process that cannot reach Redis: a message brings a paid order into the expiry queue at once,
+/// and that queue's consumer sells the seats in Redis and settles the facts.
 ///
 /// # Errors
 /// As [`pay`].
@@ -107,7 +107,7 @@ pub async fn pay_from_afar(
         }
         (order, PaymentOutcome::Refund(_)) => {
             follow_up(ports, &record, now).await?;
-            // A pending one is settled when it is decided.
+            // A pending order is settled when its own payment is decided.
             if let Some(order) = order.filter(|order| order.state != OrderState::Pending) {
                 bring_up(ports, &order, now, now).await;
             }
@@ -116,9 +116,9 @@ pub async fn pay_from_afar(
     Ok(record)
 }
 
-/// Pays an order that needs no payment of its buyer as it is made: one of 0, of which nobody captures anything and
-/// whose payment is recorded all the same, and one that the money of the tickets pays which it replaces. The order
-/// as it is then: cancelled if those tickets cannot be given up any more; one that is not pending stays as it is.
+/// Pays an order that needs no payment from its buyer, as soon as it is made: an order of 0, whose payment of nothing
+/// is recorded, or an exchange that the money of the replaced tickets pays. Returns the order as it is then: cancelled
+/// if those tickets cannot be given up any more, unchanged if it is not pending.
 ///
 /// # Errors
 /// Fails if a store does; running it again finishes it.
@@ -129,18 +129,19 @@ pub async fn pay_at_once(ports: &impl Ports, order: Order, now: Timestamp) -> St
             return Ok(order);
         }
         let record = match &order.exchange {
-            Some(exchange) => exchange::moved(ports, &order, exchange, now).await?,
+            Some(exchange) => exchange::prepare_payment(ports, &order, exchange, now).await?,
             None => {
                 let accepted = PaymentOutcome::Accepted;
                 let capture = Capture::of_nothing(&order).map_err(StoreError::contract)?;
                 PaymentRecord::decided(&capture, accepted, now)
             }
         };
-        let Some(settlement) = paid(ports, order.clone(), &record.capture, now).await? else {
-            if let Some(end) = exchange::off(ports, &order, now).await? {
+        let Some(settlement) = plan_payment(ports, order.clone(), &record.capture, now).await?
+        else {
+            if let Some(end) = exchange::cancel_exchange(ports, &order, now).await? {
                 return Ok(end);
             }
-            order = again(ports, number).await?;
+            order = read_again(ports, number).await?;
             continue;
         };
         match ports.orders().settle(&record, &settlement, Tickets::NONE).await? {
@@ -155,20 +156,20 @@ pub async fn pay_at_once(ports: &impl Ports, order: Order, now: Timestamp) -> St
             }
             SettleReply::Known(_) | SettleReply::Conflict | SettleReply::Gone => {}
         }
-        order = again(ports, number).await?;
+        order = read_again(ports, number).await?;
     }
     Err(StoreError::Unavailable(format!("order {number} keeps changing")))
 }
 
-/// An order that is there, as it is by now.
-async fn again(ports: &impl Ports, number: OrderNumber) -> Stored<Order> {
+/// Reads an order that exists once more.
+async fn read_again(ports: &impl Ports, number: OrderNumber) -> Stored<Order> {
     let missing = || StoreError::Contract(format!("order {number} is lost"));
     ports.orders().get(number).await?.ok_or_else(missing)
 }
 
-/// The settlement that pays a pending order by a capture; `None` if the tickets that it replaces cannot be given up
-/// any more.
-pub(crate) async fn paid(
+/// Plans the settlement that pays a pending order by a capture; `None` if the order is an exchange whose old tickets
+/// cannot be given up any more.
+pub(crate) async fn plan_payment(
     ports: &impl Ports,
     order: Order,
     capture: &Capture,
@@ -184,7 +185,8 @@ pub(crate) async fn paid(
             Some(Box::new(plan))
         }
     };
-    let settlement = moved(Some(order), OrderEvent::Pay, capture, PaymentOutcome::Accepted, now)?;
+    let settlement =
+        apply_event(Some(order), OrderEvent::Pay, capture, PaymentOutcome::Accepted, now)?;
     Ok(Some(match (settlement, plan) {
         (Settlement::Pay(order), Some(plan)) => Settlement::Exchange(order, plan),
         (settlement, _) => settlement,
@@ -194,7 +196,7 @@ pub(crate) async fn paid(
 /// Decision on a payment.
 struct Decided {
     record: PaymentRecord,
-    /// The order as this very decision wrote it; it need not be read again.
+    /// The order as this decision wrote it; the caller need not read it again.
     order: Option<Order>,
 }
 
@@ -220,28 +222,30 @@ async fn decide(ports: &impl Ports, capture: &Capture, now: Timestamp) -> Stored
             PaymentDecision::Refund(reason) => {
                 let order = order.filter(|order| !order.is_tombstone());
                 let cause = Cause::capture(capture, Some(reason));
-                let told = order.map(|order| order.told(FactKind::CaptureRefused, cause, now));
+                let refused = FactKind::CaptureRefused;
+                let told = order.map(|order| order.append_fact(refused, cause, now));
                 (PaymentOutcome::Refund(reason), Settlement::RefundOnly(told), none)
             }
             PaymentDecision::Pay => {
                 let missing = || StoreError::Contract("paid without an order".to_owned());
                 let order = order.ok_or_else(missing)?;
                 if order.exchange.is_none() {
-                    (accepted, moved(Some(order), OrderEvent::Pay, capture, accepted, now)?, none)
+                    let pay = OrderEvent::Pay;
+                    (accepted, apply_event(Some(order), pay, capture, accepted, now)?, none)
                 } else if let Some(settlement) =
-                    Box::pin(paid(ports, order.clone(), capture, now)).await?
+                    Box::pin(plan_payment(ports, order.clone(), capture, now)).await?
                 {
                     (accepted, settlement, none)
                 } else {
-                    if let Some(end) = exchange::call_off(ports, &order, now).await? {
+                    if let Some(end) = exchange::record_cancellation(ports, &order, now).await? {
                         close_the_rest(ports, &end).await;
                     }
                     continue;
                 }
             }
-            // The tickets that it replaces are still its buyer's: there is nothing to rescue.
+            // The buyer still has the tickets that the order was to replace: there is nothing to rescue.
             PaymentDecision::Rescue if rescue && replaces_none(order.as_ref()) => {
-                let Some(rescued) = rescued(ports, order, capture, now).await? else {
+                let Some(rescued) = plan_rescue(ports, order, capture, now).await? else {
                     rescue = false;
                     continue;
                 };
@@ -249,18 +253,18 @@ async fn decide(ports: &impl Ports, capture: &Capture, now: Timestamp) -> Stored
             }
             PaymentDecision::RefundCancelled => {
                 let outcome = PaymentOutcome::Refund(RefundReason::Cancelled);
-                (outcome, moved(order, OrderEvent::PayTooLate, capture, outcome, now)?, none)
+                (outcome, apply_event(order, OrderEvent::PayTooLate, capture, outcome, now)?, none)
             }
             PaymentDecision::Rescue => {
                 let outcome = PaymentOutcome::Refund(RefundReason::TooLate);
-                (outcome, moved(order, OrderEvent::PayTooLate, capture, outcome, now)?, none)
+                (outcome, apply_event(order, OrderEvent::PayTooLate, capture, outcome, now)?, none)
             }
         };
         let record = PaymentRecord::decided(capture, outcome, now);
         match ports.orders().settle(&record, &settlement, limit).await? {
             SettleReply::Settled => return Ok(Decided { record, order: settlement.into_order() }),
             SettleReply::Known(record) => {
-                // Money is captured once and decided once, whatever the provider says of it later.
+                // A capture is decided once, whatever the provider reports of it later.
                 if record.capture != *capture {
                     tracing::error!(?record, ?capture, "a payment was decided as another capture");
                 }
@@ -277,9 +281,8 @@ fn replaces_none(order: Option<&Order>) -> bool {
     order.is_none_or(|order| order.exchange.is_none())
 }
 
-/// What becomes of a capture for an order that has expired, whose seats are free perhaps; `None` if its sale is
-/// archived.
-async fn rescued(
+/// Plans the outcome of a capture for an expired order, whose seats may still be free; `None` if its sale is archived.
+async fn plan_rescue(
     ports: &impl Ports,
     order: Option<Order>,
     capture: &Capture,
@@ -288,11 +291,11 @@ async fn rescued(
     let missing = || StoreError::Contract("an order without a sale".to_owned());
     let sale = order.as_ref().map(|order| &order.sale).ok_or_else(missing)?;
     let published = sale_of(ports, sale, Freshness::Fresh).await?;
-    // What an archived sale has sold is settled: nobody gets a ticket of it any more.
+    // The sold tickets of an archived sale are final: nobody gets a ticket of it any more.
     if published.lifecycle.is_over() {
         return Ok(None);
     }
-    // A sale that does not take place gives all its money back.
+    // A cancelled sale refunds every capture.
     let (outcome, event, limit) = match published.sale.file().state {
         SaleState::Cancelled => {
             let outcome = PaymentOutcome::Refund(RefundReason::Cancelled);
@@ -302,12 +305,12 @@ async fn rescued(
             (PaymentOutcome::Accepted, OrderEvent::Rescue, published.sale.limit())
         }
     };
-    let settlement = moved(order, event, capture, outcome, now)?;
+    let settlement = apply_event(order, event, capture, outcome, now)?;
     Ok(Some((outcome, settlement, limit)))
 }
 
-/// The settlement that moves the order by an event that [`decide_payment`] found possible.
-fn moved(
+/// Applies an event that [`decide_payment`] found possible to the order, and returns the settlement to write.
+fn apply_event(
     order: Option<Order>,
     event: OrderEvent,
     capture: &Capture,
@@ -332,8 +335,8 @@ fn moved(
     }
 }
 
-/// Does what a recorded decision means: sells the seats and asks for the order to be counted, or
-/// asks for the refund. The refund request is in the payment's record; the message delivers it.
+/// Carries out a recorded decision: sells the seats and requests that the order is counted, or requests the refund. The
+/// payment's record has the refund's request; the message delivers it.
 ///
 /// # Errors
 /// Fails if a store does; running it again finishes it.
@@ -359,10 +362,10 @@ pub async fn follow_up(ports: &impl Ports, record: &PaymentRecord, now: Timestam
     }
 }
 
-/// Hands a paid order's seats over: they are sold in Redis, and the order is counted. While Redis
-/// does not answer, or is being loaded again, the decision stands all the same and the provider need
-/// not call again: the claims keep the seats, and a message brings the order up again a moment later. If
-/// that is too early or lost, the sweeper finds an order that is not counted, sells it and counts it.
+/// Sells a paid order's seats in Redis, and requests that the order is counted. If Redis does not answer or is being
+/// loaded again, the decision stands and the provider need not call again: the claims keep the seats, and the expiry
+/// message brings the order back a moment later. If that message is too early or lost, the sweeper finds the uncounted
+/// order, sells it and counts it.
 pub(crate) async fn hand_over(ports: &impl Ports, order: &Order, now: Timestamp) -> Stored<()> {
     match sell(ports, order).await {
         Err(error) if error.retryable() => {
@@ -375,8 +378,8 @@ pub(crate) async fn hand_over(ports: &impl Ports, order: &Order, now: Timestamp)
     if order.facts.are_settled() { Ok(()) } else { ports.queue().sync(order.number).await }
 }
 
-/// Has what is still open of a resolved order closed at its providers. If the message is lost, the sweeper
-/// finds the order: it is due while it has an open attempt.
+/// Requests that the open attempts of a resolved order are closed at their providers. If the message is lost, the
+/// sweeper finds the order: an order is due while it has an open attempt.
 pub(crate) async fn close_the_rest(ports: &impl Ports, order: &Order) {
     if !order.attempts.any_open() {
         return;
@@ -390,7 +393,7 @@ pub(crate) async fn close_the_rest(ports: &impl Ports, order: &Order) {
     }
 }
 
-/// Brings a paid order up in the expiry queue, whose consumer sells it and has it counted.
+/// Sends the expiry message of a paid order; the consumer sells the order in Redis and requests that it is counted.
 async fn bring_up(ports: &impl Ports, order: &Order, now: Timestamp, at: Timestamp) {
     let sent = async {
         let inventory = inventory_of(ports, order).await?;

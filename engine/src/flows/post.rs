@@ -31,13 +31,12 @@ pub enum Refusal {
     /// Others posted on the same accounts each time: try again.
     #[error("the accounts are busy")]
     Busy,
-    /// A store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Makes a posting, or finds it made. `pause` waits for at most the time it is given, with jitter, before a posting
-/// that met another is tried again.
+/// Makes a posting, or finds that it was made. If another posting on the same accounts was first, calls `pause` with
+/// the longest time to wait, and tries again.
 ///
 /// # Errors
 /// [`Refusal`]; after [`StoreError::Unknown`] it is safe to repeat.
@@ -65,13 +64,13 @@ pub async fn post<A: Accounts>(
         if let Some(refusal) = refusal
             && stands(Guard::SettledWithin)
         {
-            // Perhaps because this very posting has taken it.
+            // This very posting may have been made before, and have taken the amount.
             let made = accounts.posting(&posting.key).await?;
-            return made.map_or(Err(refusal), |made| found(&made, posting));
+            return made.map_or(Err(refusal), |made| compare_postings(&made, posting));
         }
         match accounts.post(posting, seen).await? {
             PostReply::Made => return Ok(Posted::Made),
-            PostReply::Known(made) => return found(&made, posting),
+            PostReply::Known(made) => return compare_postings(&made, posting),
             PostReply::Conflict => {}
         }
         let Some(longest) = pauses.next() else { return Err(Refusal::Busy) };
@@ -79,8 +78,8 @@ pub async fn post<A: Accounts>(
     }
 }
 
-/// A posting of the same key is the same one if it moves the same, whenever that was.
-fn found(made: &Posting, posting: &Posting) -> Result<Posted, Refusal> {
+/// Compares two postings of the same key: they are the same if they make the same transfer, at whatever time.
+fn compare_postings(made: &Posting, posting: &Posting) -> Result<Posted, Refusal> {
     match made.transfer == posting.transfer {
         true => Ok(Posted::Before),
         false => Err(Refusal::Differs),

@@ -39,7 +39,6 @@ pub enum Refusal {
     /// Somebody else publishes it at this moment.
     #[error("the sale is being published by someone else")]
     Busy,
-    /// A store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -56,7 +55,7 @@ pub async fn publish_with_room(
     secret: &Secret,
     now: Timestamp,
 ) -> Result<Published, Refusal> {
-    // What is refused must leave no room behind, for that would stay.
+    // A sale that is refused must leave no room behind: a room is never removed.
     let existing = replaced(ports, sale).await?;
     match (&sale.file().room, sale.room()) {
         (Some(file), Some(settings)) => {
@@ -79,7 +78,7 @@ impl From<room::publish::Refusal> for Refusal {
     fn from(refusal: room::publish::Refusal) -> Self {
         use room::publish::Refusal as OfRoom;
         match refusal {
-            // Sale files have bounds of their own, inside of those.
+            // The bounds of sale files lie inside those of rooms.
             OfRoom::Settings(invalid) => StoreError::Contract(invalid.to_string()).into(),
             OfRoom::Differs => Self::RoomDiffers,
             OfRoom::Store(error) => error.into(),
@@ -87,7 +86,7 @@ impl From<room::publish::Refusal> for Refusal {
     }
 }
 
-/// The sale that this one would replace, if there is one and it may.
+/// The published sale that this one replaces, if there is one and if replacing it is allowed.
 async fn replaced(ports: &impl Ports, sale: &Sale) -> Result<Option<Published>, Refusal> {
     let existing = ports.catalogue().sale(sale.id(), Freshness::Fresh).await?;
     if existing.as_ref().is_some_and(|existing| existing.lifecycle.is_over()) {
@@ -96,13 +95,13 @@ async fn replaced(ports: &impl Ports, sale: &Sale) -> Result<Option<Published>, 
     if existing.as_ref().is_some_and(|existing| !existing.sale.has_the_seats_of(sale)) {
         return Err(Refusal::SeatsDiffer);
     }
-    // Its orders are money for ever, or never.
+    // A sale's orders buy either money or tickets, and that never changes.
     let fills = |sale: &Sale| sale.merchant().merchant.is_wallet();
     if existing.as_ref().is_some_and(|existing| fills(&existing.sale) != fills(sale)) {
         let rule = "must stay wallet, or another, once the sale is published";
         return Err(Refusal::Invalid(vec![Defect::new("merchant.merchant", rule)]));
     }
-    // Its money is on its way back, and nobody would know which of its orders are.
+    // The refunds of a cancelled sale are under way, and nobody could tell which of its orders have theirs.
     let is_cancelled = |sale: &Sale| sale.file().state == SaleState::Cancelled;
     if existing.as_ref().is_some_and(|existing| is_cancelled(&existing.sale)) && !is_cancelled(sale)
     {
@@ -123,12 +122,12 @@ async fn with_map<'a>(ports: &impl Ports, sale: &'a Sale) -> Result<Cow<'a, Sale
         return Ok(Cow::Borrowed(sale));
     };
     let document = ports.catalogue().map(sale.id()).await?;
-    // Another map: somebody has published it a moment ago.
+    // The map differs: another operator has published the sale a moment ago.
     let document = document.filter(|document| document.hash == *hash).ok_or(Refusal::Busy)?;
     let map = SeatMap::from_document(&document)
         .map_err(|error| StoreError::Contract(format!("the map of {}: {error}", sale.id())))?;
     let file = SaleFile { map: Some(FileMap::Own(map)), ..sale.file().clone() };
-    // Its names were checked with the file.
+    // The names on the map were checked with the file.
     Sale::from_published(file).map(Cow::Owned).map_err(Refusal::Invalid)
 }
 
@@ -167,8 +166,8 @@ pub async fn publish(
     published.ok_or_else(|| StoreError::Contract("a published sale is not there".to_owned()).into())
 }
 
-/// Writes the terms of a sale to Redis, which has the sale, until they are those that the catalogue still has
-/// afterwards: of two that publish at once, the one that is late here must not have the last word.
+/// Writes the terms of a loaded sale to Redis, and repeats that until the catalogue still has the same terms
+/// afterwards: if two operators publish at once, the write that is late must not win.
 ///
 /// # Errors
 /// Fails if a store does; `Unavailable` if the sale keeps changing.
@@ -181,7 +180,7 @@ pub(crate) async fn replace_terms(ports: &impl Ports, id: &SaleId) -> Stored<()>
             return Ok(());
         }
         for inventory in sale.inventories() {
-            // What Redis has lost is loaded with these terms.
+            // If Redis has lost the sale, the next load writes these terms.
             if let Some(epoch) = ports.seats().epoch(&inventory).await? {
                 let expected = Some(epoch.clone());
                 let command = Load::empty(inventory, terms(&sale), expected, epoch);

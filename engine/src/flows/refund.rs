@@ -60,8 +60,8 @@ pub async fn refund(
     Err(StoreError::Unavailable(format!("payment {provider} {payment} keeps changing")))
 }
 
-/// [`refund`] as a message asks for it; while the limit on calls is used up, the message is put back with a
-/// delay. What is known of the refund now, if the provider was asked.
+/// Handles a message that asks for [`refund`]; while the limit on calls is used up, the message is put back with a
+/// delay. Returns the payment's record if the provider was asked.
 ///
 /// # Errors
 /// As [`refund`].
@@ -138,8 +138,8 @@ pub async fn refund_part(
         let said = match &reply {
             Some(said) => said,
             None => {
-                // The money of a lost dispute went back before anybody here knew, and that of a wallet is in it
-                // with the very transaction that says so.
+                // The provider took the money of a lost dispute back before we knew of it, and the transaction that
+                // records a refund to a wallet puts the money into it: the provider is not asked.
                 if refund.asked_by == AskedBy::Dispute || refund.payment.provider.is_wallet() {
                     reply.insert(RefundReply::Refunded)
                 } else {

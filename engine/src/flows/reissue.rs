@@ -19,7 +19,6 @@ pub enum Refusal {
     /// The order stands against it.
     #[error(transparent)]
     Refused(#[from] ReissueRefusal),
-    /// A store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

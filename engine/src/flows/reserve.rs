@@ -22,7 +22,7 @@ use crate::domain::order::{Order, OrderState};
 use crate::domain::payment::exchange::ExchangeRefusal;
 use crate::domain::sale::Sale;
 use crate::flows::exchange;
-use crate::flows::hold::align_to;
+use crate::flows::hold::align_record;
 use crate::flows::load;
 use crate::flows::pay::pay_at_once;
 use crate::ports::{
@@ -35,13 +35,11 @@ const ATTEMPTS: usize = 3;
 /// A checked request, with the number that its admission carries.
 #[derive(Debug, Clone)]
 pub struct Reservation {
-    /// The sale.
     pub published: Published,
     /// The number of the order to be.
     pub number: OrderNumber,
     /// The buyer, to whom the admission was given.
     pub user: UserId,
-    /// The lines requested.
     pub lines: Vec<RequestedLine>,
     /// The tickets that they shall replace.
     pub exchange: Option<ExchangeRequest>,
@@ -56,7 +54,6 @@ impl Reservation {
 /// A reservation that succeeded, now or at an earlier attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reserved {
-    /// The order.
     pub order: Order,
     /// Tickets that the buyer may still have, where that is known.
     pub allowance: Option<Tickets>,
@@ -95,7 +92,7 @@ pub enum Refusal {
     /// The admission was used for something else: for this order of the same buyer, if it is known.
     /// It may have been made by a copy of an earlier request that was given up by its sender and still
     /// under way.
-    #[error("the admission was used for another request{}", made(.0.as_ref()))]
+    #[error("the admission was used for another request{}", describe_made_order(.0.as_ref()))]
     TokenReused(Option<(OrderNumber, OrderState)>),
     /// The admission's order was not paid in time.
     #[error("the order of this admission has expired")]
@@ -121,19 +118,18 @@ pub enum Refusal {
     /// The tickets that it was to replace cannot be given for these.
     #[error(transparent)]
     Exchange(ExchangeRefusal),
-    /// A store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-fn made(order: Option<&(OrderNumber, OrderState)>) -> String {
+fn describe_made_order(order: Option<&(OrderNumber, OrderState)>) -> String {
     let text = |(number, state): &(OrderNumber, OrderState)| {
         format!(": it has made your order {number}, which is {}", state.as_str())
     };
     order.map_or_else(String::new, text)
 }
 
-/// Makes the order, or finds the one that an earlier attempt with this admission made.
+/// Makes the order, or finds the order that an earlier attempt with this admission made.
 ///
 /// # Errors
 /// Returns a [`Refusal`]. After one of `Store(Unknown)` the same request finds out what happened.
@@ -151,43 +147,45 @@ pub async fn reserve(
     let exchange = match &reservation.exchange {
         None => None,
         // Boxed: few orders replace others.
-        Some(request) => match Box::pin(begin(ports, reservation, request, now)).await? {
+        Some(request) => match Box::pin(begin_exchange(ports, reservation, request, now)).await? {
             Ok(exchange) => Some(exchange),
             Err(refusal) => return existing_or(ports, reservation, &fingerprint, refusal).await,
         },
     };
     let exchange = exchange.as_ref();
     for _ in 0..ATTEMPTS {
-        let reply = hold(ports, reservation, &at, &fingerprint, exchange, now).await?;
+        let reply = hold_seats(ports, reservation, &at, &fingerprint, exchange, now).await?;
         let reply = reply.map_err(|Over| Refusal::SaleArchived);
-        let (record, allowance) = match reply.and_then(|reply| held(sale, reply)) {
+        let (record, allowance) = match reply.and_then(|reply| held_or_refusal(sale, reply)) {
             Ok(held) => held,
             Err(refusal) => {
-                let refusal = of_the_sale(ports, reservation, refusal).await?;
+                let refusal = correct_remaining(ports, reservation, refusal).await?;
                 return existing_or(ports, reservation, &fingerprint, refusal).await;
             }
         };
         match claim(ports, reservation, &at, &record, exchange, now).await? {
-            Claimed::Created(order) => return made_whole(ports, *order, allowance, now).await,
+            Claimed::Created(order) => {
+                return finish_reservation(ports, *order, allowance, now).await;
+            }
             Claimed::Exists(existing) => {
-                align_to(ports, &existing, &at, &record).await?;
+                align_record(ports, &existing, &at, &record).await?;
                 let Reserved { order, allowance } =
-                    found(*existing, reservation, &fingerprint, allowance)?;
-                return made_whole(ports, order, allowance, now).await;
+                    answer_from_order(*existing, reservation, &fingerprint, allowance)?;
+                return finish_reservation(ports, order, allowance, now).await;
             }
             Claimed::SeatsTaken(lost) => {
                 give_up_lost(ports, reservation, &at, record, &lost).await?;
-                if let Some(refusal) = chosen_and_lost(reservation, &lost) {
+                if let Some(refusal) = refuse_lost_choice(reservation, &lost) {
                     return Err(refusal);
                 }
             }
             Claimed::Refused(refusal) => {
-                // A concurrent duplicate of this request may have made the order meanwhile, from this very
-                // hold. One that makes it just after this read loses its hold; the sweeper writes it
+                // A concurrent duplicate of this request may have made the order meanwhile, from this very hold. A
+                // duplicate that makes the order just after this read loses its hold; the sweeper writes the hold
                 // again.
                 if let Some(order) = ports.orders().get(reservation.number).await? {
-                    align_to(ports, &order, &at, &record).await?;
-                    return found(order, reservation, &fingerprint, allowance);
+                    align_record(ports, &order, &at, &record).await?;
+                    return answer_from_order(order, reservation, &fingerprint, allowance);
                 }
                 give_back(ports, reservation, &at, record).await?;
                 return Err(refusal);
@@ -197,26 +195,26 @@ pub async fn reserve(
     Err(Refusal::Contended)
 }
 
-/// The reservation of an order that is there: one of 0 is paid with it. If that is cut off, the same request or
-/// the order's expiry does it.
-async fn made_whole(
+/// Returns the reservation of an order that exists, after paying it if it needs no payment from its buyer. If that
+/// payment is cut off, the same request or the order's expiry makes it.
+async fn finish_reservation(
     ports: &impl Ports,
     order: Order,
     allowance: Option<Tickets>,
     now: Timestamp,
 ) -> Result<Reserved, Refusal> {
     let is_to_be_paid = order.state == OrderState::Pending && order.needs_no_payment();
-    // Boxed: few orders cost nothing, and the others need no room for that.
+    // Boxed: few orders take this path, and the others need no room for its future.
     let order = if is_to_be_paid { Box::pin(pay_at_once(ports, order, now)).await? } else { order };
-    // The tickets that it was to replace went meanwhile.
+    // The tickets that the order was to replace are gone.
     if is_to_be_paid && order.state == OrderState::Cancelled {
         return Err(Refusal::Resolved(order.state));
     }
     Ok(Reserved { order, allowance })
 }
 
-/// What the reservation replaces, if it may.
-async fn begin(
+/// Begins the exchange of a reservation that replaces tickets, or refuses it.
+async fn begin_exchange(
     ports: &impl Ports,
     reservation: &Reservation,
     request: &ExchangeRequest,
@@ -228,8 +226,7 @@ async fn begin(
     Ok(begun.map_err(Refusal::Exchange))
 }
 
-/// The order that an earlier attempt with this admission made, if one did. Holds nothing: for an
-/// admission that has run out.
+/// Finds the order that an earlier attempt with this admission made. Holds no seats: for an admission that has expired.
 ///
 /// # Errors
 /// Returns a [`Refusal`], as [`reserve`] for an order that exists.
@@ -239,17 +236,17 @@ pub async fn repeat(
 ) -> Result<Option<Reserved>, Refusal> {
     let fingerprint = reservation.fingerprint();
     match ports.orders().get(reservation.number).await? {
-        Some(order) => found(order, reservation, &fingerprint, None).map(Some),
+        Some(order) => answer_from_order(order, reservation, &fingerprint, None).map(Some),
         None => Ok(None),
     }
 }
 
-/// The sale is archived: Redis has nothing of it, and nobody loads it.
+/// The sale is archived: Redis has no keys of it, and no process loads it.
 struct Over;
 
-/// Asks Redis for the seats; if it has another epoch than we know, once more with what the
-/// catalogue says now.
-async fn hold(
+/// Holds the seats in Redis. If Redis has another epoch than the reservation, reads the sale from the catalogue and
+/// tries once more.
+async fn hold_seats(
     ports: &impl Ports,
     reservation: &Reservation,
     at: &InventoryId,
@@ -273,10 +270,10 @@ async fn hold(
                 fingerprint: fingerprint.clone(),
                 now,
                 deadline: now.plus_seconds(pay_window),
-                replaced: replaced_in(sale, at, exchange),
+                replaced: count_replaced_in(sale, at, exchange),
                 lines: reservation.lines.iter().map(|requested| requested.line.clone()).collect(),
             };
-            // A lost reply is asked again: the number makes `hold` answer the same hold.
+            // If the reply is lost, the call is repeated: `hold` answers an order's number with the same hold.
             let reply = match ports.seats().hold(&command).await {
                 Err(StoreError::Unknown(_)) => ports.seats().hold(&command).await?,
                 reply => reply?,
@@ -294,20 +291,23 @@ async fn hold(
         }
         epoch = published.and_then(|published| published.epoch);
     }
-    load::ask(ports, sale.id()).await;
+    load::request_load(ports, sale.id()).await;
     Ok(Ok(HoldReply::NotLoaded))
 }
 
-/// The tickets of an inventory that an exchange replaces.
-fn replaced_in(sale: &Sale, at: &InventoryId, exchange: Option<&Exchange>) -> Tickets {
+/// Counts the tickets of an inventory that an exchange replaces.
+fn count_replaced_in(sale: &Sale, at: &InventoryId, exchange: Option<&Exchange>) -> Tickets {
     let own = exchange.filter(|exchange| exchange.sale == *sale.id());
     let tickets = own.into_iter().flat_map(|exchange| &exchange.tickets);
     Tickets::of_seats(tickets.filter(|ticket| sale.inventory_of(&ticket.tier) == *at).count())
 }
 
-/// What is held and what the buyer may still have, or the refusal in the buyer's words. Where tiers are
-/// kept apart, Redis counts a buyer's tickets of one tier, which does not say what is left of the limit.
-fn held(sale: &Sale, reply: HoldReply) -> Result<(HoldRecord, Option<Tickets>), Refusal> {
+/// Returns the hold with the tickets that the buyer may still have, or the refusal. Where tiers are kept apart, Redis
+/// counts a buyer's tickets of one tier, so what is left of the limit is unknown.
+fn held_or_refusal(
+    sale: &Sale,
+    reply: HoldReply,
+) -> Result<(HoldRecord, Option<Tickets>), Refusal> {
     Err(match reply {
         HoldReply::Held { record, allowance } => {
             return Ok((record, (!sale.keeps_tiers_apart()).then_some(allowance)));
@@ -323,9 +323,9 @@ fn held(sale: &Sale, reply: HoldReply) -> Result<(HoldRecord, Option<Tickets>), 
     })
 }
 
-/// A refusal with what the limit allows in the whole sale: where tiers are kept apart, Redis knows only
-/// what a buyer has in one.
-async fn of_the_sale(
+/// Corrects the remaining tickets in a refusal to those of the whole sale: where tiers are kept apart, Redis counts the
+/// buyer's tickets of one tier only.
+async fn correct_remaining(
     ports: &impl Ports,
     reservation: &Reservation,
     refusal: Refusal,
@@ -348,7 +348,7 @@ fn seat_taken(sale: &Sale, tier: TierId, seats: &[Seat]) -> Refusal {
     Refusal::SeatTaken(tier, names)
 }
 
-/// What the claim came to, with the order that was written.
+/// Result of the claim, with the order that was written.
 enum Claimed {
     Created(Box<Order>),
     Exists(Box<Order>),
@@ -356,8 +356,8 @@ enum Claimed {
     Refused(Refusal),
 }
 
-/// Writes the order with its claims, and at the same time the message that brings it up at its
-/// deadline. The message may be lost: the sweeper finds the order by its deadline.
+/// Writes the order with its claims, and at the same time sends the order's expiry message for its deadline. If the
+/// message is lost, the sweeper finds the order by its deadline.
 async fn claim(
     ports: &impl Ports,
     reservation: &Reservation,
@@ -410,7 +410,7 @@ async fn claim(
     })
 }
 
-/// The refusal that names the attendee of this hash as the request does.
+/// Makes the refusal that names the attendee of this hash by the id in the request.
 fn attendee_taken(reservation: &Reservation, hash: AttendeeHash) -> Result<Refusal, StoreError> {
     let mut attendees = reservation.lines.iter().flat_map(|requested| &requested.attendees);
     let taken = attendees.find(|attendee| attendee.hashes.contains(&hash));
@@ -419,8 +419,8 @@ fn attendee_taken(reservation: &Reservation, hash: AttendeeHash) -> Result<Refus
     id.map(Refusal::AttendeeTaken).ok_or_else(unknown)
 }
 
-/// Gives back the hold of an attempt that is refused: that very hold. Under its number there may be
-/// another by now, of the same buyer's next request, which has its own order.
+/// Gives back the hold of a refused attempt, and no other: the number may have another hold by now, of the same buyer's
+/// next request, which has its own order.
 async fn give_back(
     ports: &impl Ports,
     reservation: &Reservation,
@@ -433,8 +433,8 @@ async fn give_back(
     }
 }
 
-/// Redis thought that these seats were free: correct it, and give the rest of the hold back, in
-/// one step, so that no repeated attempt finds half of a hold.
+/// Marks the lost seats as taken in Redis, which had them free, and gives the rest of the hold back. One script does
+/// both, so that no repeated attempt finds half of a hold.
 async fn give_up_lost(
     ports: &impl Ports,
     reservation: &Reservation,
@@ -445,14 +445,14 @@ async fn give_up_lost(
     let inventory = at.clone();
     let mark = Mark { inventory, order: reservation.number, record, taken: lost.to_vec() };
     match ports.seats().mark(&mark).await? {
-        // If it is gone or another, the same request sent twice, or expiry, was quicker; the
-        // reconciler finds what that left wrong.
+        // If the hold is gone or replaced, a duplicate of the request or the expiry was quicker; the reconciler repairs
+        // what is left wrong.
         MarkReply::Marked | MarkReply::NotHeld | MarkReply::Conflict => Ok(()),
     }
 }
 
-/// The refusal if seats that the buyer had chosen are lost: other seats were not asked for.
-fn chosen_and_lost(reservation: &Reservation, lost: &[SeatLeg]) -> Option<Refusal> {
+/// Refuses the reservation if seats that the buyer chose are lost; `None` if no chosen seat is lost.
+fn refuse_lost_choice(reservation: &Reservation, lost: &[SeatLeg]) -> Option<Refusal> {
     reservation.lines.iter().find_map(|RequestedLine { line, .. }| {
         let is_chosen = matches!(line.choice, crate::domain::inventory::choice::Choice::Seats(_));
         let of_line = lost.iter().filter(|seat_leg| seat_leg.tier == line.tier);
@@ -464,8 +464,8 @@ fn chosen_and_lost(reservation: &Reservation, lost: &[SeatLeg]) -> Option<Refusa
     })
 }
 
-/// Redis refuses, but it may only have forgotten that this very request has its order: DynamoDB
-/// is asked before a buyer is refused.
+/// Answers with the order that exists under the number, or else with the refusal. Redis may have forgotten that this
+/// very request has its order, so DynamoDB is asked before a buyer is refused.
 async fn existing_or(
     ports: &impl Ports,
     reservation: &Reservation,
@@ -476,13 +476,13 @@ async fn existing_or(
         return Err(refusal);
     }
     match ports.orders().get(reservation.number).await? {
-        Some(order) => found(order, reservation, fingerprint, None),
+        Some(order) => answer_from_order(order, reservation, fingerprint, None),
         None => Err(refusal),
     }
 }
 
-/// The reply to a repeated request, from the order that its number has already.
-fn found(
+/// Answers a repeated request from the order that its number already has.
+fn answer_from_order(
     order: Order,
     reservation: &Reservation,
     fingerprint: &RequestFingerprint,
@@ -492,7 +492,7 @@ fn found(
         return Err(Refusal::NumberClash);
     }
     if stands(Guard::FingerprintCheck) && order.fingerprint != *fingerprint {
-        // A tombstone is no order that its buyer could look at.
+        // A buyer cannot look at a tombstone.
         let made = (!order.is_tombstone()).then_some((order.number, order.state));
         return Err(Refusal::TokenReused(made));
     }

@@ -1,9 +1,9 @@
 //! Start: begin a payment of a pending order at a provider.
 //!
-//! The attempt is written on the order before the provider is asked, with every parameter of the request,
-//! so that whoever ends the order finds it and closes it first. An answer that was lost is found by making
-//! the very same request again: the buyer's client repeats it, and gets the same page or secret. Who chooses
-//! something else gets another attempt once the former one is closed.
+//! The attempt is written on the order before the provider is asked, with every parameter of the request, so that the
+//! process that ends the order finds the attempt and closes it first. A lost answer is found by sending the same
+//! request again: the buyer's client repeats it, and gets the same page or secret. A buyer who chooses otherwise gets
+//! another attempt once the former one is closed.
 
 use crate::domain::basics::guard::{Guard, stands};
 use crate::domain::basics::ids::{PaymentId, UserId};
@@ -20,7 +20,7 @@ use crate::ports::{ChangeReply, Orders, Ports, Provider, StoreError, Stored};
 
 /// Most tries; an order that changed meanwhile is read again.
 const TRIES: usize = 6;
-/// Seconds after which a buyer may ask again whose former attempt cannot be closed for now.
+/// Seconds after which a buyer may repeat a request whose former attempt cannot be closed for now.
 pub const CLOSE_AGAIN_SECONDS: u32 = 5;
 
 /// A payment that was started, now or by an earlier request.
@@ -28,7 +28,6 @@ pub const CLOSE_AGAIN_SECONDS: u32 = 5;
 pub struct Started {
     /// The order, with the attempt.
     pub order: Order,
-    /// The attempt.
     pub number: AttemptNumber,
     /// What the buyer's client does next.
     pub step: PaymentStep,
@@ -79,14 +78,14 @@ pub async fn start(
     let offers = ports.offers();
     let offer = offers.iter().find(|offer| offer.provider == choice.provider);
     for _ in 0..TRIES {
-        let order = payable(ports, user, number, now).await?;
-        // It is paid with the money of the tickets that it replaces.
+        let order = read_payable(ports, user, number, now).await?;
+        // The money of the replaced tickets pays a covered order, so no provider is offered.
         let offer = offer.filter(|_| !order.is_covered());
         let expires_at = offer.and_then(|offer| offer.expiry(choice.method, &order, now));
         let expires_at = expires_at.ok_or(Refusal::NotOffered)?;
         if let Some(open) = order.attempts.open().next() {
             if open.answers(choice, now) {
-                return ask(ports, &order, open).await;
+                return ask_provider(ports, &order, open).await;
             }
             close_former(ports, &order, open, now).await?;
             continue;
@@ -95,20 +94,20 @@ pub async fn start(
             order.attempts.with_another(choice, expires_at, now).ok_or(Refusal::TooMany)?;
         let order = Order { attempts, ..order };
         if !stands(Guard::WriteBeforeStart) {
-            let asked = asked(ports, &order, attempt).await?;
+            let asked = start_attempt(ports, &order, attempt).await?;
             let _ = ports.orders().keep_attempts(&order).await?;
             return Ok(asked);
         }
         match ports.orders().keep_attempts(&order).await? {
-            ChangeReply::Done => return asked(ports, &order, attempt).await,
+            ChangeReply::Done => return start_attempt(ports, &order, attempt).await,
             ChangeReply::Conflict => {}
         }
     }
     Err(StoreError::Unavailable(format!("order {number} keeps changing")).into())
 }
 
-/// The buyer's own order, if it can still be paid.
-async fn payable(
+/// Reads the buyer's own order, and refuses one that cannot be paid any more.
+async fn read_payable(
     ports: &impl Ports,
     user: &UserId,
     number: OrderNumber,
@@ -124,23 +123,27 @@ async fn payable(
     Ok(order)
 }
 
-async fn asked(
+async fn start_attempt(
     ports: &impl Ports,
     order: &Order,
     number: AttemptNumber,
 ) -> Result<Started, Refusal> {
     let missing = || StoreError::Contract(format!("order {}: an attempt is lost", order.number));
     let attempt = order.attempts.get(number).ok_or_else(missing)?;
-    ask(ports, order, attempt).await
+    ask_provider(ports, order, attempt).await
 }
 
-/// Asks the provider to start an attempt that is written, and writes what it calls it.
-async fn ask(ports: &impl Ports, order: &Order, attempt: &Attempt) -> Result<Started, Refusal> {
+/// Asks the provider to start an attempt that is on the order, and writes the provider's reference of it.
+async fn ask_provider(
+    ports: &impl Ports,
+    order: &Order,
+    attempt: &Attempt,
+) -> Result<Started, Refusal> {
     match ports.provider().start(order, attempt).await? {
         StartReply::Started { reference, step } => {
             let order = match &attempt.reference {
                 Some(_) => order.clone(),
-                None => name(ports, order, attempt.number, &reference).await?,
+                None => write_reference(ports, order, attempt.number, &reference).await?,
             };
             Ok(Started { order, number: attempt.number, step })
         }
@@ -148,23 +151,24 @@ async fn ask(ports: &impl Ports, order: &Order, attempt: &Attempt) -> Result<Sta
             let provider = &attempt.choice.provider;
             tracing::warn!(order = %order.number, %provider, why, "a payment was not started");
             let closed = order.attempts.with_state(attempt.number, AttemptState::Closed);
-            // If somebody else has changed the order meanwhile, they find it closed at the provider.
-            let _ = keep(ports, order, closed).await?;
+            // If another process has changed the order meanwhile, that process finds the attempt closed at the
+            // provider.
+            let _ = write_attempts(ports, order, closed).await?;
             Err(Refusal::Refused)
         }
     }
 }
 
-/// Writes the provider's name of an attempt. An order that changed meanwhile keeps the attempt without it:
-/// whoever closes that asks the provider once more, with the very same request.
-async fn name(
+/// Writes the provider's reference of an attempt. If the order changed meanwhile, its attempt has no reference: the
+/// process that closes the attempt sends the provider the same request once more.
+async fn write_reference(
     ports: &impl Ports,
     order: &Order,
     number: AttemptNumber,
     reference: &PaymentId,
 ) -> Stored<Order> {
     let named = order.attempts.with_reference(number, reference);
-    let written = keep(ports, order, named).await;
+    let written = write_attempts(ports, order, named).await;
     match written {
         Ok(Some(order)) => Ok(order),
         Ok(None) => Ok(order.clone()),
@@ -175,8 +179,12 @@ async fn name(
     }
 }
 
-/// Writes attempts; `None` if the order changed meanwhile.
-async fn keep(ports: &impl Ports, order: &Order, attempts: Attempts) -> Stored<Option<Order>> {
+/// Writes the attempts on the order; `None` if the order changed meanwhile.
+async fn write_attempts(
+    ports: &impl Ports,
+    order: &Order,
+    attempts: Attempts,
+) -> Stored<Option<Order>> {
     let order = Order { attempts, ..order.clone() };
     Ok(match ports.orders().keep_attempts(&order).await? {
         ChangeReply::Done => Some(order),
@@ -184,7 +192,7 @@ async fn keep(ports: &impl Ports, order: &Order, attempts: Attempts) -> Stored<O
     })
 }
 
-/// Closes the attempt that is open, so that another one may be started; the order is then read again.
+/// Closes the open attempt, so that another one may be started; the caller then reads the order again.
 async fn close_former(
     ports: &impl Ports,
     order: &Order,
@@ -207,6 +215,6 @@ async fn close_former(
         return Err(Refusal::BeingClosed);
     }
     let closed = order.attempts.with_state(open.number, AttemptState::Closed);
-    let _ = keep(ports, order, closed).await?;
+    let _ = write_attempts(ports, order, closed).await?;
     Ok(())
 }

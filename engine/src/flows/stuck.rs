@@ -1,7 +1,7 @@
-//! Stuck: everything that is past its bound, and what is known of why. Reads only.
+//! Stuck: all work that is past its bound, with the known reasons. Reads only.
 //!
-//! It reads the index of due work and at the deadlines in Redis, never at all orders: what is
-//! not due is not stuck.
+//! The search reads the index of due work and the deadlines in Redis, never all orders: work that is not due is not
+//! stuck.
 
 use std::collections::BTreeSet;
 
@@ -20,8 +20,8 @@ use crate::ports::{
 
 /// Most work that is read from one shard of the index, or from one sale's deadlines.
 const MAX_DUE: u16 = 1000;
-/// Seconds that the index is asked ahead for refunds: one that the provider has refused is due again after
-/// a day and an hour, and waits for somebody all that time.
+/// Seconds by which the query for refunds looks ahead: a refund that the provider has refused is due again after a day
+/// and an hour, and waits for a person all that time.
 const REFUNDS_AHEAD_SECONDS: i64 = 26 * 60 * 60;
 /// Seconds that a provider may take to finish a refund that it has accepted.
 const PROVIDER_FINISHES_SECONDS: i64 = 24 * 60 * 60;
@@ -174,12 +174,12 @@ async fn of_order(ports: &impl Ports, order: &Order) -> Option<Stuck> {
         }
     };
     let held = match inventory_of(ports, order).await {
-        Ok(inventory) => held(ports, &inventory, order.number).await,
+        Ok(inventory) => describe_hold(ports, &inventory, order.number).await,
         Err(error) => format!("nobody can say where Redis has its hold: {error}"),
     };
     let mut why = vec![held];
     if kind == Kind::Pending {
-        why.push(captured(ports, order).await);
+        why.push(describe_captures(ports, order).await);
     }
     why.extend(order.attempts.open().map(|attempt| {
         let provider = &attempt.choice.provider;
@@ -189,7 +189,7 @@ async fn of_order(ports: &impl Ports, order: &Order) -> Option<Stuck> {
     Some(Stuck { kind, sale, order: order.number, since: Some(since), why })
 }
 
-async fn held(ports: &impl Ports, at: &InventoryId, number: OrderNumber) -> String {
+async fn describe_hold(ports: &impl Ports, at: &InventoryId, number: OrderNumber) -> String {
     match ports.seats().record(at, number).await {
         Ok(Some(record)) => format!("Redis holds its seats until {}", record.deadline),
         Ok(None) => "Redis has no hold of it".to_owned(),
@@ -197,7 +197,7 @@ async fn held(ports: &impl Ports, at: &InventoryId, number: OrderNumber) -> Stri
     }
 }
 
-async fn captured(ports: &impl Ports, order: &Order) -> String {
+async fn describe_captures(ports: &impl Ports, order: &Order) -> String {
     match ports.provider().captures(order).await {
         Ok(Some(captures)) if captures.is_empty() => {
             "the provider has captured nothing for it".to_owned()
@@ -264,6 +264,6 @@ async fn of_hold(ports: &impl Ports, at: &InventoryId, number: OrderNumber) -> S
         Ok(Some(order)) => format!("its order is {}", order.state.as_str()),
         Err(error) => format!("its order cannot be read: {error}"),
     };
-    let why = vec![held(ports, at, number).await, says];
+    let why = vec![describe_hold(ports, at, number).await, says];
     Stuck { kind: Kind::Hold, sale: Some(at.sale().clone()), order: number, since: None, why }
 }

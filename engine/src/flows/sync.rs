@@ -1,5 +1,5 @@
-//! Sync: settle what orders tell. Each fact is settled once: what sells is counted in the statistics of its
-//! sale, and all are appended to the log. What an order gives its buyer is asked for before.
+//! Sync: settle the facts of orders. Each fact is settled once: the statistics of the sale count a fact that sells, and
+//! the log gets every fact. The order's award is requested before.
 
 use futures_util::future::try_join_all;
 
@@ -24,8 +24,9 @@ pub async fn sync(ports: &impl Ports, numbers: &[OrderNumber], now: Timestamp) -
     Ok(settle(ports, &new, now).await?.len())
 }
 
-/// Settles what is not settled of the facts of orders, as they were read; those settled now. What they give is asked
-/// for before: once they are settled nobody looks at them any more, and who dies between asks again.
+/// Settles the unsettled facts of orders as they were read, and returns the orders settled now. Awards are requested
+/// first: nobody looks at an order once its facts are settled, and a process that dies between the two steps requests
+/// them again.
 ///
 /// # Errors
 /// As [`sync`].
@@ -41,8 +42,8 @@ pub(crate) async fn settle(
     ports.orders().sync(orders, now).await
 }
 
-/// Has an order's facts settled, where nothing else depends on it. If the message is lost, the sweeper finds
-/// the order: it is due until all of its facts are settled.
+/// Requests that an order's facts are settled. If the message is lost, the sweeper finds the order: an order is due
+/// until all of its facts are settled.
 pub(crate) async fn settle_soon(ports: &impl Ports, order: OrderNumber) {
     if let Err(error) = ports.queue().sync(order).await {
         tracing::warn!(%order, %error, "its facts are left to the sweeper");

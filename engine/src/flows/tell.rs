@@ -1,8 +1,8 @@
-//! Tell: what the log has of facts goes to a subscriber, each at least once, those of an order in their order.
+//! Tell: send the facts in the log to a subscriber, each at least once, and those of an order in their order.
 //!
-//! One teller at a time has a subscription, under a lease, from the position to which the last one came. The position
-//! moves only behind what was told or is [kept as waiting](crate::ports::Waiting): a run that dies is repeated from
-//! there, and the subscriber hears some facts again, under the same names.
+//! One teller at a time has a subscription, under a lease, from the position that the last teller reached. The position
+//! passes a fact only once the fact was told or is [kept as waiting](crate::ports::Waiting): after a run that dies, the
+//! next one starts from there, and the subscriber gets some facts again, under the same names.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroU32;
@@ -33,7 +33,6 @@ const PROLONGED_SECONDS: i64 = 15;
 pub struct Telling {
     /// Facts that were told.
     pub told: u64,
-    /// Tries that failed.
     pub failed: u64,
     /// Orders of which facts wait.
     pub waiting: u64,
@@ -68,11 +67,9 @@ impl Telling {
 pub struct Teller<'a, O, L, S, R> {
     /// The orders, of which those that wait are read again.
     pub orders: &'a O,
-    /// The log.
     pub log: &'a L,
     /// How far each subscriber was told.
     pub subscriptions: &'a S,
-    /// The subscriber.
     pub receiver: &'a R,
     /// What it wants to hear.
     pub wishes: &'a Wishes,
@@ -83,7 +80,8 @@ pub struct Teller<'a, O, L, S, R> {
 }
 
 impl<O: Orders, L: Log, S: Subscriptions, R: Receiver> Teller<'_, O, L, S, R> {
-    /// Tells what waits and is due, and then what the log has, until its end or `stop_at`, after which no call is begun.
+    /// Tells the waiting facts that are due, and then the log until its end or `stop_at`; no call begins after
+    /// `stop_at`.
     ///
     /// # Errors
     /// Fails if a store does; the next run goes on where this one stopped.
@@ -113,7 +111,7 @@ impl<O: Orders, L: Log, S: Subscriptions, R: Receiver> Teller<'_, O, L, S, R> {
             Run { teller: self, of, clock, stop_at, kept_at: now, progress, waiting, did };
         run.tell_waiting().await?;
         run.tell_log().await?;
-        // Whoever comes next need not wait for the lease to run out.
+        // Giving the lease back lets the next teller begin at once.
         run.keep(Vec::new(), clock.time()).await?;
         let given_up = run.waiting.values().filter(|order| order.failing.next.is_none()).count();
         let all = run.waiting.len();
@@ -194,7 +192,7 @@ impl<O: Orders, L: Log, S: Subscriptions, R: Receiver, C: Clock> Run<'_, O, L, S
                 let mut of_order = Event::of_order(order, waiting.from, waiting.to);
                 of_order.retain(|event| self.is_wished(event));
                 if of_order.is_empty() {
-                    // What it wanted to hear has changed meanwhile.
+                    // The subscriber's wishes have changed meanwhile.
                     changes.push(Waiting::Told(waiting.order));
                 }
                 events.extend(of_order);
@@ -208,7 +206,7 @@ impl<O: Orders, L: Log, S: Subscriptions, R: Receiver, C: Clock> Run<'_, O, L, S
             let left = outcome.left.iter();
             changes.extend(left.map(|one| one.waiting(before(one).unwrap_or(due_at(now)))));
             self.keep(changes, now.plus_seconds(LEASE_SECONDS)).await?;
-            // Whoever takes nothing is not asked for each order in turn.
+            // A subscriber that takes nothing is not called for each order in turn.
             if outcome.is_stopped {
                 break;
             }
@@ -296,8 +294,8 @@ impl<O: Orders, L: Log, S: Subscriptions, R: Receiver, C: Clock> Run<'_, O, L, S
         self.teller.wishes.have(&event.sale, event.fact.kind)
     }
 
-    /// Tells events: those of an order one after the other, those of different ones at once. The rest of an order of
-    /// which one was not taken is not tried.
+    /// Tells events: those of one order one after the other, those of different orders concurrently. If the subscriber
+    /// does not take an event, the later events of its order are not tried.
     async fn deliver(&mut self, events: Vec<Event>) -> Stored<Outcome> {
         let mut outcome = Outcome::default();
         let mut by_order: BTreeMap<OrderNumber, VecDeque<Event>> = BTreeMap::new();
@@ -320,7 +318,7 @@ impl<O: Orders, L: Log, S: Subscriptions, R: Receiver, C: Clock> Run<'_, O, L, S
             let first: Vec<Event> = rest.iter_mut().filter_map(VecDeque::pop_front).collect();
             let taken = self.teller.receiver.tell(&first).await;
             let each = first.into_iter().zip(rest);
-            // An answer that is missing is none.
+            // A missing answer counts as a failed call.
             for ((event, rest), taken) in
                 each.zip(taken.into_iter().chain(std::iter::repeat(false)))
             {
@@ -358,7 +356,7 @@ impl<O: Orders, L: Log, S: Subscriptions, R: Receiver, C: Clock> Run<'_, O, L, S
         let Teller { subscriptions, reader, .. } = self.teller;
         let kept = subscriptions.keep(self.of, reader, &self.progress, &changes, until).await?;
         if kept == ChangeReply::Conflict {
-            // It froze for longer than its lease: another one tells.
+            // This process froze for longer than its lease: another one tells.
             return Err(StoreError::Unavailable("another teller has it now".to_owned()));
         }
         self.kept_at = self.clock.time();

@@ -16,7 +16,7 @@ use crate::domain::basics::time::{Clock, Timestamp};
 use crate::domain::sale::Sale;
 use crate::ports::{Catalogue, Freshness, Gate, Ports, StoreError, Stored};
 
-/// Sales whose tokens are read and kept at once.
+/// Sales whose tokens are read and kept concurrently.
 const SALES_AT_ONCE: usize = 16;
 /// Time after the last possible payment of a sale for which snapshots of its tokens are kept, in seconds.
 const KEPT_AFTER_SECONDS: i64 = 3600;
@@ -98,8 +98,8 @@ pub async fn add(
     Ok(added)
 }
 
-/// What a sale's gate has counted now, and the snapshots from `since` on, oldest first. The former is
-/// `None` before anybody came, and if Redis has lost it.
+/// The present counts of a sale's gate, and the snapshots from `since` on, oldest first. The counts are `None` before
+/// anybody came, and if Redis has lost the gate.
 ///
 /// # Errors
 /// Returns [`Refusal::NoSuchSale`], or that a store failed.
@@ -130,7 +130,6 @@ async fn counts(ports: &impl Ports, id: &SaleId, shards: u16) -> Stored<Option<T
 /// A sale whose tokens may change, and what was bought of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bought {
-    /// Sale id.
     pub sale: SaleId,
     /// The number of shards of its gate.
     pub shards: u16,
@@ -138,8 +137,8 @@ pub struct Bought {
     pub tickets: u64,
 }
 
-/// True while the counts of a sale may change: from its opening until an hour after its last payment. Of
-/// what is over no snapshots are made.
+/// True while the counts of a sale may change: from its opening until an hour after its last payment. No snapshots are
+/// made of a sale that is over.
 #[must_use]
 pub fn is_counting(sale: &Sale, now: Timestamp) -> bool {
     let file = sale.file();
@@ -147,8 +146,8 @@ pub fn is_counting(sale: &Sale, now: Timestamp) -> bool {
     file.opens_at <= now && now < file.closes_at.plus_seconds(last)
 }
 
-/// Keeps a snapshot of the tokens of each sale, until `end`; how many are kept. A sale at whose gate nobody
-/// was has none. What fails is logged, and comes again in a minute.
+/// Keeps a snapshot of the tokens of each sale, until `end`; returns the number kept. A sale without any request at its
+/// gate has none. A failure is logged, and the next run tries again in a minute.
 pub async fn keep(
     ports: &impl Ports,
     sales: &[Bought],

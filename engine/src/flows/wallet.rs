@@ -10,7 +10,7 @@ use crate::domain::sale::SaleState;
 use crate::flows::exchange;
 use crate::flows::hold::sale_of;
 use crate::flows::own::order_of;
-use crate::flows::pay::{close_the_rest, hand_over, paid};
+use crate::flows::pay::{close_the_rest, hand_over, plan_payment};
 use crate::ports::{Freshness, Orders, Ports, SettleReply, StoreError, Stored};
 
 /// Most tries; an order or a wallet that changed meanwhile is read again.
@@ -34,7 +34,6 @@ pub enum Refusal {
     /// The wallet has less than the order costs.
     #[error("the wallet has only {0}")]
     Short(i128),
-    /// A store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -71,9 +70,9 @@ pub async fn pay(
         }
         let capture = Capture::from_wallet(&order).map_err(StoreError::contract)?;
         let record = PaymentRecord::decided(&capture, PaymentOutcome::Accepted, now);
-        let Some(settlement) = paid(ports, order.clone(), &capture, now).await? else {
+        let Some(settlement) = plan_payment(ports, order.clone(), &capture, now).await? else {
             // What it was to replace is not there any more; the order is read again, and has ended.
-            exchange::off(ports, &order, now).await?;
+            exchange::cancel_exchange(ports, &order, now).await?;
             continue;
         };
         // Known, it was paid by the request that this one repeats, and is read again.

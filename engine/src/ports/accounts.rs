@@ -1,4 +1,5 @@
-//! The port to the accounts of the ledger, for postings: transfers that no order's fact moves.
+//! The port to the accounts of the ledger in DynamoDB, for postings: transfers between two accounts that do not
+//! follow from a fact of an order.
 
 use std::future::Future;
 
@@ -8,33 +9,34 @@ use crate::domain::basics::money::Currency;
 use crate::domain::ledger::posting::Posting;
 use crate::domain::ledger::{Account, Balance};
 
-/// An account in one currency, as it was read.
+/// What an account had in one currency when it was read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct SeenAccount {
-    /// What it has, with what the facts of orders moved.
+    /// The balance in minor units, from postings and from the facts of orders together.
     pub has: i128,
-    /// What postings have moved on it.
+    /// The part of the balance that postings have moved.
     pub posted: Balance,
-    /// How many postings; 0 if there was none.
+    /// The number of postings on the account; 0 if there was none.
     pub version: u64,
 }
 
 /// The reply to a posting.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum PostReply {
-    /// It is made.
+    /// The posting and both accounts are written.
     Made,
-    /// There was one of its key before.
+    /// An earlier posting has this key: this one.
     Known(Posting),
-    /// Another posting was on one of the accounts since they were read, or was at work on it.
+    /// Another posting has changed one of the accounts since they were read, or is changing it now. Nothing is
+    /// written.
     Conflict,
 }
 
 /// The accounts (DynamoDB).
 ///
 /// # Errors
-/// Every method fails with a [`StoreError`](super::StoreError); `Unknown` if a write may have happened: with the same
-/// key it is safe to repeat.
+/// Every method fails with a [`StoreError`](super::StoreError); `Unknown` if a write may have happened. Repeating the
+/// call with the same key is safe.
 pub trait Accounts: Send + Sync {
     /// An account in one currency, strongly consistent.
     fn account(
@@ -42,10 +44,10 @@ pub trait Accounts: Send + Sync {
         account: &Account,
         currency: Currency,
     ) -> impl Future<Output = Stored<SeenAccount>> + Send;
-    /// The posting of a key.
+    /// The posting with a key; `None` if there is none.
     fn posting(&self, key: &PostingKey) -> impl Future<Output = Stored<Option<Posting>>> + Send;
-    /// Writes a posting and both of its accounts, if there is none of its key, and if no posting was on either
-    /// account since it was read: the one whose balance falls, then the other one.
+    /// Writes a posting and both of its accounts, if no posting has its key and neither account has changed since
+    /// it was read. `seen` has first the account whose balance falls, then the account whose balance rises.
     fn post(
         &self,
         posting: &Posting,

@@ -15,7 +15,7 @@ use crate::domain::sale::archive::Lifecycle;
 use crate::domain::sale::timetable::{CallMark, StopLabel, TrainsPage};
 use crate::domain::sale::{MapDocument, Sale, SaleFile, SaleState};
 
-/// Days for which a snapshot of a sale's tokens is kept at least.
+/// The least number of days for which the catalogue keeps a snapshot of a sale's tokens.
 pub const TOKEN_SNAPSHOTS_DAYS: i64 = 7;
 
 /// A sale as the catalogue has it.
@@ -23,42 +23,42 @@ pub const TOKEN_SNAPSHOTS_DAYS: i64 = 7;
 pub struct Published {
     /// The sale, without its map.
     pub sale: Arc<Sale>,
-    /// The name of its map, if it has one: [`Catalogue::map`] reads it.
+    /// The hash of the sale's map, if the sale has one: [`Catalogue::map`] reads the map.
     pub map: Option<MapHash>,
-    /// The epoch of its last load; `None` before the first, and once it is archived.
+    /// The epoch of the sale's last load into Redis; `None` before the first load, and once the sale is archived.
     pub epoch: Option<Epoch>,
-    /// Counts every publication.
+    /// The number of the publication: each publication of the sale has a higher one.
     pub version: u64,
-    /// Where it is in its life.
+    /// Whether the sale may still be loaded and sold.
     pub lifecycle: Lifecycle,
 }
 
 /// A sale as the list of sales has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedSale {
-    /// Sale id.
+    /// The sale's id.
     pub sale: SaleId,
-    /// Its terms; `None` if it was published before the list had them, and not since.
+    /// The sale's terms; `None` if the sale was last published before the list repeated terms.
     pub terms: Option<ListedTerms>,
 }
 
 /// The terms of a sale that the list of sales repeats.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedTerms {
-    /// Title for people.
+    /// The title for people: 1 to 200 bytes.
     pub title: String,
-    /// Beginning of selling.
+    /// The time at which selling begins.
     pub opens_at: Timestamp,
-    /// End of selling.
+    /// The time at which selling ends.
     pub closes_at: Timestamp,
-    /// Whether the operator has paused it.
+    /// Whether the sale is open, or paused by its operator.
     pub state: SaleState,
-    /// What its cheapest ticket costs; `None` if it was published before the list had this, and not since.
+    /// The price of the cheapest ticket; `None` if the sale was last published before the list repeated the price.
     pub price_from: Option<Money>,
 }
 
 impl ListedTerms {
-    /// The terms of a sale file.
+    /// The terms that the list repeats of a sale file.
     #[must_use]
     pub fn from_file(file: &SaleFile) -> Self {
         Self {
@@ -71,21 +71,21 @@ impl ListedTerms {
     }
 }
 
-/// A page of the list of sales.
+/// A page of the list of sales that are not archived.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SalesPage {
-    /// The sales, by id.
+    /// The sales, in the order of their ids.
     pub sales: Vec<ListedSale>,
     /// The sale after which the next page begins; `None` at the end.
     pub next: Option<SaleId>,
 }
 
-/// Age that a catalogue entry may have.
+/// The age that a sale may have when [`Catalogue::sale`] returns it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Freshness {
-    /// A few seconds: good for terms that scripts check again.
+    /// A copy that is a few seconds old will do, as for terms that the scripts in Redis check again.
     Cached,
-    /// Read now.
+    /// The catalogue must be read now.
     Fresh,
 }
 
@@ -94,22 +94,23 @@ pub enum Freshness {
 /// # Errors
 /// Every method fails with a [`StoreError`](super::StoreError).
 pub trait Catalogue: Send + Sync {
-    /// A sale.
+    /// The sale with an id, archived or not; `None` if nobody has published it.
     fn sale(
         &self,
         id: &SaleId,
         freshness: Freshness,
     ) -> impl Future<Output = Stored<Option<Published>>> + Send;
-    /// The id of every sale that is not archived, in order.
+    /// The id of every sale that is not archived, in the order of the ids.
     fn sales(&self) -> impl Future<Output = Stored<Vec<SaleId>>> + Send;
-    /// At most `most` sales that are not archived, by id, after a sale if one is named.
+    /// At most `most` sales that are not archived, in the order of their ids; those behind `after`, if it is given.
     fn listed(
         &self,
         after: Option<&SaleId>,
         most: u16,
     ) -> impl Future<Output = Stored<SalesPage>> + Send;
-    /// At most `most` trains that call at `from` on a day by the clocks there, and at `to` later, by time,
-    /// after a call if one is named. It may name a train that has other times by now, or none.
+    /// At most `most` trains that call at `from` on `day`, by the clocks of that stop, and later at `to`, in the
+    /// order of the call at `from`; those behind the call `after`, if it is given. The train of `after` may have
+    /// other times by now, or be gone.
     fn trains(
         &self,
         day: Day,
@@ -118,18 +119,17 @@ pub trait Catalogue: Send + Sync {
         after: Option<&CallMark>,
         most: u16,
     ) -> impl Future<Output = Stored<TrainsPage>> + Send;
-    /// The map of a sale as it is now; `None` if it has none, or there is no such sale.
+    /// The map that a sale has now; `None` if the sale has no map, or there is no such sale.
     fn map(&self, id: &SaleId) -> impl Future<Output = Stored<Option<MapDocument>>> + Send;
-    /// Writes a sale and its map if its version is still `replaces` (`None`: if it is new) and it is not
-    /// archived.
+    /// Writes a sale and its map, if the version in the catalogue is still `replaces` (`None`: there is no such
+    /// sale) and the sale is not archived.
     fn publish(
         &self,
         file: &SaleFile,
         replaces: Option<u64>,
     ) -> impl Future<Output = Stored<ChangeReply>> + Send;
-    /// Takes the lease to load a sale as `epoch` until `until`, if nobody has one at `now` and it is
-    /// not archived. The name of the load is its fencing token. Whoever archives a sale takes the lease
-    /// too.
+    /// Takes the lease to load a sale as `epoch` until `until`, if nobody has a lease at `now` and the sale is
+    /// not archived. `epoch` is the fencing token of the lease. Whoever archives a sale takes the lease too.
     fn lease(
         &self,
         id: &SaleId,
@@ -137,39 +137,38 @@ pub trait Catalogue: Send + Sync {
         now: Timestamp,
         until: Timestamp,
     ) -> impl Future<Output = Stored<ChangeReply>> + Send;
-    /// Moves the end of the lease to `until`, a moment ago to give it back; only while no other load
-    /// has taken the lease since, and it has not ended with [`Catalogue::loaded`].
+    /// Moves the end of the lease to `until`. The change is a conflict if another load has taken the lease since, or
+    /// if [`Catalogue::loaded`] has ended it. A caller gives the lease back by an `until` in the past.
     fn prolong(
         &self,
         id: &SaleId,
         epoch: &Epoch,
         until: Timestamp,
     ) -> impl Future<Output = Stored<ChangeReply>> + Send;
-    /// Names the epoch that was loaded, and ends its lease; only while no other load has taken the
-    /// lease since.
+    /// Records `epoch` as the one that is loaded, and ends its lease, if no other load has taken the lease since.
     fn loaded(
         &self,
         id: &SaleId,
         epoch: &Epoch,
     ) -> impl Future<Output = Stored<ChangeReply>> + Send;
-    /// Archives a sale of this version for good, under the lease that `epoch` has taken last: nobody
-    /// publishes or loads it any more. It stays listed until [`Catalogue::delist`].
+    /// Archives a sale for good, if its version is `version` and `epoch` has taken the last lease: from then on
+    /// nobody can publish or load the sale. The sale stays in the list until [`Catalogue::delist`].
     fn retire(
         &self,
         id: &SaleId,
         epoch: &Epoch,
         version: u64,
     ) -> impl Future<Output = Stored<ChangeReply>> + Send;
-    /// Takes an archived sale, whose keys are removed from Redis, off the list.
+    /// Takes an archived sale off the list. The caller has removed the sale's keys from Redis before.
     fn delist(&self, id: &SaleId) -> impl Future<Output = Stored<ChangeReply>> + Send;
-    /// Keeps a snapshot of a sale's tokens under its minute, in place of an earlier one of the same. It is
-    /// kept for [`TOKEN_SNAPSHOTS_DAYS`] at least.
+    /// Keeps a snapshot of a sale's tokens for at least [`TOKEN_SNAPSHOTS_DAYS`] days. A later snapshot of the same
+    /// minute replaces an earlier one.
     fn keep_tokens(
         &self,
         id: &SaleId,
         snapshot: &TokenSnapshot,
     ) -> impl Future<Output = Stored<()>> + Send;
-    /// The snapshots of a sale's tokens that are kept from the minute of `since` on, oldest first.
+    /// The kept snapshots of a sale's tokens from the minute of `since` on, oldest first.
     fn kept_tokens(
         &self,
         id: &SaleId,

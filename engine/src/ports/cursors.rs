@@ -10,20 +10,21 @@ use crate::domain::payment::captures::Cursor;
 /// The reply to taking a cursor.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum CursorReply {
-    /// It is the reader's now. There is no cursor yet if nobody has ever read the list.
+    /// The reader has the lease now. The cursor is `None` if nobody has ever read the list.
     Taken(Option<Cursor>),
-    /// Another reader has it.
+    /// Another reader has the lease.
     Held,
 }
 
-/// The cursors (DynamoDB). One reader at a time moves one, under a lease in its own name.
+/// The cursors (DynamoDB). One reader at a time moves a cursor, under a lease in the reader's name.
 ///
 /// # Errors
 /// Every method fails with a [`StoreError`](super::StoreError); `Unknown` if a write may have happened.
 pub trait Cursors: Send + Sync {
-    /// The cursor of a provider, perhaps some seconds old: what it says was read, was read.
+    /// The cursor of a provider, which may be some seconds old. An old cursor is still true: the list was read at
+    /// least that far.
     fn cursor(&self, provider: &ProviderId) -> impl Future<Output = Stored<Option<Cursor>>> + Send;
-    /// Takes the lease on a cursor until a time, if nobody has one at `now`.
+    /// Takes the lease on a cursor until `until`, if nobody has one at `now`.
     fn take_cursor(
         &self,
         provider: &ProviderId,
@@ -31,7 +32,7 @@ pub trait Cursors: Send + Sync {
         now: Timestamp,
         until: Timestamp,
     ) -> impl Future<Output = Stored<CursorReply>> + Send;
-    /// Writes a cursor, and until when its lease holds from now on, if the reader has taken it last.
+    /// Writes a cursor and moves the end of its lease to `until`, if `reader` was the last to take the lease.
     fn move_cursor(
         &self,
         provider: &ProviderId,

@@ -9,12 +9,12 @@ use crate::domain::basics::ids::SaleId;
 
 /// The admission gate (Redis, on slots of its own). The rules are in [`crate::domain::admission::gate`].
 pub trait Gate: Send + Sync {
-    /// Asks one shard for an admission.
+    /// Asks one shard of a sale's gate to admit a buyer.
     ///
     /// # Errors
     /// Fails with a [`StoreError`](super::StoreError).
     fn admit(&self, command: &Admit) -> impl Future<Output = Stored<AdmitReply>> + Send;
-    /// Adds tokens to one shard by hand, once for each id of an addition.
+    /// Adds tokens to one shard by hand. An addition with the same id is made once, however often it is sent.
     ///
     /// # Errors
     /// Fails with a [`StoreError`](super::StoreError).
@@ -22,7 +22,7 @@ pub trait Gate: Send + Sync {
         &self,
         command: &AddTokens,
     ) -> impl Future<Output = Stored<AddTokensReply>> + Send;
-    /// What the shards of a sale's gate have counted: one entry for each that counts.
+    /// The tokens that the shards of a sale's gate have counted: one entry for each shard that has counts.
     ///
     /// # Errors
     /// Fails with a [`StoreError`](super::StoreError).
@@ -31,8 +31,7 @@ pub trait Gate: Send + Sync {
         sale: &SaleId,
         shards: u16,
     ) -> impl Future<Output = Stored<Vec<TokenCounts>>> + Send;
-    /// Removes the shards of the gate of a sale that is archived. Locks of buyers run out by
-    /// themselves.
+    /// Removes the shards of the gate of an archived sale. The locks of its buyers expire by themselves.
     ///
     /// # Errors
     /// Fails with a [`StoreError`](super::StoreError).

@@ -1,4 +1,4 @@
-//! The port to the log in DynamoDB: what was settled, in its order.
+//! The port to the log in DynamoDB: the facts of orders in the order in which they were settled.
 
 use std::future::Future;
 
@@ -6,17 +6,17 @@ use super::Stored;
 use crate::domain::basics::time::Timestamp;
 use crate::domain::ledger::log::{LogPosition, LogShard, PlacedRecord};
 
-/// The log (DynamoDB), as its readers see it.
+/// The log (DynamoDB), for readers only: [`Orders::sync`](super::Orders::sync) appends to it.
 ///
 /// # Errors
 /// Every method fails with a [`StoreError`](super::StoreError).
 pub trait Log: Send + Sync {
-    /// The last position of a shard, strongly consistent; 0 if it has none.
+    /// The position of a shard's last record, strongly consistent; 0 if the shard is empty.
     fn last(&self, shard: LogShard) -> impl Future<Output = Stored<u64>> + Send;
-    /// The last position of a shard whose record is older than a time; 0 if none is. Records are in the order of
-    /// their times but for the differences of the clocks that wrote them.
+    /// The position of a shard's last record that is older than `time`; 0 if no record is. Records are in the order
+    /// of their times, except for the differences between the clocks of their writers.
     fn before(&self, shard: LogShard, time: Timestamp) -> impl Future<Output = Stored<u64>> + Send;
-    /// The records of a shard behind a position, first ones first, strongly consistent; at most 100. None: there are
-    /// no more yet.
+    /// The records of a shard behind a position, in order, strongly consistent; at most 100. An empty answer says
+    /// that there are no more yet.
     fn after(&self, place: LogPosition) -> impl Future<Output = Stored<Vec<PlacedRecord>>> + Send;
 }

@@ -1,7 +1,7 @@
-//! What the messages of the queues say, in JSON.
+//! The messages of the queues, in JSON.
 //!
-//! Unknown fields are ignored: a message may come to an older or a newer consumer than its sender
-//! knew, because it waits in a queue across a deployment.
+//! A consumer ignores unknown fields: a message waits in its queue across a deployment, so its consumer may be
+//! older or newer than its sender.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -29,23 +29,23 @@ const MAX_SALE_MESSAGE_BYTES: usize = SaleId::MAX_BYTES + TierId::MAX_BYTES + 25
 const _: () = assert!(MAX_REFUND_BYTES * MAX_MESSAGES_PER_BATCH <= MAX_MESSAGE_BYTES);
 const _: () = assert!(MAX_SALE_MESSAGE_BYTES * MAX_MESSAGES_PER_BATCH <= MAX_MESSAGE_BYTES);
 
-/// A body that is not a message of its queue. It will never become one: it belongs into the
-/// dead-letter queue.
+/// A body that is not a message of its queue. Reading it again does not help: SQS moves it to the dead-letter
+/// queue.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not a message of kind {kind}: {why}")]
 pub struct Malformed {
-    /// Name of the message that it should have been.
+    /// The kind of message that the queue carries, such as `expiry`.
     pub kind: &'static str,
-    /// The reason why it is not.
+    /// The parser's reason, in words.
     pub why: String,
 }
 
-/// A message of one queue.
+/// A message of one queue, written as a JSON object.
 pub trait Message: Serialize + DeserializeOwned {
-    /// Name of the kind of message.
+    /// The name of the kind of message, which is also its queue's: such as `expiry`.
     const KIND: &'static str;
 
-    /// Reads a body.
+    /// Reads the body of a message.
     ///
     /// # Errors
     /// [`Malformed`] if a field is absent or is not what it should be.
@@ -55,7 +55,7 @@ pub trait Message: Serialize + DeserializeOwned {
         serde_json::from_str(body).map_err(malformed)
     }
 
-    /// The body.
+    /// Writes the body of the message.
     ///
     /// # Errors
     /// [`Malformed`] if the message cannot be written as JSON.
@@ -77,7 +77,7 @@ macro_rules! queue_messages {
         }
 
         impl QueueMessage {
-            /// The body.
+            /// Writes the body of the message.
             ///
             /// # Errors
             /// [`Malformed`] if the message cannot be written as JSON.
@@ -113,20 +113,21 @@ queue_messages! {
     Points(AwardPoints), "points";
 }
 
-/// Check an order at its deadline: it may have to expire.
+/// A message of the expiry queue: check at its deadline whether a pending order expires.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Expiry {
     /// The order's sale.
     pub sale: SaleId,
-    /// The tier in which the number may have a hold, if the sale keeps its tiers apart: a hold that
-    /// never became an order is found nowhere else.
+    /// The tier in which the number may have a hold, if the sale keeps its tiers apart. A hold that never became an
+    /// order can be found in no other way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tier: Option<TierId>,
-    /// The order.
+    /// The number of the order, or of a hold that never became one.
     pub order: OrderNumber,
-    /// End of its payment window. A consumer that is early puts the message back with a delay.
+    /// The end of the order's payment window. A consumer that is early puts the message back with a delay.
     pub due_at: Timestamp,
-    /// The time by which what its providers list is decided.
+    /// The time up to which the captures that the order's providers list are decided; absent if the providers were
+    /// not asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heard_at: Option<Timestamp>,
 }
@@ -139,67 +140,68 @@ impl Expiry {
         Self { sale, tier, order, due_at, heard_at: None }
     }
 
-    /// The inventory in which the number may have a hold.
+    /// The inventory in which the order may have a hold: the sale, or one tier of it.
     #[must_use]
     pub fn inventory(&self) -> InventoryId {
         InventoryId::from_parts(self.sale.clone(), self.tier.clone())
     }
 }
 
-/// Count a paid order in its sale's statistics.
+/// A message of the sync queue: settle the facts of an order, in the statistics of its sale and in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Sync {
     /// The order.
     pub order: OrderNumber,
 }
 
-/// Write what an order gives its buyer.
+/// A message of the points queue: write the points and the growth that an order gives its buyer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct AwardPoints {
     /// The order.
     pub order: OrderNumber,
-    /// How many facts it had when this was sent: the same again says nothing new.
+    /// The number of the order's facts when the message was sent. Two messages with the same number ask for the same.
     pub facts: u32,
 }
 
 impl AwardPoints {
-    /// Whose messages are handled one after the other: a buyer's, and those of the buyers with the same gene.
+    /// The message group of SQS: the gene of the order's buyer. The queue hands out the messages of one group one
+    /// after the other, so those of one buyer stay in order.
     #[must_use]
     pub fn group(&self) -> String {
         self.order.gene().get().to_string()
     }
 
-    /// What names the message among those of its group.
+    /// The deduplication id of SQS, unique within the group: `<order>-<facts>`.
     #[must_use]
     pub fn deduplication(&self) -> String {
         format!("{}-{}", self.order, self.facts)
     }
 }
 
-/// Load a sale that Redis has lost.
+/// A message of the load queue: load a sale that Redis has lost.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct LoadSale {
-    /// The sale.
+    /// The id of the sale that Redis has lost.
     pub sale: SaleId,
 }
 
-/// Draw the first window of a sale's waiting room, as far as that is possible now.
+/// A message of the draw queue: draw the first window of a sale's waiting room, as far as that is possible now.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Draw {
-    /// The sale.
+    /// The id of the sale with the waiting room.
     pub sale: SaleId,
 }
 
-/// Close what was started for an order at its providers, and ask them what they have captured for it, as far as
-/// that is due; then give the order back to the expiry queue.
+/// A message of the close queue: close the open attempts of an order at their providers, ask the providers for its
+/// captures where that is due, and then give a pending order back to the expiry queue.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ClosePayments {
     /// The order's sale.
     pub sale: SaleId,
-    /// The tier in which the number may have a hold, as in [`Expiry`].
+    /// The tier in which the order may have a hold, as in [`Expiry`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tier: Option<TierId>,
-    /// The order.
+    /// The number of the order.
     pub order: OrderNumber,
 }
 
@@ -211,37 +213,37 @@ impl ClosePayments {
         Self { sale, tier, order }
     }
 
-    /// The inventory in which the number may have a hold.
+    /// The inventory in which the order may have a hold: the sale, or one tier of it.
     #[must_use]
     pub fn inventory(&self) -> InventoryId {
         InventoryId::from_parts(self.sale.clone(), self.tier.clone())
     }
 }
 
-/// Refund a payment. The provider and its payment together name the refund: whoever carries it
-/// out must do so once, however often the message comes.
+/// A message of the refund queue: refund a payment, or a part of it. The message may come several times; provider,
+/// payment and the refund's number together name the refund, which the consumer makes once.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Refund {
-    /// The payment provider.
+    /// The provider that captured the money.
     pub provider: ProviderId,
-    /// The payment, as the provider names it.
+    /// The provider's id of the payment.
     pub payment: PaymentId,
-    /// The order it was meant for; there may be none of this number.
+    /// The number of the order that the payment was for. There may be no such order.
     pub order: OrderNumber,
-    /// The amount that was captured and is refunded.
+    /// The amount to refund, in minor units: all that was captured, or a part with `refund`.
     pub amount_minor: MinorUnits,
-    /// The currency it was captured in.
+    /// The currency of the captured payment.
     pub currency: Currency,
     /// The reason of the refund.
     pub reason: RefundReason,
-    /// The number of the refund within its order, if it is one of a paid order: `amount_minor` is what goes
-    /// back. Without it the whole payment does.
+    /// The number of the refund within its order, if tickets or money of a paid order are refunded. Absent: the
+    /// payment did not pay the order, and all of it is refunded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refund: Option<RefundNumber>,
 }
 
 impl Refund {
-    /// The refund of a payment; `None` if the payment was accepted.
+    /// The message for the refund of a whole payment; `None` if the payment was accepted.
     #[must_use]
     pub fn from_record(record: &PaymentRecord) -> Option<Self> {
         let PaymentKey { provider, payment } = record.capture.key.clone();
@@ -271,21 +273,21 @@ impl From<&OrderRefund> for Refund {
     }
 }
 
-/// Decide a capture that a provider's callback reported. Its signature was verified before the message
-/// was sent; nothing else of the callback is kept.
+/// A message of the callback queue: decide a capture that a provider's callback reported. The sender has verified
+/// the callback's signature; the message keeps nothing else of the callback.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Callback {
-    /// The payment provider.
+    /// The provider that captured the money.
     pub provider: ProviderId,
-    /// The payment, as the provider names it.
+    /// The provider's id of the payment.
     pub payment: PaymentId,
-    /// The order it is meant for; there may be none of this number.
+    /// The number of the order that the payment is for. There may be no such order.
     pub order: OrderNumber,
-    /// The amount that was captured.
+    /// The captured amount, in minor units.
     pub amount_minor: MinorUnits,
-    /// The currency it was captured in.
+    /// The currency of the captured amount.
     pub currency: Currency,
-    /// The attempt of the order by which it was, if it was started here.
+    /// The order's attempt that was paid; absent if the payment was not started by this engine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt: Option<AttemptNumber>,
 }

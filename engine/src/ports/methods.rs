@@ -1,5 +1,5 @@
-//! All methods of all ports, written once: what forwards, records, counts or crashes calls derives
-//! from this list. It does not compile where the list and a trait differ.
+//! All methods of all ports, in one list. Code that forwards, records, counts or interrupts calls is generated from
+//! the list, and does not compile where the list and a trait differ.
 
 pub use super::messages::QueueMessage;
 pub use super::{
@@ -192,8 +192,8 @@ macro_rules! port_methods {
 }
 
 /// The ports of a waiting room ([`RoomPorts`], [`BoardPorts`]), in the form of [`crate::port_methods`].
-/// `room_port_methods!(callback { … })` puts what stands in the braces before the list: the other list, for
-/// who needs both as one.
+/// `room_port_methods!(callback { … })` puts the tokens in the braces before the list: a caller that needs both lists
+/// as one puts the other list there.
 #[macro_export]
 macro_rules! room_port_methods {
     ($callback:ident { $($before:tt)* }) => {
@@ -257,7 +257,8 @@ macro_rules! room_port_methods {
     };
 }
 
-/// The type of an argument as a method of a port takes it, from how it is passed.
+/// The type of an argument in the signature of a port's method, from the word before the argument in the list
+/// (`copy`, `ref`, `slice` or `option`).
 #[macro_export]
 macro_rules! port_argument {
     (copy $type:ty) => { $type };

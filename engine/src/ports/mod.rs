@@ -1,8 +1,12 @@
-//! What the flows need from outside, as traits: the seats in Redis, the gate, the orders and the
-//! catalogue in DynamoDB, the queues, the payment provider; for a waiting room its own table and the beacon.
+//! The ports: traits for everything that the flows need from outside. Redis has the seats and the gate, DynamoDB
+//! the orders and the catalogue, SQS the queues; then the payment provider, and for a waiting room its own table
+//! and the beacon.
 //!
-//! The flows are generic over these, so that the very code that runs in Lambda runs against the
+//! The flows are generic over the ports, so that the very code that runs in Lambda runs against the
 //! pure models in a simulator. Implementations write `async fn`; the futures must be `Send`.
+
+// Others read it without its code: each public item says what it is.
+#![warn(missing_docs)]
 
 pub mod messages;
 pub mod methods;
@@ -47,23 +51,24 @@ pub use subscribers::{MAX_WAITING_CHANGES, Receiver, Subscriptions, TakeReply, W
 /// Why a store did not answer. The texts are for the log, never for a reply.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum StoreError {
-    /// It did not happen: ask again later.
+    /// The call changed nothing: the caller may repeat it later.
     #[error("unavailable: {0}")]
     Unavailable(String),
-    /// It may have happened: ask again with the same number.
+    /// The reply was lost, so the call may have changed something: the caller repeats it with the same number.
     #[error("outcome unknown: {0}")]
     Unknown(String),
-    /// It did not happen: the limit on calls to a provider is used up. Ask again after these seconds,
-    /// with others: it is a wait, and no fault.
+    /// The call was not made, because the limit on calls to a provider is used up. The caller may repeat it after
+    /// this many seconds, as other callers will: a wait, and no fault.
     #[error("the limit on calls is used up for {0} s")]
     Limited(u32),
-    /// Our own bug, or data that nobody but us writes and that is not what we write.
+    /// The engine has a bug, or the store holds data that only the engine writes and that it never writes so.
+    /// Repeating the call does not help.
     #[error("contract broken: {0}")]
     Contract(String),
 }
 
 impl StoreError {
-    /// Our own bug, as an error of the domain says it.
+    /// [`StoreError::Contract`] with the text of an error of the domain.
     #[must_use]
     pub fn contract(error: impl std::fmt::Display) -> Self {
         Self::Contract(error.to_string())
@@ -79,52 +84,53 @@ impl StoreError {
     }
 }
 
-/// The answer of a store.
+/// The answer of a store: a value, or the reason why there is none.
 pub type Stored<T> = Result<T, StoreError>;
 
-/// All ports at once but those of a waiting room ([`RoomPorts`]), and what the deployment decides about their
-/// use: what a flow is given.
+/// What a flow gets: every port but those of a waiting room ([`RoomPorts`]), and the deployment's settings for
+/// their use.
 pub trait Ports: Send + Sync {
-    /// The inventory.
+    /// The inventories of seats in Redis.
     type Seats: Seats;
-    /// The gate.
+    /// The admission gates in Redis.
     type Gate: Gate;
-    /// The orders.
+    /// The orders in DynamoDB.
     type Orders: Orders;
-    /// The catalogue.
+    /// The catalogue of sales in DynamoDB.
     type Catalogue: Catalogue;
-    /// The queues.
+    /// The queues in SQS.
     type Queue: Queue;
-    /// The payment provider.
+    /// The payment providers of the deployment, as one.
     type Provider: Provider;
-    /// How far the providers' lists were read.
+    /// The cursors in DynamoDB: how far each provider's list of captures was read.
     type Cursors: Cursors;
 
-    /// The inventory.
+    /// The inventories of seats in Redis.
     fn seats(&self) -> &Self::Seats;
-    /// The gate.
+    /// The admission gates in Redis.
     fn gate(&self) -> &Self::Gate;
-    /// The orders.
+    /// The orders in DynamoDB.
     fn orders(&self) -> &Self::Orders;
-    /// The catalogue.
+    /// The catalogue of sales in DynamoDB.
     fn catalogue(&self) -> &Self::Catalogue;
-    /// The queues.
+    /// The queues in SQS.
     fn queue(&self) -> &Self::Queue;
-    /// The payment provider.
+    /// The payment providers of the deployment, as one.
     fn provider(&self) -> &Self::Provider;
-    /// How far the providers' lists were read.
+    /// The cursors in DynamoDB: how far each provider's list of captures was read.
     fn cursors(&self) -> &Self::Cursors;
-    /// How long an unpaid order waits past its deadline.
+    /// The time that an unpaid order stays pending past its deadline: 0 to 3,600 seconds.
     fn grace(&self) -> Grace;
-    /// How much one part of a load carries; smaller only where loads shall be cut off.
+    /// The most that one part of a load carries. Only tests that cut loads off choose a smaller one than
+    /// [`PartLimit::STANDARD`].
     fn part_limit(&self) -> PartLimit {
         PartLimit::STANDARD
     }
-    /// The providers that can be asked, each with the lag of its list if it has one.
+    /// The providers that the engine can ask for captures, each with the lag of its list if it has one.
     fn listings(&self) -> Vec<Listing>;
-    /// The providers by which payments can be started.
+    /// The providers at which the engine can start payments.
     fn offers(&self) -> Vec<Offer>;
-    /// True if orders are also paid by payments that were not started here: then an order without an open
-    /// attempt may have been paid all the same, and its providers are asked before it ends.
+    /// True if others than this engine also start payments of its orders. An order without an open attempt may
+    /// then have been paid all the same, so the engine asks the order's providers before it ends the order.
     fn started_elsewhere(&self) -> bool;
 }

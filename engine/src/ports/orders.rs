@@ -1,4 +1,4 @@
-//! The port to the orders in DynamoDB: what is right.
+//! The port to the orders in DynamoDB, which decide who owns a seat: what Redis has is checked against them.
 
 use std::future::Future;
 
@@ -28,7 +28,7 @@ use crate::domain::ticket::{
 /// The most items of one transaction (a quota of DynamoDB: Developer Guide, "Constraints").
 pub const MAX_TRANSACTION_ITEMS: usize = 100;
 
-/// Items of a change of a wallet: the wallet, and the change.
+/// The items that a change of a wallet writes: the wallet, and the change.
 const WALLET_ITEMS: usize = 2;
 
 /// Items of the largest transaction of one order, the rescue by a late payment: the payment, the
@@ -37,14 +37,15 @@ const WALLET_ITEMS: usize = 2;
 const MAX_ITEMS_OF_ORDER: usize = 3 + WALLET_ITEMS + (1 + MAX_ATTENDEE_KEYS) * MAX_SEATS_PER_ORDER;
 const _: () = assert!(MAX_ITEMS_OF_ORDER <= MAX_TRANSACTION_ITEMS);
 
-/// Items of the largest refund of an order: the order, the refund, the payment, what its sale says is revoked,
-/// the buyer's count and wallet, for each ticket its seat and its attendee by each key, and the counter of each line's tier.
+/// Items of the largest refund of an order: the order, the refund, the payment, the sale's list of revoked tickets,
+/// the buyer's count and wallet, for each ticket its seat and its attendee by each key, and the counter of each
+/// line's tier.
 const MAX_ITEMS_OF_REFUND: usize =
     5 + WALLET_ITEMS + (1 + MAX_ATTENDEE_KEYS) * MAX_SEATS_PER_ORDER + MAX_LINES_PER_ORDER;
 const _: () = assert!(MAX_ITEMS_OF_REFUND <= MAX_TRANSACTION_ITEMS);
 
-/// Items of the largest exchange: the new order and its payment, and the old one's refund, whose people are those of
-/// the new order by other keys perhaps.
+/// Items of the largest exchange: the new order and its payment, and the old order's refund. Both orders name the
+/// same attendees, perhaps hashed with different keys.
 const MAX_ITEMS_OF_EXCHANGE: usize =
     MAX_ITEMS_OF_REFUND + 2 + WALLET_ITEMS + MAX_ATTENDEE_KEYS * MAX_SEATS_PER_ORDER;
 const _: () = assert!(MAX_ITEMS_OF_EXCHANGE <= MAX_TRANSACTION_ITEMS);
@@ -66,54 +67,56 @@ pub const SEATS_PER_BLOCK: u32 = 128;
 /// Shards of the index of due work; an order's shard is its number's counter modulo this.
 pub const DUE_SHARDS: u8 = 16;
 
-/// The reply to creating an order.
+/// The reply to [`Orders::create`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum CreateReply {
-    /// The order exists now, its seat-legs, its tickets and its attendees are claimed.
+    /// The order exists now, and owns its seat-legs, its tickets and its attendees.
     Created,
-    /// The number is an order (or a tombstone) already.
+    /// An order (or a tombstone) with this number exists already: this one.
     Exists(Box<Order>),
-    /// Other orders own these of its seat-legs.
+    /// Other orders own these seat-legs of the order.
     SeatsTaken(Vec<SeatLeg>),
-    /// These tickets would pass the buyer's limit.
+    /// With the order's tickets the buyer would have more than the limit.
     LimitReached {
-        /// Tickets of the sale that the buyer has already.
+        /// The tickets of the sale that the buyer has already.
         held: Tickets,
     },
-    /// Another ticket of the sale names the attendee of this hash. Whom the order names is counted
-    /// among those whom its buyer has named, though it was not made.
+    /// Another ticket of the sale names the attendee with this hash. The order is not made, and its attendees still
+    /// count among those whom its buyer has named.
     AttendeeTaken(AttendeeHash),
-    /// The buyer would have named more attendees of the sale than
-    /// [`max_named`](crate::domain::order::attendee::max_named). Nothing is said of any of them.
+    /// With the order's attendees the buyer would have named more for the sale than
+    /// [`max_named`](crate::domain::order::attendee::max_named). The reply tells nothing about any attendee.
     AttendeeLimit,
 }
 
 /// The reply to a change of one order.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum ChangeReply {
-    /// It is done.
+    /// The change is written.
     Done,
-    /// The order is not, or no longer, in the state that the change starts from: read it again.
+    /// Nothing is written: the item is not, or no longer, in the state that the change starts from. The caller
+    /// reads it again.
     Conflict,
 }
 
-/// What deciding a payment does to its order.
+/// The change of an order that the decision about its payment makes. Each variant has the order as it is after the
+/// change.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Settlement {
-    /// Pending to paid.
+    /// A pending order becomes paid.
     Pay(Order),
-    /// Pending to paid, giving up the tickets that it replaces: a refund of their order.
+    /// A pending order becomes paid, and the tickets that it replaces are refunded from their own order.
     Exchange(Order, Box<RefundPlan>),
-    /// Ended to paid, claiming every seat-leg, ticket and attendee again.
+    /// An order that has ended becomes paid, and claims every seat-leg, ticket and attendee again.
     Rescue(Order),
-    /// Ended to refund due.
+    /// An order that has ended becomes refund due.
     PayTooLate(Order),
-    /// The order, if there is one, stays as it is, and tells of the capture.
+    /// The state of the order, if there is one, stays as it is; a fact of the order records the capture.
     RefundOnly(Option<Order>),
 }
 
 impl Settlement {
-    /// The order as it leaves it, if there is one.
+    /// The order as it is after the settlement; `None` if there is no order.
     #[must_use]
     pub fn order(&self) -> Option<&Order> {
         match self {
@@ -125,7 +128,7 @@ impl Settlement {
         }
     }
 
-    /// [`Self::order`], of who needs nothing else.
+    /// [`Self::order`] by value.
     #[must_use]
     pub fn into_order(self) -> Option<Order> {
         match self {
@@ -138,29 +141,29 @@ impl Settlement {
     }
 }
 
-/// The reply to settling a payment.
+/// The reply to [`Orders::settle`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum SettleReply {
     /// The decision is recorded.
     Settled,
-    /// The payment was decided before, like this.
+    /// The payment was decided before: this is the recorded decision.
     Known(PaymentRecord),
-    /// The order, or the one whose tickets it replaces, is not in the state that the decision starts from: read it
-    /// again.
+    /// Nothing is written: the order, or the order whose tickets it replaces, is not in the state that the decision
+    /// starts from. The caller reads it again.
     Conflict,
-    /// The order cannot be rescued: a seat, an attendee or the limit stands against it.
+    /// The order cannot be rescued: another order owns a seat or an attendee, or the buyer's limit is reached.
     Gone,
 }
 
-/// Something that should have been finished by now.
+/// Work that should have been finished by now, as the sweeper lists it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Due {
-    /// A pending order past its deadline, or one that is not pending and has an open attempt or a fact that
+    /// A pending order past its deadline, or an order that is not pending and has an open attempt or a fact that
     /// is not settled.
     Order(OrderNumber),
-    /// A refund of a whole payment that is not in the queue, or of which nothing was heard in time.
+    /// A refund of a whole payment that is not in the queue, or about which its provider said nothing in time.
     Refund(OrderNumber, PaymentKey),
-    /// The same of a refund of an order.
+    /// A refund of a paid order that is not in the queue, or about which its provider said nothing in time.
     OrderRefund(RefundKey),
 }
 
@@ -169,32 +172,32 @@ pub enum Due {
 pub struct Page {
     /// The orders, newest first.
     pub orders: Vec<Order>,
-    /// Where the next page begins; `None` at the end.
+    /// The `before` of the next page; `None` at the end.
     pub next: Option<OrderNumber>,
 }
 
 /// A seat-leg and the order that owns it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Claim {
-    /// The seat of the tier.
+    /// The number of the seat's bit in the bitmaps of its tier.
     pub seat: Seat,
     /// The leg, counted from 0.
     pub leg: Leg,
-    /// The order that owns it.
+    /// The number of the order that owns the seat-leg.
     pub order: OrderNumber,
 }
 
-/// What the table of claims says of one block of a tier's seats.
+/// The entries of the table of claims for one block of a tier's seats.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct BlockClaims {
     /// The claims, by seat and leg.
     pub claims: Vec<Claim>,
-    /// Seats whose ticket was refunded once, each with every order whose ticket that was.
+    /// Each seat of which a ticket was refunded, with the order that had the ticket; one pair for each such order.
     pub returned: Vec<(Seat, OrderNumber)>,
 }
 
 impl BlockClaims {
-    /// Each seat with an order that owns it on some leg, or had it until a refund; a pair may come several times.
+    /// Each seat with an order that owns it on some leg, or owned it until a refund. A pair may come several times.
     pub fn holders(&self) -> impl Iterator<Item = (Seat, OrderNumber)> {
         let owners = self.claims.iter().map(|claim| (claim.seat, claim.order));
         owners.chain(self.returned.iter().copied())
@@ -217,112 +220,115 @@ pub fn due_shard(order: OrderNumber) -> u8 {
     u8::try_from((order.get() >> 10) % u64::from(DUE_SHARDS)).unwrap_or(0)
 }
 
-/// The orders (DynamoDB): what is right.
+/// The orders (DynamoDB), which decide who owns a seat.
 ///
-/// Whatever tells a fact of an order moves its buyer's wallet by what that fact
-/// [changes](crate::domain::order::Order::wallet_change_now), in the same transaction, and is a conflict if the wallet
-/// does not have it.
+/// Every method that adds a fact to an order also changes the buyer's wallet by the fact's
+/// [change](crate::domain::order::Order::wallet_change_now), in the same transaction, and is a conflict if the wallet
+/// has too little. The order that such a method is given is the order as it shall be, with the new fact last.
 ///
 /// # Errors
 /// Every method fails with a [`StoreError`](super::StoreError); `Unknown` if a write may have happened.
 pub trait Orders: Send + Sync {
-    /// Makes a pending order, in one transaction with its claims, under the buyer's limit and under
-    /// the bound of the attendees whom the buyer may name
-    /// ([`may_name`](crate::domain::order::attendee::may_name)).
-    /// A lost reply is asked again inside the call, never as a new attempt.
+    /// Writes a pending order and its claims in one transaction, if the buyer stays within `limit` tickets of the
+    /// sale and may name the order's attendees ([`may_name`](crate::domain::order::attendee::may_name)).
+    /// If the reply is lost, the call repeats the same request, never as a new attempt.
     fn create(
         &self,
         order: &Order,
         limit: Tickets,
     ) -> impl Future<Output = Stored<CreateReply>> + Send;
-    /// Pending to cancelled or expired (`end.state`), in one transaction with its claims, if its attempts
-    /// are still those that `end` has. `end` is the order as it shall be: its last fact tells this.
+    /// Writes that a pending order is cancelled or expired (`end.state`) and frees its claims, in one transaction,
+    /// if its attempts are still those of `end`. `end` is the order as it shall be, and its last fact is the end.
     fn end(&self, end: &Order) -> impl Future<Output = Stored<ChangeReply>> + Send;
-    /// Writes the attempts of an order as they shall be, if they are still those that these follow
-    /// ([`Attempts::version`](crate::domain::order::attempt::Attempts::version)), and the order is in the state
-    /// and has the facts, as far settled, that `order` has.
+    /// Writes the attempts of `order`, if the stored attempts have the version before
+    /// ([`Attempts::version`](crate::domain::order::attempt::Attempts::version)), and the stored order has the same
+    /// state and the same facts, as many of them settled.
     fn keep_attempts(&self, order: &Order) -> impl Future<Output = Stored<ChangeReply>> + Send;
-    /// Writes an order without lines, in state expired, if the number is unused.
+    /// Writes a tombstone, an order without lines in state expired, if the number is unused: no order can be made
+    /// under the number later.
     fn write_tombstone(
         &self,
         tombstone: &Order,
     ) -> impl Future<Output = Stored<ChangeReply>> + Send;
-    /// Records what became of a payment, and does to its order what that means. The order in the
-    /// settlement is as it shall be, its last fact tells this; `limit` is the buyer's, for a rescue. An exchange is
-    /// done under the conditions of [`Orders::give_back`] too.
+    /// Records the decision about a payment, and changes its order accordingly, in one transaction. The order in the
+    /// settlement is the order as it shall be, and its last fact records the payment. A rescue keeps the buyer within
+    /// `limit` tickets. An exchange must also meet the conditions of [`Orders::give_back`].
     fn settle(
         &self,
         payment: &PaymentRecord,
         settlement: &Settlement,
         limit: Tickets,
     ) -> impl Future<Output = Stored<SettleReply>> + Send;
-    /// Records the state of a payment's refund (`payment.refund`), if what is recorded may become
-    /// that; in the same transaction the order, as it shall be, tells of it: one that waited for its own
-    /// payment's refund is refunded.
+    /// Records the state of a payment's refund (`payment.refund`), if the recorded state may become this one. In the
+    /// same transaction writes `order`, the order as it shall be, whose last fact records the refund: an order that
+    /// waited for the refund of its own payment becomes refunded.
     fn record_refund(
         &self,
         payment: &PaymentRecord,
         order: Option<&Order>,
     ) -> impl Future<Output = Stored<ChangeReply>> + Send;
-    /// Makes a refund of a paid order, in one transaction: its tickets are marked and what they claim is freed;
-    /// the refund is put, and the payment counts what goes back of it. Everything is as it shall be. It is
-    /// done if the order is paid and has the refunds before this one, and if no more goes back of the payment
-    /// than was captured.
+    /// Makes a refund of a paid order, in one transaction: marks its tickets, frees their claims, writes the refund,
+    /// and adds the amount to what is refunded of the payment. The plan has every item as it shall be. The conditions:
+    /// the order is paid, it has exactly the refunds before this one, and no more of the payment is refunded than
+    /// was captured.
     fn give_back(&self, plan: &RefundPlan) -> impl Future<Output = Stored<ChangeReply>> + Send;
-    /// Records the state of a refund of an order, if what is recorded may become that; in the same
-    /// transaction writes the order whose money is back (the order as it shall be).
+    /// Records the state of a refund of an order, if the recorded state may become this one. In the same
+    /// transaction writes `order`, the order as it shall be, if its money is back.
     fn record_order_refund(
         &self,
         refund: &OrderRefund,
         order: Option<&Order>,
     ) -> impl Future<Output = Stored<ChangeReply>> + Send;
-    /// Records a dispute of an order's payment, or its change, in one transaction with the order that tells of it
-    /// (`plan.order` as it shall be). It is done if the payment is accepted and has still the disputes before, and the
-    /// order its state. [`Orders::give_back`] makes no refund while one is open, but for the one that a lost dispute is.
+    /// Records a dispute of an order's payment, or a change of the dispute, in one transaction with the order
+    /// (`plan.order`, as it shall be). The conditions: the payment is accepted and has still the disputes before, and
+    /// the order has still its state. While a dispute is open, [`Orders::give_back`] makes no refund but the one that
+    /// records a lost dispute.
     fn dispute(&self, plan: &DisputePlan) -> impl Future<Output = Stored<ChangeReply>> + Send;
-    /// Issues tickets of a paid order anew, in one transaction with what its sale says is revoked
-    /// (`plan.order` as it shall be). It is done if the order is paid and each of the tickets is live and has
+    /// Issues tickets of a paid order anew, in one transaction with the sale's list of revoked tickets
+    /// (`plan.order` as it shall be). The conditions: the order is paid, and each of the tickets is live and has
     /// still the issue before.
     fn reissue(&self, plan: &ReissuePlan) -> impl Future<Output = Stored<ChangeReply>> + Send;
-    /// Records the first check-in of a ticket, in one transaction with the count of its sale. It is done if the
-    /// order is paid, and the ticket is live, has the issue that was shown and has let nobody in.
+    /// Records the first check-in of a ticket, in one transaction with the count of its sale. The conditions: the
+    /// order is paid, and the ticket is live, has the issue that the door scanned and has let nobody in.
     fn check_in(&self, plan: &CheckInPlan) -> impl Future<Output = Stored<ChangeReply>> + Send;
-    /// Records a check-in after the first one, and counts it; `Conflict` if it is recorded already.
+    /// Records a check-in of a ticket after its first one, and counts it; `Conflict` if it is recorded already.
     fn check_in_again(
         &self,
         double: &DoubleCheckIn,
     ) -> impl Future<Output = Stored<ChangeReply>> + Send;
-    /// What of a sale was revoked ticket by ticket: the orders from `from` on, by number, strongly consistent.
+    /// The orders of a sale of which single tickets were revoked, by number from `from` on, at most `most`; strongly
+    /// consistent.
     fn revoked(
         &self,
         sale: &SaleId,
         from: Option<OrderNumber>,
         most: u16,
     ) -> impl Future<Output = Stored<RevokedPage>> + Send;
-    /// How often the doors of a sale let somebody in, strongly consistent.
+    /// The numbers of check-ins at the doors of a sale, strongly consistent.
     fn check_ins(&self, sale: &SaleId) -> impl Future<Output = Stored<CheckInCounts>> + Send;
-    /// The check-ins of a sale after the first of their ticket, by key, `after` a key, strongly consistent.
+    /// The check-ins of a sale that were not the first of their ticket, by key behind `after`, at most `most`;
+    /// strongly consistent.
     fn doubles(
         &self,
         sale: &SaleId,
         after: Option<&String>,
         most: u16,
     ) -> impl Future<Output = Stored<DoublesPage>> + Send;
-    /// Settles what is not settled of the facts of these orders, each exactly once however often it is given:
-    /// those that sell are counted in the statistics of their sales, one counter write per sale and tier, and
-    /// all are appended to the log, one record per sale. An order that has changed since it was read is left
-    /// out. Returns those settled now.
+    /// Settles the facts of these orders that are not settled yet, each exactly once however often its order is
+    /// given: counts the facts that sell in the statistics of their sales, with one counter write per sale and tier,
+    /// and appends all facts to the log, one record per sale. Leaves out an order that has changed since the caller
+    /// read it. Returns the numbers of the orders that this call has settled.
     fn sync(
         &self,
         orders: &[Order],
         now: Timestamp,
     ) -> impl Future<Output = Stored<Vec<OrderNumber>>> + Send;
 
-    /// An order, strongly consistent.
+    /// The order with a number, or its tombstone, strongly consistent; `None` if the number is unused.
     fn get(&self, number: OrderNumber) -> impl Future<Output = Stored<Option<Order>>> + Send;
     /// Many orders, strongly consistent; numbers without an order are left out.
     fn get_many(&self, numbers: &[OrderNumber]) -> impl Future<Output = Stored<Vec<Order>>> + Send;
-    /// A payment, strongly consistent.
+    /// The decision about a payment for an order, strongly consistent; `None` if the payment is not decided.
     fn payment(
         &self,
         order: OrderNumber,
@@ -333,7 +339,7 @@ pub trait Orders: Send + Sync {
         &self,
         order: OrderNumber,
     ) -> impl Future<Output = Stored<Vec<PaymentRecord>>> + Send;
-    /// A refund of an order, strongly consistent.
+    /// A refund of an order by the order's number and its own, strongly consistent; `None` if there is none.
     fn order_refund(
         &self,
         key: RefundKey,
@@ -343,35 +349,37 @@ pub trait Orders: Send + Sync {
         &self,
         order: OrderNumber,
     ) -> impl Future<Output = Stored<Vec<OrderRefund>>> + Send;
-    /// A buyer's orders, newest first, strongly consistent, `before` a number.
+    /// At most `most` orders of a buyer, newest first, strongly consistent; only those with a number below `before`,
+    /// if it is given.
     fn of_user(
         &self,
         user: &UserId,
         before: Option<OrderNumber>,
         most: u16,
     ) -> impl Future<Output = Stored<Page>> + Send;
-    /// Tickets of a sale that the buyer's live orders have, strongly consistent.
+    /// The number of tickets that the buyer's live orders have in a sale, strongly consistent.
     fn tickets_of(
         &self,
         sale: &SaleId,
         user: &UserId,
     ) -> impl Future<Output = Stored<Tickets>> + Send;
-    /// What a buyer's wallet has in one currency, strongly consistent; nothing if there is none.
+    /// The balance of a buyer's wallet in one currency, strongly consistent; zero if there is no wallet.
     fn wallet(
         &self,
         user: &UserId,
         currency: Currency,
     ) -> impl Future<Output = Stored<Balance>> + Send;
-    /// A buyer's wallets with everything that has moved them, strongly consistent.
+    /// A buyer's wallets with every change that they had, strongly consistent.
     fn statement(&self, user: &UserId) -> impl Future<Output = Stored<WalletStatement>> + Send;
-    /// What an order has given its buyer so far, strongly consistent; `None` if nothing was ever written.
+    /// The points and the growth that an order has given its buyer so far, strongly consistent; `None` if nothing
+    /// was ever written.
     fn awarded(
         &self,
         user: &UserId,
         order: OrderNumber,
     ) -> impl Future<Output = Stored<Option<Award>>> + Send;
-    /// Writes what an order gives its buyer in place of `before`, and adds the difference to what the buyer has, in
-    /// one transaction; a conflict if it is not `before` that is there.
+    /// Replaces the award `before` of an order by `award`, and adds the difference to the buyer's points and growth, in
+    /// one transaction; a conflict if the stored award is not `before`.
     fn award(
         &self,
         user: &UserId,
@@ -379,17 +387,18 @@ pub trait Orders: Send + Sync {
         award: &Award,
         before: Option<Award>,
     ) -> impl Future<Output = Stored<ChangeReply>> + Send;
-    /// What a buyer has of points and growth, with what each order has given, strongly consistent.
+    /// A buyer's points and growth, with the award of each order, strongly consistent.
     fn points(&self, user: &UserId) -> impl Future<Output = Stored<PointsStatement>> + Send;
-    /// Work of one shard of the index that was due at `now`, earliest first, at most `most`.
+    /// The work in one shard of the index (0 to [`DUE_SHARDS`] − 1) that was due at `now`, earliest first, at most
+    /// `most`.
     fn due(
         &self,
         shard: u8,
         now: Timestamp,
         most: u16,
     ) -> impl Future<Output = Stored<Vec<Due>>> + Send;
-    /// Every claim in one block of a tier, [`SEATS_PER_BLOCK`] seats, and what was returned there, strongly
-    /// consistent.
+    /// Every claim in one block of a tier, which has [`SEATS_PER_BLOCK`] seats, and the seats there of which a ticket
+    /// was refunded; strongly consistent.
     fn block_claims(
         &self,
         sale: &SaleId,
@@ -405,7 +414,7 @@ pub trait Orders: Send + Sync {
     ) -> impl Future<Output = Stored<Vec<Claim>>> + Send {
         async move { Ok(self.block_claims(sale, tier, block).await?.claims) }
     }
-    /// The statistics of a sale, tier by tier.
+    /// The statistics of a sale, tier by tier: the settled facts only.
     fn statistics(
         &self,
         sale: &SaleId,

@@ -1,4 +1,4 @@
-//! The port to the payment provider.
+//! The port to the payment providers: attempts, captures, refunds and disputes.
 
 use std::future::Future;
 
@@ -13,52 +13,52 @@ use crate::domain::payment::captures::CapturePage;
 use crate::domain::payment::dispute::DisputeReport;
 use crate::domain::payment::start::{CloseReply, StartReply};
 
-/// The payment provider: what it has captured, and money going back.
+/// The payment providers of the deployment, as one: a method asks the provider that its arguments name.
 ///
 /// # Errors
 /// Every method fails with a [`StoreError`](super::StoreError): `Limited` if the limit on calls to the
 /// endpoint is used up, `Unknown` if a refund may have happened.
 pub trait Provider: Send + Sync {
-    /// Starts an attempt at paying an order, once however often it is asked: the order's number and the
-    /// attempt's are the idempotency key. Asked again, it gives the same answer.
+    /// Starts an attempt to pay an order. The numbers of the order and of the attempt are the idempotency key, so the
+    /// provider starts the attempt once, and a repeated call gets the same answer.
     fn start(
         &self,
         order: &Order,
         attempt: &Attempt,
     ) -> impl Future<Output = Stored<StartReply>> + Send;
-    /// Closes an attempt, so that no money comes by it, or says that it was paid. One whose provider never
-    /// answered is found by its name.
+    /// Closes an attempt, so that nobody can pay it any more, or returns the capture if it was paid. If the provider
+    /// never answered the start of the attempt, the method finds the attempt by its name.
     fn close(
         &self,
         order: &Order,
         attempt: &Attempt,
     ) -> impl Future<Output = Stored<CloseReply>> + Send;
-    /// Every capture that a search finds for an order, oldest first. `None` if there is no provider that
-    /// can be asked. An answer may lack the last captures, by the search's lag: the
-    /// [grace](crate::domain::payment::grace) is longer than that.
+    /// Every capture that the providers' search finds for an order, oldest first. `None` if no provider can be
+    /// asked. The search lags, so the answer may lack the latest captures: the
+    /// [grace](crate::domain::payment::grace) is longer than the lag.
     fn captures(&self, order: &Order) -> impl Future<Output = Stored<Option<Vec<Capture>>>> + Send;
-    /// A page of the captures made since `from`, newest first: the first page, or the one behind a mark.
-    /// A capture is listed some time after it was made
-    /// ([`ListLag`](crate::domain::payment::captures::ListLag)). Asking a provider that has no list breaks the
-    /// contract ([`Ports::listings`](super::Ports::listings)).
+    /// A page of the captures made since `from`, newest first: the first page, or the page behind the mark `after`.
+    /// The provider lists a capture some time after it was made
+    /// ([`ListLag`](crate::domain::payment::captures::ListLag)). Fails with `Contract` if the provider has no list
+    /// ([`Ports::listings`](super::Ports::listings)).
     fn list_captures(
         &self,
         provider: &ProviderId,
         from: Timestamp,
         after: Option<&PageMark>,
     ) -> impl Future<Output = Stored<CapturePage>> + Send;
-    /// Sends a captured payment back, whole, and once however often it is asked: the payment is the
-    /// idempotency key. Asked again, it says how far it is.
+    /// Refunds all of a captured payment. The payment is the idempotency key, so the provider refunds it once, and a
+    /// repeated call returns the state of the refund.
     fn refund(&self, payment: &PaymentRecord) -> impl Future<Output = Stored<RefundReply>> + Send;
-    /// Sends a part of a captured payment back, once however often it is asked: the refund's name is the
-    /// idempotency key, and stands in the provider's record of it. Asked again, it says how far it is.
+    /// Refunds a part of a captured payment. The refund's name is the idempotency key and stands in the provider's
+    /// record of the refund, so the provider makes it once, and a repeated call returns its state.
     fn refund_part(
         &self,
         payment: &PaymentRecord,
         refund: &OrderRefund,
     ) -> impl Future<Output = Stored<RefundReply>> + Send;
-    /// A dispute as the provider tells it now; `None` if its payment is none of ours, or if no money was taken back.
-    /// Asking a provider that knows no disputes breaks the contract.
+    /// The present state of a dispute at its provider; `None` if the payment is not for an order of this engine, or if
+    /// the provider took no money back. Fails with `Contract` if the provider has no disputes.
     fn dispute(
         &self,
         provider: &ProviderId,

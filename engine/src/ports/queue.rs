@@ -12,27 +12,27 @@ use crate::domain::order::{Capture, Order, PaymentRecord};
 
 /// The longest delay of a message, in seconds (a quota of SQS).
 pub const LONGEST_DELAY_SECONDS: i64 = 900;
-/// Delay of a capture that is kept, in seconds: time for a store to answer again.
+/// The delay of a message of [`Queue::keep`], in seconds: time for a store to answer again.
 const KEEP_SECONDS: i32 = 5;
 
-/// The queues (SQS). Each delivers at least once, in any order. An implementation writes
-/// [`Queue::send`]; each other method is a message that is sent with it.
+/// The queues (SQS). Each delivers a message at least once, in any order. An implementation writes
+/// [`Queue::send`]; every other method sends one message with it.
 ///
 /// # Errors
-/// Every method fails with a [`StoreError`]. The sweeper compensates for a message that is lost, but for
-/// one of [`Queue::keep`], which may be all that is known of a capture.
+/// Every method fails with a [`StoreError`]. The sweeper compensates for a lost message, except for one of
+/// [`Queue::keep`]: nothing else may know of its capture.
 pub trait Queue: Send + Sync {
-    /// Sends a message into its queue, where nobody sees it for `delay_seconds`. A process sends a
-    /// [`messages::LoadSale`] at most once a second for each sale, and a [`messages::Draw`] without a
-    /// delay: asking often is no more than asking once.
+    /// Sends a message to its queue, which hides it from consumers for `delay_seconds` (`None`: for the queue's own
+    /// delay). A process sends a [`messages::LoadSale`], and a [`messages::Draw`] without a delay, at most once a
+    /// second for each sale: further ones would ask for the same.
     fn send(
         &self,
         message: &QueueMessage,
         delay_seconds: Option<i32>,
     ) -> impl Future<Output = Stored<()>> + Send;
 
-    /// Brings an order, or its hold in an inventory, up again at its deadline; beyond 15 minutes in
-    /// several delays.
+    /// Sends the expiry message of an order, or of its hold in an inventory, to be read at `deadline`. If the deadline
+    /// is more than 15 minutes away, the consumer puts the message back until then.
     fn expire_later(
         &self,
         inventory: &InventoryId,
@@ -44,7 +44,8 @@ pub trait Queue: Send + Sync {
         async move { self.send(&message, Some(delay_seconds(now, deadline))).await }
     }
 
-    /// Gives an order back at once, to be ended or to wait: what its providers list by `heard_at` is decided.
+    /// Gives a pending order back to the expiry queue at once, whose consumer ends it or lets it wait. The captures
+    /// that its providers list up to `heard_at` are decided.
     fn heard(
         &self,
         inventory: &InventoryId,
@@ -57,7 +58,7 @@ pub trait Queue: Send + Sync {
         async move { self.send(&message.into(), None).await }
     }
 
-    /// Hands an order over to who speaks to its providers.
+    /// Hands an order over to the close queue, whose consumer closes its attempts at their providers.
     fn close(
         &self,
         inventory: &InventoryId,
@@ -68,24 +69,25 @@ pub trait Queue: Send + Sync {
         async move { self.send(&message, delay_seconds).await }
     }
 
-    /// Counts a paid order.
+    /// Requests that the facts of an order are settled, in the statistics of its sale and in the log.
     fn sync(&self, order: OrderNumber) -> impl Future<Output = Stored<()>> + Send {
         async move { self.send(&messages::Sync { order }.into(), None).await }
     }
 
-    /// Has what an order gives its buyer written, as its facts are.
+    /// Requests that the points and the growth that an order gives its buyer are written, by the facts that the order
+    /// has now.
     fn award(&self, order: &Order) -> impl Future<Output = Stored<()>> + Send {
         let message = messages::AwardPoints { order: order.number, facts: order.facts.count() };
         async move { self.send(&message.into(), None).await }
     }
 
-    /// Loads a sale that Redis has lost.
+    /// Requests a load of a sale that Redis has lost.
     fn load_again(&self, sale: &SaleId) -> impl Future<Output = Stored<()>> + Send {
         let message = messages::LoadSale { sale: sale.clone() }.into();
         async move { self.send(&message, None).await }
     }
 
-    /// Draws the first window of a sale's room, now or after a delay.
+    /// Requests the draw of the first window of a sale's room, at once or after a delay of at most 900 seconds.
     fn draw(
         &self,
         sale: &SaleId,
@@ -95,14 +97,14 @@ pub trait Queue: Send + Sync {
         async move { self.send(&message, delay_seconds).await }
     }
 
-    /// Keeps a capture whose signature was verified, for its consumer to decide it. Once this is answered
-    /// with success its provider need not report it again.
+    /// Keeps a capture whose signature was verified in the callback queue, for its consumer to decide it. Once the
+    /// queue has answered with success, the provider need not report the capture again.
     fn keep(&self, capture: &Capture) -> impl Future<Output = Stored<()>> + Send {
         let message = messages::Callback::from(capture.clone()).into();
         async move { self.send(&message, Some(KEEP_SECONDS)).await }
     }
 
-    /// Requests a refund of a paid order.
+    /// Requests that a refund of a paid order is sent to its provider.
     fn refund_part(
         &self,
         refund: &OrderRefund,
@@ -112,7 +114,8 @@ pub trait Queue: Send + Sync {
         async move { self.send(&message, delay_seconds).await }
     }
 
-    /// Requests the refund of a payment. One that was accepted breaks the contract.
+    /// Requests that a whole payment is refunded at its provider. Fails with [`StoreError::Contract`] if the payment
+    /// was accepted.
     fn refund(&self, payment: &PaymentRecord) -> impl Future<Output = Stored<()>> + Send {
         let accepted = || StoreError::Contract("an accepted payment is not refunded".to_owned());
         let message = messages::Refund::from_record(payment).ok_or_else(accepted);
@@ -120,8 +123,8 @@ pub trait Queue: Send + Sync {
     }
 }
 
-/// The delay of a message, in seconds: until the deadline, in whole seconds rounded up so that it is not
-/// early, and at most 15 minutes.
+/// The delay of a message that is to be read at a deadline, in seconds: 0 to [`LONGEST_DELAY_SECONDS`], rounded up so
+/// that a message with a near deadline is not early.
 #[must_use]
 pub fn delay_seconds(now: Timestamp, deadline: Timestamp) -> i32 {
     let remaining_ms = deadline.ms_since(now).max(0);

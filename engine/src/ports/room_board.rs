@@ -1,5 +1,5 @@
-//! The port to the board of a waiting room in Redis: the copy of its state that is shown, and the counters by
-//! which turns are made. Redis may forget all of it at any time.
+//! The port to the board of a waiting room in Redis: the copy of the room's state that people are shown, and the
+//! counters that its turns read. Redis may forget all of it at any time.
 
 use std::future::Future;
 
@@ -10,72 +10,75 @@ use crate::domain::basics::ids::SaleId;
 use crate::domain::basics::number::OrderNumber;
 use crate::domain::basics::time::Timestamp;
 
-/// What is shown of a room.
+/// The copy of a room's state on the board.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Shown {
-    /// What gates go by.
+    /// The view by which gates decide whose place is due.
     pub view: View,
     /// The room document, as JSON.
     pub document: String,
-    /// The time at which it was made.
+    /// The time at which the document was made.
     pub made_at: Timestamp,
 }
 
-/// Somebody who came: counted by the mark by which the place was due, and by that of coming.
+/// A member who came to the gate in turn. The board counts each by two ten-second marks: the mark by which the place
+/// was due, and the mark of coming.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Came {
     /// The mark by which the place was due.
     pub due_mark: u64,
-    /// What an order is counted by later.
+    /// The mark of coming, by which the board counts the member's order later.
     pub entry: Entry,
 }
 
-/// The requests for the sale's slot of one second.
+/// The requests of one second to the sale's slot in Redis.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Asked {
-    /// Those for one order, this one included.
+    /// The number of requests for the same order, this request included.
     pub own: u64,
-    /// The orders for which anybody asked.
+    /// The number of different orders that were requested.
     pub orders: u64,
 }
 
-/// The board (Redis, on a slot of the room's own). Counters that are lost begin again in another epoch, which is
-/// named by its time.
+/// The board (Redis, on a slot of the room's own). If Redis loses the counters, they begin again in another epoch,
+/// whose name is the time of its beginning.
 ///
 /// # Errors
 /// Every method fails with a [`StoreError`](super::StoreError).
 pub trait Board: Send + Sync {
-    /// What is shown; `None` if nothing is.
+    /// The copy of a room's state; `None` if the board has none.
     fn shown(&self, sale: &SaleId) -> impl Future<Output = Stored<Option<Shown>>> + Send;
-    /// Shows a room, unless what is shown follows from a later record, or is of the same one and was made later.
+    /// Replaces the copy of a room's state, unless the board's copy follows from a later record of the log, or was
+    /// made later from the same record.
     fn show(&self, sale: &SaleId, shown: &Shown) -> impl Future<Output = Stored<()>> + Send;
-    /// True for the first who asks within `ms` milliseconds: it makes the turn.
+    /// True for the first caller within `ms` milliseconds: that caller makes the turn.
     fn take_turn(&self, sale: &SaleId, ms: u32) -> impl Future<Output = Stored<bool>> + Send;
-    /// True for the first who asks within `seconds`: it requests the draw.
+    /// True for the first caller within `seconds`: that caller requests the draw.
     fn take_draw(&self, sale: &SaleId, seconds: u32) -> impl Future<Output = Stored<bool>> + Send;
-    /// What was counted, with the reservations of the five seconds before `now`. Marks before `oldest_mark` are
-    /// dropped.
+    /// The counters of a room, with the reservations of the five seconds before `now`. Drops marks before
+    /// `oldest_mark`.
     fn tally(
         &self,
         sale: &SaleId,
         oldest_mark: u64,
         now: Timestamp,
     ) -> impl Future<Output = Stored<Tally>> + Send;
-    /// Counts somebody who came.
+    /// Counts a member who came to the gate.
     fn came(
         &self,
         sale: &SaleId,
         came: &Came,
         now: Timestamp,
     ) -> impl Future<Output = Stored<()>> + Send;
-    /// Counts a request that is about to go to the sale's slot, for the order of a number.
+    /// Counts a request for the order `order` that is about to go to the sale's slot, and returns the counts of its
+    /// second.
     fn asked(
         &self,
         sale: &SaleId,
         order: OrderNumber,
         now: Timestamp,
     ) -> impl Future<Output = Stored<Asked>> + Send;
-    /// Counts a reservation.
+    /// Counts the outcome of a reservation.
     fn reserved(
         &self,
         sale: &SaleId,
@@ -84,11 +87,11 @@ pub trait Board: Send + Sync {
     ) -> impl Future<Output = Stored<()>> + Send;
 }
 
-/// What the flows of an open room are given: [`RoomPorts`] and the board.
+/// What the flows of an open room get: [`RoomPorts`] and the board.
 pub trait BoardPorts: RoomPorts {
-    /// The board.
+    /// The boards of waiting rooms in Redis.
     type Board: Board;
 
-    /// The board.
+    /// The boards of waiting rooms in Redis.
     fn board(&self) -> &Self::Board;
 }

@@ -1,4 +1,4 @@
-//! The ports to who is told of facts, and to how far each was told (DynamoDB).
+//! The ports to the subscribers of facts, which are webhooks and the event bus, and to their progress in DynamoDB.
 
 use std::future::Future;
 
@@ -8,34 +8,35 @@ use crate::domain::basics::number::OrderNumber;
 use crate::domain::basics::time::Timestamp;
 use crate::domain::ledger::subscriber::{Event, Progress, Subscription, WaitingOrder};
 
-/// The reply to taking a subscription.
+/// The reply to [`Subscriptions::take`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TakeReply {
-    /// It is the reader's now. There is no progress if nothing was ever told.
+    /// The reader has the lease now. The progress is `None` if the subscriber has never received anything.
     Taken(Option<Progress>),
-    /// Another reader has it.
+    /// Another reader has the lease.
     Held,
 }
 
-/// What becomes of the facts of an order that waited, or begins to wait.
+/// The change of an order whose facts wait for another attempt to send them to a subscriber.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Waiting {
-    /// They wait.
+    /// The order's facts wait.
     Keep(WaitingOrder),
-    /// They were told: nothing of the order waits any more.
+    /// The subscriber has received the order's facts: nothing of the order waits any more.
     Told(OrderNumber),
 }
 
-/// Most orders of which one call says whether they wait: with the progress they are one transaction.
+/// The most changes of waiting orders in one call: one transaction writes them together with the progress.
 pub const MAX_WAITING_CHANGES: usize = 90;
 const _: () = assert!(MAX_WAITING_CHANGES < super::MAX_TRANSACTION_ITEMS);
 
-/// How far subscribers were told (DynamoDB). One reader at a time moves a subscription, under a lease in its own name.
+/// The progress of subscribers (DynamoDB). One reader at a time moves a subscription, under a lease in the reader's
+/// name.
 ///
 /// # Errors
 /// Every method fails with a [`StoreError`](super::StoreError); `Unknown` if a write may have happened.
 pub trait Subscriptions: Send + Sync {
-    /// Takes the lease on a subscription until a time, if nobody has one at `now`.
+    /// Takes the lease on a subscription until `until`, if nobody has one at `now`.
     fn take(
         &self,
         of: &Subscription,
@@ -43,8 +44,8 @@ pub trait Subscriptions: Send + Sync {
         now: Timestamp,
         until: Timestamp,
     ) -> impl Future<Output = Stored<TakeReply>> + Send;
-    /// Writes how far it was told, which orders wait and which do not any more (at most [`MAX_WAITING_CHANGES`]), and
-    /// until when the lease holds from now on, all or nothing, if the reader has taken it last.
+    /// Writes the progress of a subscription and the changes of its waiting orders (at most [`MAX_WAITING_CHANGES`]),
+    /// and moves the end of the lease to `until`, all or nothing, if `reader` was the last to take the lease.
     fn keep(
         &self,
         of: &Subscription,
@@ -53,14 +54,15 @@ pub trait Subscriptions: Send + Sync {
         waiting: &[Waiting],
         until: Timestamp,
     ) -> impl Future<Output = Stored<ChangeReply>> + Send;
-    /// The orders that wait, also those that were given up, strongly consistent.
+    /// The orders whose facts wait, including those that were given up, strongly consistent.
     fn waiting(&self, of: &Subscription) -> impl Future<Output = Stored<Vec<WaitingOrder>>> + Send;
 }
 
-/// A subscriber, as far as it can be told something.
+/// A subscriber that events can be sent to.
 pub trait Receiver: Send + Sync {
-    /// The most events that it is told at once.
+    /// The most events of one [`Receiver::tell`].
     fn at_once(&self) -> usize;
-    /// Tells events, each of another order: whether each was taken. What became of one that was not is unknown.
+    /// Sends events to the subscriber, each of another order. Returns for each event, in order, whether the subscriber
+    /// accepted it. An event that it did not accept may have arrived all the same.
     fn tell(&self, events: &[Event]) -> impl Future<Output = Vec<bool>> + Send;
 }

@@ -35,7 +35,6 @@ pub enum Pace {
 }
 
 impl Pace {
-    /// That of quicknet.
     pub const QUICKNET: Self = Self::Every(Duration::from_secs(PERIOD_SECONDS));
 }
 

@@ -67,7 +67,6 @@ fn more(decoder: &mut Decoder<'_>, left: &mut Option<u64>) -> Result<bool, Error
     Ok(!ends)
 }
 
-/// Writes a value.
 pub(crate) fn written(value: &Value) -> Vec<u8> {
     let mut encoder = Encoder::new(Vec::new());
     // Memory takes whatever is written.

@@ -85,7 +85,6 @@ impl CloudWatch {
         Ok(Self { address, shared, serving })
     }
 
-    /// Its address.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.address)

@@ -17,15 +17,10 @@ const MAX_DIMENSIONS: usize = 30;
 pub struct Query {
     /// What it is called in the answer.
     pub id: String,
-    /// Namespace.
     pub namespace: String,
-    /// Name.
     pub metric: String,
-    /// Dimensions by name.
     pub dimensions: BTreeMap<String, String>,
-    /// Period in seconds.
     pub period_seconds: i64,
-    /// The statistic.
     pub statistic: String,
 }
 

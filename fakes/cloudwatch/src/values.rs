@@ -63,7 +63,6 @@ impl Values {
 pub(crate) enum Statistic {
     Sum,
     SampleCount,
-    /// A percentile.
     Percentile(f64),
 }
 

@@ -33,9 +33,7 @@ const TIME_BYTES: usize = 14;
 /// An event that the bus has taken.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Taken {
-    /// Its type.
     pub kind: String,
-    /// What happened.
     pub detail: Value,
 }
 
@@ -115,7 +113,6 @@ impl EventBridge {
         Ok(Self { address, shared, serving })
     }
 
-    /// Its address.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.address)

@@ -179,7 +179,6 @@ fn deny(shared: &Shared, request: &Authorization, denied: Denied) -> Response {
     redirect(&request.back(&shared.issuers.issuer(request.realm), &answer))
 }
 
-/// Shows the form.
 async fn ask((Path(realm), State(shared)): At, RawQuery(query): RawQuery) -> Response {
     match read(&shared, &realm, query.unwrap_or_default().as_bytes()) {
         Ok(request) => html(StatusCode::OK, page::form(&request, false), &shared.origins),

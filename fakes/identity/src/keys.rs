@@ -55,7 +55,6 @@ impl LazyKey {
         Self { realm, file, key: OnceLock::new() }
     }
 
-    /// The key.
     pub(crate) fn get(&self) -> Result<&Key, NoKey> {
         let key = self.key.get_or_init(|| {
             let why = |why: String| NoKey { realm: self.realm.as_str(), why };

@@ -46,7 +46,6 @@ const OPERATOR: &str = "operator";
 /// The role of a token's bearer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Role {
-    /// Buy tickets.
     #[default]
     Buyer,
     /// Publish sales. Stands for the IAM permission that the operator has on AWS.
@@ -62,7 +61,6 @@ pub enum Refused {
     /// Before the time from which it is valid (`nbf`).
     #[error("the token is not valid yet")]
     NotYet,
-    /// Past its expiry.
     #[error("the token has expired")]
     Expired,
 }
@@ -110,7 +108,6 @@ struct SignedClaims<'text> {
     role: Option<&'text str>,
     /// Time of issue, Unix seconds.
     iat: i64,
-    /// Expiry, Unix seconds.
     exp: i64,
 }
 

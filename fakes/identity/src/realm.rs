@@ -11,17 +11,13 @@ pub const SCAN: &str = "onsale/scan";
 /// Scope that makes a request one of OpenID Connect.
 pub const OPENID: &str = "openid";
 
-/// An issuer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Realm {
-    /// That of buyers.
     Buyers,
-    /// That of operators.
     Operators,
 }
 
 impl Realm {
-    /// Both.
     pub const ALL: [Self; 2] = [Self::Buyers, Self::Operators];
 
     /// Its name: the path of its address.

@@ -15,7 +15,6 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// A full bucket.
     #[must_use]
     pub fn full(per_second: f64, capacity: f64, now: Now) -> Self {
         Self { per_second, capacity, tokens: capacity, at: now }

@@ -20,18 +20,14 @@ const MAX_PARTITIONS: usize = 20_000;
 /// Whether capacity is for reading or for writing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Access {
-    /// Read units.
     Read,
-    /// Write units.
     Write,
 }
 
 /// A table, or one of its global indexes, whose capacity is its own.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Resource {
-    /// The table's name.
     pub table: String,
-    /// The index's name.
     pub index: Option<String>,
 }
 
@@ -70,7 +66,6 @@ pub struct Settings {
 /// The limit that a request has met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bound {
-    /// One partition.
     Partition,
     /// The table, which has not grown so far.
     Growth,
@@ -81,9 +76,7 @@ pub enum Bound {
 /// Why a part was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// Reading or writing.
     pub access: Access,
-    /// The limit.
     pub bound: Bound,
     /// The table or index.
     pub resource: Resource,

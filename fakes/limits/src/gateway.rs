@@ -18,7 +18,6 @@ pub const FUNCTION_FAILED: &str = "500: the function failed";
 pub struct Share {
     /// Its name, unique in the gateway.
     pub name: &'static str,
-    /// Requests a second.
     pub rate: u32,
     /// Requests that may come at once.
     pub burst: u32,

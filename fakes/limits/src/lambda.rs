@@ -39,7 +39,6 @@ impl Throttle {
 /// What became of invocations that were asked for at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Begun {
-    /// How many began.
     pub count: u32,
     /// How many of them in an environment that is new.
     pub new: u32,
@@ -47,7 +46,6 @@ pub struct Begun {
     pub refused: Option<Throttle>,
 }
 
-/// One function.
 #[derive(Debug)]
 struct Function {
     /// Invocations that are its own; `None` if it shares those of the account.
@@ -84,7 +82,6 @@ impl Function {
 pub struct Account {
     /// What all functions without a reservation may run at once.
     limit: u32,
-    /// What they run.
     busy: u32,
     functions: HashMap<String, Function>,
 }

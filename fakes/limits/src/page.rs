@@ -43,7 +43,6 @@ fn row(limit: &Limit) -> String {
     format!("| {name} | {}{raised} | {} | {source}, {date} |\n", value.trim(), sure.letter())
 }
 
-/// The document.
 #[must_use]
 pub fn markdown() -> String {
     let mut page = HEAD.to_owned();

@@ -15,9 +15,7 @@ const FIRST_GAP: Duration = Duration::from_secs(60);
 /// An endpoint: a named operation, whatever its parameters.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Endpoint {
-    /// Beginning a payment.
     Pay,
-    /// Searching.
     Search,
     /// Any other, by its name.
     Other(String),

@@ -14,17 +14,12 @@ pub enum Service {
     DynamoDb,
     /// Amazon SQS, and the event source mappings that empty its queues.
     Sqs,
-    /// AWS Lambda.
     Lambda,
     /// Amazon API Gateway, HTTP APIs.
     ApiGateway,
-    /// Amazon CloudFront.
     CloudFront,
-    /// Amazon CloudWatch.
     CloudWatch,
-    /// Amazon EventBridge.
     EventBridge,
-    /// Stripe.
     Stripe,
     /// WeChat Pay, merchants in China.
     WechatPay,
@@ -48,7 +43,6 @@ impl Service {
         Self::Alipay,
     ];
 
-    /// Its name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -124,20 +118,15 @@ impl fmt::Display for Value {
     }
 }
 
-/// One limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit {
-    /// The service.
     pub service: Service,
-    /// What is limited.
     pub name: &'static str,
-    /// The value.
     pub value: Value,
     /// The unit of the value; empty for text.
     pub unit: &'static str,
     /// True if the owner of the account can have it raised.
     pub adjustable: bool,
-    /// The vendor's page.
     pub source: &'static str,
     /// The age of the page that was read.
     pub date: &'static str,

@@ -47,12 +47,10 @@ impl Throttles {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts one refusal.
     pub fn one(&self, service: &str, reason: &str) {
         self.add(service, reason, 1);
     }
 
-    /// Counts refusals.
     pub fn add(&self, service: &str, reason: &str, times: u64) {
         let name = (service.to_owned(), reason.to_owned());
         *self.counts().refusals.entry(name).or_default() += times;
@@ -81,7 +79,6 @@ impl Throttles {
 /// What was refused under some limits, for a report.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Throttled {
-    /// The limits.
     pub limits: Limits,
     /// Refusals, by service and reason.
     pub counts: Vec<Throttle>,

@@ -18,7 +18,6 @@ pub struct Refunds {
 }
 
 impl Refunds {
-    /// A meter.
     #[must_use]
     pub fn new(now: Now) -> Self {
         Self {

@@ -60,7 +60,6 @@ pub(crate) struct State {
     pub(crate) waiting: BTreeMap<PaymentId, Waiting>,
 }
 
-/// A captured payment.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Intent {
     pub(crate) id: PaymentId,
@@ -139,7 +138,6 @@ impl Intent {
         }
     }
 
-    /// Source: <https://docs.stripe.com/api/events/object>
     pub(crate) fn event(&self) -> Value {
         json!({
             "id": format!("{EVENT_PREFIX}{}", self.id), "object": "event",
@@ -148,7 +146,6 @@ impl Intent {
         })
     }
 
-    /// Source: <https://docs.stripe.com/api/payment_intents/object>
     pub(crate) fn shown(&self) -> Value {
         json!({
             "id": self.id, "object": "payment_intent", "status": "succeeded",
@@ -165,7 +162,6 @@ const EVENT_PREFIX: &str = "evt_";
 /// How late the provider shows a capture, in seconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Lags {
-    /// In its search.
     pub search_seconds: u32,
     /// In its list of events.
     pub list_seconds: u32,
@@ -194,7 +190,6 @@ pub(crate) const INVALID: &str = "invalid_request_error";
 pub(crate) const CAPTURED: &str = "payment_intent.succeeded";
 
 impl State {
-    /// A captured payment.
     pub(crate) fn intent(&self, id: &str) -> Option<&Intent> {
         self.intents.get(&PaymentId::new(id).ok()?)
     }
@@ -271,7 +266,6 @@ impl State {
         told.find(|(_, told, _)| told == name).map(|(at_ms, ..)| at_ms)
     }
 
-    /// Source: <https://docs.stripe.com/api/refunds/object>
     fn shown(&self, refund: &Refund) -> Value {
         let currency = self.intents.get(&refund.payment).map(|intent| lower(&intent.amount));
         let metadata = match &refund.refund {

@@ -37,7 +37,6 @@ use crate::notices::{Letter, Notice};
 use crate::page::html;
 use crate::trades::{Close, Placed, Refund, Refunded, State, Terms, Trade};
 
-/// The longest body.
 const MAX_BODY_BYTES: usize = 64 * 1024;
 /// How long a trade lives that says nothing, in milliseconds.
 const LIFE_MS: i64 = 15 * 24 * 60 * 60 * 1000;
@@ -80,7 +79,6 @@ enum Said {
 }
 
 impl Said {
-    /// Source: <https://opendocs.alipay.com/common/02km9f>
     fn value(self) -> Value {
         match self {
             Self::Done(mut fields) => {
@@ -305,7 +303,6 @@ fn precreated(merchant: &Merchant, parameters: &Parameters, now: Timestamp) -> R
     })
 }
 
-/// Source: <https://opendocs.alipay.com/open/ce0b4954_alipay.trade.close>
 fn closed(merchant: &Merchant, business: &Value, now: Timestamp) -> Result<Said, Error> {
     let Some(trade) = named(merchant, business, now) else { return Ok(ABSENT) };
     Ok(match merchant.trades.close(&trade.number, now)? {
@@ -320,7 +317,6 @@ fn closed(merchant: &Merchant, business: &Value, now: Timestamp) -> Result<Said,
     })
 }
 
-/// Source: <https://docs.open.alipay.com/api_1/alipay.trade.refund>
 fn refunded(
     merchant: &Merchant,
     business: &Value,
@@ -355,7 +351,6 @@ fn refunded(
     })
 }
 
-/// Source: <https://docs.open.alipay.com/api_1/alipay.trade.fastpay.refund.query>
 fn found_refund(merchant: &Merchant, business: &Value, now: Timestamp) -> Said {
     let Some(trade) = named(merchant, business, now) else { return ABSENT };
     let number = business["out_request_no"].as_str().unwrap_or_default();
@@ -380,7 +375,6 @@ fn status(trade: &Trade) -> &'static str {
     }
 }
 
-/// Source: <https://docs.open.alipay.com/api_1/alipay.trade.query>
 fn shown(trade: &Trade) -> Value {
     let total = to_yuan(trade.terms.fen);
     let mut shown = json!({

@@ -34,9 +34,7 @@ pub(crate) enum Kind {
 pub(crate) enum Waits {
     /// It can be paid.
     Open,
-    /// It was paid.
     Paid,
-    /// It was closed.
     Closed,
 }
 

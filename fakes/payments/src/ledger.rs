@@ -4,17 +4,14 @@ use engine::domain::basics::money::{Currency, MinorUnits};
 use engine::domain::basics::number::OrderNumber;
 use serde::{Deserialize, Serialize};
 
-/// A captured payment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LedgerEntry {
-    /// The provider's id.
     #[serde(default = "stripe")]
     pub provider: String,
     /// Payment id, unique at the provider.
     pub payment: String,
     /// The order it was made for.
     pub order: OrderNumber,
-    /// Captured amount.
     pub amount_minor: MinorUnits,
     /// Currency of every amount of the entry.
     pub currency: Currency,

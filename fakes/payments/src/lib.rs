@@ -78,11 +78,9 @@ pub enum Error {
         path.display()
     )]
     Line {
-        /// The file.
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// The parser's error.
         why: String,
     },
     /// The operating system refused.
@@ -90,7 +88,6 @@ pub enum Error {
     Io {
         /// The operation that failed.
         what: String,
-        /// The system's error.
         source: std::io::Error,
     },
 }

@@ -30,14 +30,11 @@ use crate::{Error, alipay, cashier, page, settlement, wechat};
 /// A provider in China.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// WeChat Pay v3.
     Wechat,
-    /// Alipay's gateway.
     Alipay,
 }
 
 impl Form {
-    /// Both.
     pub const ALL: [Self; 2] = [Self::Wechat, Self::Alipay];
 
     /// The provider's id, and the name of its form in the document of merchants.
@@ -110,7 +107,6 @@ pub(crate) struct Names {
     pub(crate) api_v3_key: String,
 }
 
-/// A merchant's account.
 #[derive(Debug)]
 pub(crate) struct Merchant {
     pub(crate) form: Form,
@@ -127,7 +123,6 @@ pub(crate) struct Merchant {
 }
 
 impl Merchant {
-    /// Counts a request.
     pub(crate) fn count(&self, route: &'static str) {
         let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         *calls.entry(route).or_default() += 1;
@@ -233,7 +228,6 @@ impl MerchantProvider {
         Ok(Self { merchant, server })
     }
 
-    /// Its form.
     #[must_use]
     pub fn form(&self) -> Form {
         self.merchant.form
@@ -385,7 +379,6 @@ async fn plan_faults(Extracted(merchant): Account, body: Bytes) -> Response {
     }
 }
 
-/// JSON.
 pub(crate) fn written(status: StatusCode, body: String) -> Response {
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = status;

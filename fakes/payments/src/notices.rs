@@ -24,10 +24,8 @@ const TRY_SECONDS: Duration = Duration::from_secs(5);
 
 /// Headers and body of one try.
 pub(crate) type Letter = (HeaderMap, String);
-/// Makes a letter.
 pub(crate) type Writer = Box<dyn Fn() -> Result<Letter, Error> + Send + Sync>;
 
-/// A notification.
 pub(crate) struct Notice {
     pub(crate) url: String,
     /// How long it waits before it is sent first.
@@ -69,7 +67,6 @@ struct Counts {
     given_up: AtomicU64,
 }
 
-/// What sends them.
 pub(crate) struct Notifier {
     client: reqwest::Client,
     counts: Arc<Counts>,
@@ -132,7 +129,6 @@ impl Notifier {
         }
     }
 
-    /// Sends no more.
     pub(crate) fn stop(&self) {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
     }

@@ -33,7 +33,6 @@ pub(crate) enum State {
     Closed { at_ms: i64 },
 }
 
-/// A trade.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Trade {
     /// The merchant's number of it.
@@ -80,9 +79,7 @@ pub(crate) enum Placed {
     Open(Box<Trade>),
     /// One of this number is on other terms.
     Differs,
-    /// It is paid.
     Paid,
-    /// It is closed.
     Closed,
 }
 
@@ -97,7 +94,6 @@ pub(crate) enum Close {
     Absent,
     /// It is too young.
     TooEarly,
-    /// It is paid.
     Paid,
     /// Its payer is at it.
     Paying,
@@ -448,7 +444,6 @@ impl Trades {
         self.update(number, now, |known| (known.map(|trade| Trade { is_told: true, ..trade }), ()))
     }
 
-    /// Every trade.
     pub(crate) fn all(&self, now: Timestamp) -> Vec<Trade> {
         let trades: Vec<Trade> = self.book().by_number.values().cloned().collect();
         trades.into_iter().map(|trade| trade.at(now, self.rules)).collect()

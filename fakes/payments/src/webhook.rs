@@ -19,7 +19,6 @@ use crate::notices::{Letter, Notice, Notified, Notifier};
 /// for none.
 const HURRY: u32 = 600;
 
-/// The endpoint.
 pub(crate) struct Webhook {
     url: String,
     secret: String,

@@ -49,7 +49,6 @@ const ALGORITHM: &str = "WECHATPAY2-SHA256-RSA2048";
 const PROBE: &str = "WECHATPAY/SIGNTEST/";
 /// Most seconds by which the time of a request may differ.
 const MAX_SKEW_SECONDS: u64 = 300;
-/// The longest body.
 const MAX_BODY_BYTES: usize = 64 * 1024;
 /// The shortest life of an order, in milliseconds: a shorter one is moved to it.
 /// Source: <https://pay.weixin.qq.com/doc/v3/merchant/4012525171>
@@ -402,7 +401,6 @@ async fn query_refund(
     .await
 }
 
-/// Source: <https://pay.weixin.qq.com/docs/merchant/apis/native-payment/query-by-out-trade-no.html>
 fn transaction(merchant: &Merchant, trade: &Trade) -> Value {
     let Names { app_id, account, .. } = &merchant.names;
     let (state, described) = match trade.state {
@@ -429,7 +427,6 @@ fn transaction(merchant: &Merchant, trade: &Trade) -> Value {
     shown
 }
 
-/// Source: <https://pay.weixin.qq.com/docs/merchant/apis/native-payment/query-by-out-refund-no.html>
 fn shown_refund(trade: &Trade, refund: &Refund) -> Value {
     json!({
         "refund_id": format!("5{}", trade.payment), "out_refund_no": refund.number,

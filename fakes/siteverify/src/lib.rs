@@ -38,11 +38,9 @@ pub const TURNSTILE_FAILS: &str = "2x0000000000000000000000000000000AA";
 pub const TURNSTILE_SPENT: &str = "3x0000000000000000000000000000000AA";
 /// The token that Turnstile's test site keys give.
 pub const TURNSTILE_TOKEN: &str = "XXXX.DUMMY.TOKEN.XXXX";
-/// hCaptcha's test secret.
 pub const HCAPTCHA_SECRET: &str = "0x0000000000000000000000000000000000000000";
 /// The token that hCaptcha's test site key gives.
 pub const HCAPTCHA_TOKEN: &str = "10000000-aaaa-bbbb-cccc-000000000001";
-/// reCAPTCHA's test secret.
 pub const RECAPTCHA_SECRET: &str = "6LeIxAcTAAAAAGG-vFI1TnRWxMZNFuojJ4WifJWe";
 
 /// A running fake, until it is dropped.

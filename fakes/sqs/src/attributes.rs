@@ -24,7 +24,6 @@ pub(crate) const WAIT_SECONDS_MAX: u64 = QUEUE_POLL.count();
 /// The dead-letter queue of messages that were received too often.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RedrivePolicy {
-    /// The dead-letter queue.
     pub target_arn: String,
     /// Receives after which a message goes there, 1 to 1,000.
     pub max_receive_count: u32,

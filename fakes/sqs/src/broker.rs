@@ -46,11 +46,9 @@ pub(crate) struct Home {
 /// The result of a receive, and what the server needs to wait for more.
 #[derive(Debug)]
 pub(crate) struct Received {
-    /// The queue.
     pub queue: QueueId,
     /// Seconds to wait for the first message.
     pub wait_seconds: u64,
-    /// The messages.
     pub deliveries: Vec<Delivery>,
 }
 
@@ -63,7 +61,6 @@ pub(crate) enum Wake {
     All(QueueId),
 }
 
-/// All queues.
 #[derive(Debug)]
 pub(crate) struct Broker {
     pub(crate) home: Home,

@@ -10,7 +10,6 @@ use crate::queue::QueueId;
 pub(crate) struct QueueRecord {
     /// Its number, unique in the file.
     pub id: QueueId,
-    /// Its name.
     pub name: String,
     /// Time at which it was created, Unix milliseconds.
     pub created_ms: u64,
@@ -18,14 +17,12 @@ pub(crate) struct QueueRecord {
     pub modified_ms: u64,
     /// Values of its attributes by name.
     pub attributes: BTreeMap<String, String>,
-    /// Its tags.
     pub tags: BTreeMap<String, String>,
 }
 
 /// A remembered send of a FIFO queue as the file keeps it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DeduplicationRecord {
-    /// The queue.
     pub queue: QueueId,
     /// Deduplication key, unique in the queue.
     pub key: String,
@@ -37,7 +34,6 @@ pub(crate) struct DeduplicationRecord {
     pub seq: Seq,
 }
 
-/// One change.
 #[derive(Debug)]
 pub(crate) enum Change {
     /// A queue is there, or has changed.
@@ -50,11 +46,9 @@ pub(crate) enum Change {
     PutMessage(QueueId, Box<Message>),
     /// The delivery of a message has changed.
     Delivery {
-        /// The message.
         seq: Seq,
         /// Time from which it is visible, Unix milliseconds.
         visible_ms: u64,
-        /// Number of deliveries.
         receive_count: u32,
         /// Number of receipt handles given out.
         receipt: u32,
@@ -74,11 +68,9 @@ pub(crate) enum Change {
 /// Everything the file keeps, as it is loaded at the start.
 #[derive(Debug, Default)]
 pub(crate) struct Snapshot {
-    /// The queues.
     pub queues: Vec<QueueRecord>,
     /// The messages, each with its queue.
     pub messages: Vec<(QueueId, Message)>,
-    /// The remembered sends.
     pub deduplication: Vec<DeduplicationRecord>,
     /// Numbers from this one on were never given out.
     pub next_seq: Seq,

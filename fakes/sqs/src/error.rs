@@ -8,7 +8,6 @@
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {message}", kind.code())]
 pub(crate) struct SqsError {
-    /// The documented error.
     pub kind: ErrorKind,
     /// The sentence shown to people.
     pub message: String,
@@ -193,7 +192,6 @@ impl ErrorKind {
         }
     }
 
-    /// The HTTP status.
     pub fn status(self) -> u16 {
         match self {
             ErrorKind::Internal => 500,

@@ -92,7 +92,6 @@ impl Groups {
         CandidateChange { withdrawn: before, offered: candidate }
     }
 
-    /// Forgets every group.
     pub fn clear(&mut self) {
         self.groups.clear();
     }
@@ -105,7 +104,6 @@ pub(crate) struct Original {
     pub sent_ms: u64,
     /// Its `MessageId`.
     pub id: Arc<str>,
-    /// Its number.
     pub seq: Seq,
 }
 
@@ -124,7 +122,6 @@ impl Deduplication {
             .filter(|original| original.sent_ms.saturating_add(DEDUPLICATION_MS) > now_ms)
     }
 
-    /// Remembers a send.
     pub fn remember(&mut self, key: String, original: Original) {
         self.by_age.insert((original.sent_ms, original.seq), key.clone());
         if let Some(older) = self.originals.insert(key, original) {

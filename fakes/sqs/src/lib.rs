@@ -112,7 +112,6 @@ pub enum StartError {
     /// The file cannot be used: damaged, not this program's, or in use by another server.
     #[error("the queue file {path} cannot be used: {reason}; {remedy}", path = path.display())]
     File {
-        /// The file.
         path: PathBuf,
         /// The reason why it cannot be used.
         reason: String,

@@ -56,11 +56,9 @@ pub(crate) type Attributes = BTreeMap<String, AttributeValue>;
 /// Body and attributes as the sender gave them: shared by every delivery and never changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Content {
-    /// The body.
     pub body: String,
     /// MD5 of the body in hex.
     pub body_md5: String,
-    /// The sender's attributes.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub attributes: Attributes,
     /// MD5 of the attributes in hex, when there are any.
@@ -251,7 +249,6 @@ pub(crate) struct Message {
     pub seq: Seq,
     /// Its `MessageId`.
     pub id: Arc<str>,
-    /// Body and attributes.
     pub content: Arc<Content>,
     /// Time at which it was sent, Unix milliseconds.
     pub sent_ms: u64,

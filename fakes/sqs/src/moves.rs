@@ -13,7 +13,6 @@ const STEP_MAX: u64 = 500;
 /// Tasks remembered after their end.
 const REMEMBERED_MAX: usize = 100;
 
-/// One task.
 #[derive(Debug)]
 pub(crate) struct MoveTask {
     handle: String,

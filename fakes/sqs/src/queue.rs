@@ -37,7 +37,6 @@ pub(crate) struct Taken {
     pub dead: Vec<Message>,
 }
 
-/// One queue.
 #[derive(Debug)]
 pub(crate) struct Queue {
     /// Its name, unique in the server.
@@ -46,9 +45,7 @@ pub(crate) struct Queue {
     pub created_ms: u64,
     /// Time at which its attributes were last set, Unix milliseconds.
     pub modified_ms: u64,
-    /// Its attributes.
     pub attributes: QueueAttributes,
-    /// Its tags.
     pub tags: BTreeMap<String, String>,
     /// Time at which it was last purged, Unix milliseconds.
     pub purged_ms: Option<u64>,
@@ -64,7 +61,6 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    /// An empty queue.
     pub fn new(name: String, attributes: QueueAttributes, now_ms: u64) -> Self {
         Queue {
             name,

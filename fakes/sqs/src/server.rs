@@ -82,7 +82,6 @@ impl Server {
         self.lock().broker.set_faults(faults);
     }
 
-    /// Answers one request.
     async fn answer(&self, headers: &HeaderMap, body: Body) -> Result<Vec<u8>, SqsError> {
         let operation = headers
             .get("x-amz-target")

@@ -72,11 +72,9 @@ pub(crate) enum StoreError {
     /// A row of the file cannot be read.
     #[error("row {row} of table {table} cannot be read: {reason}")]
     Row {
-        /// The table.
         table: &'static str,
         /// The row, from 1 in the order in which rows are read.
         row: usize,
-        /// The reason.
         reason: String,
     },
 }

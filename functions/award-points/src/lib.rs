@@ -1,4 +1,4 @@
-//! The points queue: write what orders give their buyers.
+//! Consumer of the points queue: writes the points and the growth that orders give their buyers.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,13 @@ use shared::runtime::app::App;
 use shared::runtime::functions::Function;
 use shared::sqs::batch;
 
-/// Handles one batch.
 pub async fn handle(app: &App, event: SqsEvent) -> SqsBatchResponse {
     let work = batch::each(event, |messages| award_all(app, messages));
     app.metrics.of(Function::AwardPoints, work).await
 }
 
-/// Writes what each order gives: those of one group one after the other, as the queue hands them out. Behind one that
-/// fails those of its group come again, so that they stay in their order.
+/// Writes the award of each order; the messages of one group one after the other, in the order of the queue. If one
+/// fails, the later messages of its group fail too, so that the queue delivers them again in the same order.
 async fn award_all(app: &App, messages: Vec<AwardPoints>) -> Vec<Stored<()>> {
     let mut groups: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (index, message) in messages.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! Lambda function `award-points`: the points queue. Idempotent: what an order gives is written once, however often its
-//! message comes.
+//! Lambda function `award-points`: consumes the points queue. Idempotent: it writes the award of an order once, however
+//! often the message comes.
 
 use aws_lambda_events::event::sqs::SqsEvent;
 use lambda_runtime::{Error, LambdaEvent, run, service_fn, tracing};

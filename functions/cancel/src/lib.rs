@@ -1,5 +1,5 @@
 //! `POST /orders/{order}/cancel`: a buyer gives up an order that is not paid.
-//! `POST /operator/orders/{order}/cancel`: an operator cancels one.
+//! `POST /operator/orders/{order}/cancel`: an operator cancels an order that is not paid.
 
 use engine::domain::basics::number::OrderNumber;
 use engine::domain::basics::time::Timestamp;

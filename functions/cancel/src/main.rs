@@ -1,5 +1,5 @@
-//! Lambda function `cancel`: API Gateway, `POST /orders/{order}/cancel`. Idempotent: an order that
-//! is cancelled already is answered again.
+//! Lambda function `cancel`: API Gateway, `POST /orders/{order}/cancel` and
+//! `POST /operator/orders/{order}/cancel`. Idempotent: a repeated request gets the cancelled order again.
 
 use lambda_http::{Error, Request, run, service_fn, tracing};
 use shared::runtime::app::App;

@@ -1,4 +1,5 @@
-//! The close queue: close payments at their providers, and give orders back that are to end.
+//! Consumer of the close queue: closes payments at their providers, and gives the orders back to the expiry queue,
+//! which ends them.
 
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
 use engine::domain::basics::time::Timestamp;
@@ -16,8 +17,8 @@ pub async fn handle(app: &App, event: SqsEvent) -> SqsBatchResponse {
     app.metrics.of(Function::ClosePayments, work).await
 }
 
-/// Closes what is open of each order. What cannot be closed for now is put back with a delay, and is no
-/// failure of the message.
+/// Closes the open attempts of each order. If an attempt cannot be closed yet, the order's message goes back to the
+/// queue with a delay, and the batch does not count it as failed.
 async fn close(app: &App, messages: Vec<ClosePayments>, now: Timestamp) -> Vec<Stored<()>> {
     let closings = messages.iter().map(|message| close_or_requeue(&app.ports, message, now));
     join_all(closings).await

@@ -1,5 +1,5 @@
-//! Lambda function `close-payments`: the queue of orders whose payments are to be closed. Idempotent: what is
-//! closed stays closed, and a capture that is found is decided once.
+//! Lambda function `close-payments`: consumes the close queue. Idempotent: a closed attempt stays closed, and a
+//! capture that a provider reports is decided once.
 
 use aws_lambda_events::event::sqs::SqsEvent;
 use lambda_runtime::{Error, LambdaEvent, run, service_fn, tracing};

@@ -1,4 +1,4 @@
-//! The callback queue: decide captures that were reported while a store did not answer.
+//! Consumer of the callback queue: decides captures that providers reported while a store did not answer.
 
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
 use engine::domain::basics::time::Timestamp;
@@ -16,7 +16,7 @@ pub async fn handle(app: &App, event: SqsEvent) -> SqsBatchResponse {
     app.metrics.of(Function::DecidePayment, work).await
 }
 
-/// Decides each capture, and does what follows from it, as when its provider called.
+/// Decides each capture and changes its order, by the same flow as a provider's callback.
 async fn decide(app: &App, messages: Vec<Callback>, now: Timestamp) -> Vec<Stored<()>> {
     let decisions = messages.into_iter().map(|message| async move {
         let record = pay(&app.ports, &message.into(), now).await?;

@@ -1,5 +1,5 @@
-//! Lambda function `decide-payment`: the callback queue. Idempotent: one decision is recorded for each
-//! payment, whether its provider's call or a message comes to it first.
+//! Lambda function `decide-payment`: consumes the callback queue. Idempotent: one decision is recorded for each
+//! payment, whether the provider's call or a message comes first.
 
 use aws_lambda_events::event::sqs::SqsEvent;
 use lambda_runtime::{Error, LambdaEvent, run, service_fn, tracing};

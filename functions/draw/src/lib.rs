@@ -1,4 +1,4 @@
-//! The draw queue: close the first window of a waiting room at its time, and draw it.
+//! Consumer of the draw queue: closes the first window of a waiting room at its time, and draws its places.
 
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ use shared::runtime::functions::Function;
 use shared::runtime::metrics;
 use shared::sqs::batch;
 
-/// Most time that a batch may take: below the function's deadline, so that it is known, and logged, why its
-/// message comes again. What it has kept by then the next one finds.
+/// The most time that a batch may take: less than the function's deadline, so that the function logs why the message
+/// comes again. The next batch finds everything that this one has kept.
 pub const MAX_BATCH: Duration = Duration::from_secs(115);
 
 /// Handles one batch, its rooms one after the other (a million members are 32 MB of leaves), at the time of the
@@ -33,7 +33,7 @@ async fn draw_rooms(app: &App, messages: Vec<Draw>) -> Vec<Stored<()>> {
     outcomes
 }
 
-/// Draws a room as far as that is possible now; it asks for itself again until it is drawn.
+/// Draws a room as far as that is possible now. If the room is not drawn yet, the flow sends its message again.
 async fn draw_room(app: &App, sale: &SaleId) -> Stored<()> {
     match draw_or_requeue(&app.ports, sale, Timestamp::now).await? {
         Drawing::Drawn => tracing::info!(%sale, "the waiting room is drawn"),

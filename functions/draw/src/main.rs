@@ -1,5 +1,5 @@
-//! Lambda function `draw`: the draw queue. Idempotent: a draw goes on where an earlier one was, and what is drawn
-//! stays as it is.
+//! Lambda function `draw`: consumes the draw queue. Idempotent: a draw goes on where an earlier one stopped, and a
+//! drawn window stays as it is.
 
 use aws_lambda_events::event::sqs::SqsEvent;
 use lambda_runtime::{Error, LambdaEvent, run, service_fn, tracing};

@@ -1,4 +1,4 @@
-//! The expiry queue: end orders whose payment window is over.
+//! Consumer of the expiry queue: ends orders whose payment window is over.
 
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
 use engine::domain::basics::time::Timestamp;
@@ -15,7 +15,7 @@ pub async fn handle(app: &App, event: SqsEvent) -> SqsBatchResponse {
     app.metrics.of(Function::ExpireOrders, work).await
 }
 
-/// Ends the orders whose time is up; the messages of the others are requeued with a delay.
+/// Ends the orders that are due, and puts the messages of the others back with a delay.
 async fn expire_orders(app: &App, messages: Vec<Expiry>, now: Timestamp) -> Vec<Stored<()>> {
     let due: Vec<Due> = messages.iter().map(Due::from).collect();
     expire_or_requeue(&app.ports, &due, now).await

@@ -1,5 +1,5 @@
-//! Lambda function `expire-orders`: the expiry queue, delayed by the payment window. Idempotent: an
-//! order that has ended is left as it is.
+//! Lambda function `expire-orders`: consumes the expiry queue, whose messages wait for the end of the payment window.
+//! Idempotent: an order that has ended stays as it is.
 
 use aws_lambda_events::event::sqs::SqsEvent;
 use lambda_runtime::{Error, LambdaEvent, run, service_fn, tracing};

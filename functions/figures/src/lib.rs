@@ -1,4 +1,4 @@
-//! `GET /operator/sales/{sale}/figures`: what the metrics say of a sale's last minutes.
+//! `GET /operator/sales/{sale}/figures`: an operator reads the metrics of a sale's last minutes.
 
 use engine::domain::basics::ids::SaleId;
 use engine::domain::basics::time::Timestamp;
@@ -26,7 +26,7 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
     respond(figures(app, request, sale, now)).await
 }
 
-/// Shows the figures of a sale to an operator who may watch.
+/// Shows the figures of a sale to an operator with the scope `onsale/watch`.
 async fn figures(
     app: &App,
     request: &Request,

@@ -1,4 +1,4 @@
-//! Lambda function `figures`: API Gateway, what the metrics say of the last minutes. Reads only.
+//! Lambda function `figures`: API Gateway, `GET /operator/sales/{sale}/figures`. Reads only.
 
 use lambda_http::{Error, Request, run, service_fn, tracing};
 use shared::figures::cloudwatch;

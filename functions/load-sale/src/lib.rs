@@ -1,4 +1,4 @@
-//! The load queue: a buyer has met a sale that Redis has lost; fill Redis again.
+//! Consumer of the load queue: loads a sale into Redis again. A request of a buyer has found that Redis had lost it.
 
 use std::collections::BTreeMap;
 
@@ -33,8 +33,8 @@ async fn load_sales(app: &App, messages: Vec<LoadSale>) -> Vec<Stored<()>> {
     messages.iter().map(|message| outcomes[&message.sale].clone()).collect()
 }
 
-/// Loads a sale that Redis has lost. While somebody else is loading it there is nothing to do: if
-/// that fails, the next buyer asks again.
+/// Loads a sale that Redis has lost. If another process is loading the sale, this one does nothing: should that load
+/// fail, the next buyer's request asks for another.
 async fn load_sale(app: &App, sale: &SaleId) -> Stored<()> {
     let clock = &Timestamp::now;
     match load(&app.ports, sale, &new_epoch(clock())?, clock).await? {

@@ -1,5 +1,5 @@
-//! Lambda function `load-sale`: the load queue. Idempotent: a sale that Redis has stays as it is, and
-//! of two that load the same one, one does.
+//! Lambda function `load-sale`: consumes the load queue. Idempotent: a sale that Redis has stays as it is, and a lease
+//! lets only one process load a sale at a time.
 
 use aws_lambda_events::event::sqs::SqsEvent;
 use lambda_runtime::{Error, LambdaEvent, run, service_fn, tracing};

@@ -1,7 +1,7 @@
 //! `GET /operator/sales/{sale}/orders.csv`: the tickets of a sale, block by block of its seats.
 //!
-//! Orders are found by what they claim and by what was returned, both of which are kept by blocks of seats: no scan,
-//! and no index that would have to be right. So an order that ended without a payment is not in it: it has no seat.
+//! The export finds orders by the claims and by the returned seats, both of which are kept by blocks of seats: it needs
+//! neither a scan nor an index. An order that ended without a payment has no seat, so the export leaves it out.
 
 use std::collections::BTreeSet;
 

@@ -1,9 +1,9 @@
 //! `GET /operator/orders`, `GET /operator/orders/{order}`, `GET /operator/sales/{sale}/board`,
 //! `GET /operator/sales/{sale}/orders.csv`, `GET /operator/sales/{sale}/takings`, `GET /operator/actions`, `GET /operator/stuck`,
 //! `GET /operator/accounts`, `GET /operator/webhooks`, `GET /operator/disputes` and
-//! `GET /operator/sales/{sale}/check-ins`: an operator with a token looks at what goes on.
-//! `POST /operator/sales/{sale}/check-ins`: doors say whom they let in.
-//! `POST /operator/orders/{order}/tickets/reissue`: tickets get new codes.
+//! `GET /operator/sales/{sale}/check-ins`: an operator with a token watches sales, orders, money and doors.
+//! `POST /operator/sales/{sale}/check-ins`: a door reports the tickets that it has scanned.
+//! `POST /operator/orders/{order}/tickets/reissue`: an operator issues tickets of an order anew, with new codes.
 
 mod export;
 
@@ -44,9 +44,9 @@ use shared::http::{Problem, checks, problem};
 use shared::runtime::app::App;
 use shared::runtime::functions::Function;
 
-/// Orders of a page, and actions.
+/// The number of orders on a page, and of actions.
 const PAGE: u16 = 50;
-/// Seconds past the time at which work was due after which it is overdue: reconcile comes each minute.
+/// Work counts as overdue this many seconds after it was due: reconcile runs each minute.
 const OVERDUE_SECONDS: i64 = 120;
 /// Most characters of the mark of a page of actions, or of disputes.
 const MAX_MARK_CHARS: usize = 40;
@@ -93,7 +93,7 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
     }
 }
 
-/// Answers an operator who may watch, and nobody else.
+/// Answers an operator with the scope `onsale/watch`, and refuses everybody else.
 async fn watched<R: Reply>(
     app: &App,
     request: &Request,
@@ -106,7 +106,7 @@ async fn watched<R: Reply>(
     .await
 }
 
-/// Shows an order with its payments, its refunds and what happened to it.
+/// Shows an order with its payments, its refunds and its facts.
 async fn show(app: &App, number: OrderNumber) -> Result<Answer<OperatorOrderReply>, Problem> {
     let orders = app.ports.orders();
     let read = try_join3(orders.get(number), orders.payments(number), orders.order_refunds(number));
@@ -116,7 +116,7 @@ async fn show(app: &App, number: OrderNumber) -> Result<Answer<OperatorOrderRepl
     Ok(Answer(OperatorOrderReply::new(shown, &order, &payments, &refunds)))
 }
 
-/// What the request asks for: exactly one of the ways to name orders.
+/// The search that a request asks for: it names orders in exactly one way.
 fn search(request: &Request) -> Result<Search, Refusal> {
     let order: Option<OrderNumber> = checks::query(request, "order")?;
     let buyer: Option<UserId> = checks::query(request, "buyer")?;
@@ -142,7 +142,6 @@ fn search(request: &Request) -> Result<Search, Refusal> {
     }
 }
 
-/// Finds orders.
 async fn find(app: &App, request: &Request) -> Result<Answer<FoundOrdersReply>, Problem> {
     let orders = app.ports.orders();
     let (found, next) = match search(request)? {
@@ -169,7 +168,7 @@ async fn find(app: &App, request: &Request) -> Result<Answer<FoundOrdersReply>, 
     Ok(Answer(FoundOrdersReply { orders: replies, next }))
 }
 
-/// The orders that own a seat, on any leg, and those that were refunded and had it.
+/// The orders that own a seat on any leg, and the orders that owned it until a refund.
 async fn owners(
     app: &App,
     sale: &SaleId,
@@ -182,12 +181,12 @@ async fn owners(
     let seat = layout.and_then(|layout| layout.seat(seat)).ok_or_else(unknown)?;
     let claims = app.ports.orders().block_claims(sale, tier, block_of(seat)).await?;
     let of_seat = claims.holders().filter(|(of, _)| *of == seat).map(|(_, order)| order);
-    // So many refunds of one seat are no search any more.
+    // A seat with so many refunded orders is too much for one search.
     let numbers: BTreeSet<OrderNumber> = of_seat.collect();
     Ok(numbers.into_iter().rev().take(PAGE.into()).collect())
 }
 
-/// The order that names an attendee, by any key.
+/// The order whose ticket names an attendee, found by the hash under any key.
 async fn named(app: &App, sale: &SaleId, id: &AttendeeId) -> Result<Option<Order>, Problem> {
     let no_key = |error: NoKey| StoreError::Contract(error.to_string());
     let attendee = app.attendees.attendee(sale, id).map_err(no_key)?;
@@ -199,7 +198,7 @@ async fn named(app: &App, sale: &SaleId, id: &AttendeeId) -> Result<Option<Order
     Ok(None)
 }
 
-/// Shows a sale live: what is available, what is sold as far as it is counted, and its waiting room.
+/// Shows a sale live: the seats that are available, the sold tickets that are counted so far, and the waiting room.
 async fn board(app: &App, id: &SaleId, now: Timestamp) -> Result<Answer<BoardReply>, Problem> {
     let published = checks::sale(&app.ports, id).await?;
     let sale = &published.sale;
@@ -222,7 +221,7 @@ async fn board(app: &App, id: &SaleId, now: Timestamp) -> Result<Answer<BoardRep
     Ok(Answer(BoardReply::new(&published, &totals, taken, room, as_of)))
 }
 
-/// Shows what a sale sold and took, minute by minute.
+/// Shows the tickets sold and the money taken by a sale, minute by minute.
 async fn takings(
     app: &App,
     request: &Request,
@@ -241,7 +240,7 @@ async fn takings(
     Ok(Answer(TakingsReply::new(sale, currency, &found, &during)))
 }
 
-/// Lists what operators did, latest first.
+/// Lists the actions of operators, latest first.
 async fn actions(app: &App, request: &Request) -> Result<Answer<ActionsReply>, Problem> {
     let before: Option<String> = checks::query(request, "before")?;
     let is_mark = |mark: &String| {
@@ -256,7 +255,7 @@ async fn actions(app: &App, request: &Request) -> Result<Answer<ActionsReply>, P
     Ok(Answer(ActionsReply { actions, next: page.next }))
 }
 
-/// Says what is overdue, and how many messages failed for good.
+/// Shows the overdue work, and the number of messages in the dead-letter queues.
 async fn stuck(app: &App, now: Timestamp) -> Result<Answer<StuckReply>, Problem> {
     let overdue = app.ports.operators().overdue(now.plus_seconds(-OVERDUE_SECONDS));
     let (overdue, letters) = try_join(overdue, app.ports.dead_letters()).await?;
@@ -268,7 +267,7 @@ async fn stuck(app: &App, now: Timestamp) -> Result<Answer<StuckReply>, Problem>
     }))
 }
 
-/// Shows what the accounts of the ledger have: those of the deployment, or that of a sale's merchant.
+/// Shows the balances of ledger accounts: those of the deployment, or that of a sale's merchant.
 async fn accounts(app: &App, request: &Request) -> Result<Answer<AccountsReply>, Problem> {
     let sale: Option<SaleId> = checks::query(request, "sale")?;
     let accounts = match sale {
@@ -291,14 +290,14 @@ async fn accounts(app: &App, request: &Request) -> Result<Answer<AccountsReply>,
     Ok(Answer(AccountsReply::new(try_join_all(each).await?)))
 }
 
-/// Shows how far each webhook was told, and the event bus.
+/// Shows the progress of each webhook and of the event bus.
 async fn webhooks(app: &App) -> Result<Answer<WebhooksReply>, Problem> {
     let log = app.ports.orders().orders.0.log();
     let all = progress_of_all(app.ports.webhooks(), app.ports.subscriptions(), &log).await?;
     Ok(Answer(WebhooksReply { webhooks: all }))
 }
 
-/// Lists the payments of which a dispute is open, or those of which all are over, latest change first.
+/// Lists the payments with an open dispute, or those whose disputes are all over, latest change first.
 async fn disputes(app: &App, request: &Request) -> Result<Answer<DisputesReply>, Problem> {
     let is_open = match checks::query::<String>(request, "state")?.as_deref() {
         None | Some("open") => true,
@@ -316,7 +315,7 @@ async fn disputes(app: &App, request: &Request) -> Result<Answer<DisputesReply>,
     Ok(Answer(page.into()))
 }
 
-/// Records what doors have scanned.
+/// Records the tickets that a door has scanned.
 async fn scanned(
     app: &App,
     request: &Request,
@@ -331,7 +330,7 @@ async fn scanned(
     Ok(Answer(CheckInsReply::new(&read, outcomes)))
 }
 
-/// Shows how a sale fills, and the tickets that two doors let in if they are asked for.
+/// Shows the check-in counts of a sale, and on request the tickets that were checked in more than once.
 async fn check_ins(
     app: &App,
     request: &Request,

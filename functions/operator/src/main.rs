@@ -1,4 +1,4 @@
-//! Lambda function `operator`: API Gateway, what is read below `/operator`. Reads only.
+//! Lambda function `operator`: API Gateway, routes below `/operator`. Reads only, except for check-ins and reissues.
 
 use lambda_http::{Error, Request, run, service_fn, tracing};
 use shared::runtime::app::App;

@@ -1,5 +1,6 @@
 //! `GET /orders/{order}`, `GET /orders/{order}/refunds`, `GET /orders/{order}/tickets`, `GET /orders` and
-//! `GET /wallets`: a buyer looks at the orders they made, and at their wallets. `GET /ticket-keys` and `GET /sales/{sale}/revoked`: what doors check tickets by.
+//! `GET /wallets`: a buyer reads the buyer's own orders and wallets. `GET /ticket-keys` and
+//! `GET /sales/{sale}/revoked`: a door reads the public keys and the revoked tickets, by which it checks tickets.
 
 use std::collections::BTreeSet;
 
@@ -32,14 +33,13 @@ pub const PAGE: u16 = 20;
 /// Most orders of a page.
 pub const MAX: u16 = 100;
 
-/// Orders of a page of what was revoked: with ten tickets each a page has some 500 kB.
+/// The number of orders on a page of revoked tickets: with ten tickets each a page has some 500 kB.
 pub const REVOKED: u16 = 1000;
-/// Time for which anyone may repeat the public keys, in seconds: a new key is published as long before it signs.
+/// The time for which caches may keep the public keys, in seconds: a new key is published as long before it signs.
 const KEYS_MAX_AGE_SECONDS: u32 = 300;
-/// Time for which anyone may repeat what was revoked, in seconds.
+/// The time for which caches may keep a page of revoked tickets, in seconds.
 const REVOKED_MAX_AGE_SECONDS: u32 = 5;
 
-/// Answers one request.
 pub async fn handle(app: &App, request: Request) -> Response<Body> {
     edge::answer(app, Function::Orders, &request, answer(app, &request)).await
 }
@@ -132,7 +132,7 @@ async fn refunds(
     Ok(Answer(OrderRefundsReply::new(&own(order, &buyer)?, &refunds)))
 }
 
-/// Shows the buyer's wallets, with what has moved them.
+/// Shows the buyer's wallets, with every change of them.
 async fn wallets(app: &App, request: &Request) -> Result<Answer<WalletsReply>, Problem> {
     let buyer = Buyer::from_request(request)?;
     let statement = app.ports.orders().statement(buyer.user()).await?;
@@ -158,7 +158,7 @@ async fn tickets(
     Ok(Answer(IssuedTicketsReply::new(&app.tickets, &published.sale, &order)?))
 }
 
-/// Shows a page of what was revoked of a sale, signed. A cancelled sale is one line.
+/// Shows a signed page of the revoked tickets of a sale. A cancelled sale is one line.
 async fn revoked(
     app: &App,
     request: &Request,
@@ -180,13 +180,13 @@ async fn revoked(
     Ok(Cacheable { body, max_age_seconds: REVOKED_MAX_AGE_SECONDS })
 }
 
-/// The order, if it is there and the buyer's.
+/// The order with a number, if there is one and it is the buyer's.
 fn own(order: Option<Order>, buyer: &Buyer) -> Result<Order, Problem> {
     let own = order.filter(|order| order.user == *buyer.user() && !order.is_tombstone());
     own.ok_or_else(problem::no_such_order)
 }
 
-/// Lists the buyer's orders, newest first, a page at a time, with what the buyer may still have.
+/// Lists the buyer's orders, newest first, a page at a time, with the allowance that the buyer has left.
 async fn list(app: &App, request: &Request) -> Result<Answer<PageReply>, Problem> {
     let buyer = Buyer::from_request(request)?;
     let before = checks::query(request, "before")?;
@@ -209,8 +209,7 @@ async fn shown(app: &App, page: &Page) -> Stored<Vec<OrderReply>> {
     Ok(orders)
 }
 
-/// What the buyer may still have in each sale of the page: one read of a count for each, side by
-/// side.
+/// The allowance that the buyer has left in each sale of the page: one read of a count for each sale, side by side.
 async fn allowances(app: &App, user: &UserId, page: &Page) -> Stored<Vec<AllowanceReply>> {
     let sales: BTreeSet<&SaleId> = page.orders.iter().map(|order| &order.sale).collect();
     try_join_all(sales.into_iter().map(|sale| AllowanceReply::read(&app.ports, sale, user))).await

@@ -1,4 +1,4 @@
-//! `POST /payments/{provider}/callback`: a payment provider says that it has captured money.
+//! `POST /payments/{provider}/callback`: a payment provider reports a capture.
 
 use engine::domain::basics::time::Timestamp;
 use lambda_http::http::Response;

@@ -1,5 +1,5 @@
 //! Lambda function `pay-callback`: API Gateway, `POST /payments/{provider}/callback`. Idempotent: one
-//! decision is recorded for each payment, and each call finishes what an earlier one left.
+//! decision is recorded for each payment, and a repeated call finishes the work of an interrupted one.
 
 use lambda_http::{Error, Request, run, service_fn, tracing};
 use shared::runtime::app::App;

@@ -1,5 +1,5 @@
 //! Lambda function `pay-from-wallet`: API Gateway, `POST /orders/{order}/payments/wallet`. Idempotent:
-//! an order is paid once, and answered again.
+//! an order is paid once, and a repeated request gets the paid order again.
 
 use lambda_http::{Error, Request, run, service_fn, tracing};
 use shared::runtime::app::App;

@@ -1,4 +1,4 @@
-//! The schedule: read what providers list as captured, and decide those that no callback reported.
+//! Runs every minute: reads the providers' lists of captures, and decides the captures that no callback reported.
 
 use std::time::Duration;
 
@@ -14,19 +14,19 @@ use shared::runtime::functions::Function;
 use shared::runtime::metrics;
 use tokio::time::{Instant, sleep, timeout};
 
-/// Time between the beginnings of two passes while an order waits for what is read. It bounds how long the
-/// order waits, and how many of the rationed reads that costs.
+/// The time between the beginnings of two readings while an order waits for them. It bounds the order's wait, and the
+/// number of rationed reads that the wait costs.
 const EVERY: Duration = Duration::from_secs(15);
-/// Pause after a run that another reader, the limit on calls or a failure kept from reading.
+/// The pause after a reading that another reader, the limit on calls or a failure has prevented.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Most pages of one list that are read before the lease is given back: two seconds of calls.
+/// The most pages of one list that a reading takes before it gives the lease back: two seconds of calls.
 const MAX_PAGES: u32 = 40;
-/// Time from the beginning after which no reading begins: the next minute's run is at hand.
+/// No reading begins later than this after the beginning of the run: the next minute's run is near.
 const LAST_READING: Duration = Duration::from_secs(50);
 /// The longest that a run takes. A reading that takes longer is cut off, as if the process had died there.
 pub const MAX_RUN: Duration = Duration::from_secs(80);
 
-/// Runs once at the time of the system clock. The event says nothing but that a minute is over.
+/// Makes the run of one minute, at the time of the system clock. The event only says that a minute is over.
 ///
 /// # Errors
 /// Fails if the last reading did; the next minute goes on where it stopped.
@@ -40,7 +40,7 @@ pub async fn handle(app: &App, _event: EventBridgeEvent<Value>) -> Result<Readin
     app.metrics.of(Function::ReadCaptures, Box::pin(run)).await
 }
 
-/// One reading of every list, as the schedule makes several.
+/// Reads every list once. A run makes several readings.
 ///
 /// # Errors
 /// Fails if a store or a provider does; the next one goes on where it stopped.

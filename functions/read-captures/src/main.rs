@@ -1,5 +1,5 @@
 //! Lambda function `read-captures`: EventBridge, every minute. Idempotent: a capture is decided once, and a
-//! cursor moves only behind what is decided.
+//! cursor moves only past captures that are decided.
 
 use aws_lambda_events::event::eventbridge::EventBridgeEvent;
 use lambda_runtime::{Error, LambdaEvent, run, service_fn, tracing};

@@ -1,4 +1,5 @@
-//! The schedule: request the draws that are due, make the turns that nobody asks for, finish what is due, and make Redis agree with DynamoDB again.
+//! Runs every minute: requests the draws that are due, makes the turns of rooms whose document nobody reads, finishes
+//! overdue work, and makes Redis agree with DynamoDB again.
 
 use std::time::Duration;
 
@@ -20,22 +21,22 @@ pub const PARTS_END: [Duration; 3] =
     [Duration::from_secs(90), Duration::from_secs(180), Duration::from_secs(280)];
 /// End of the requests of draws, which come first: a draw has minutes.
 pub const REQUESTS_END: Duration = Duration::from_secs(20);
-/// End of the turns that nobody asks for, counted from the end of those requests.
+/// End of the turns of rooms whose document nobody reads, counted from the end of the requests of draws.
 pub const TURNS_END: Duration = Duration::from_secs(20);
 /// End of the snapshots of tokens.
 pub const TOKENS_END: Duration = Duration::from_secs(285);
-/// End of the archiving of old sales, which comes last: what there is no time for has another hour.
+/// End of the archiving of old sales, which comes last: a sale that there is no time for is tried again in an hour.
 pub const ARCHIVING_ENDS: Duration = Duration::from_secs(290);
 
-/// Runs once at the time of the system clock. The event says nothing but that a minute is over.
+/// Makes the run of one minute, at the time of the system clock. The event only says that a minute is over.
 ///
 /// # Errors
-/// Fails if what is due cannot be listed; the next minute tries again.
+/// Fails if the overdue work cannot be listed; the next minute tries again.
 pub async fn handle(app: &App, _event: EventBridgeEvent<Value>) -> Result<Report, Error> {
     app.metrics.of(Function::Reconcile, Box::pin(reconcile(app, Timestamp::now()))).await
 }
 
-/// Sweeps and repairs every sale, counts what it found, and logs what there was to do.
+/// Sweeps and repairs every sale, counts the work that it found, and logs it.
 async fn reconcile(app: &App, now: Timestamp) -> Result<Report, Error> {
     let ends = PARTS_END.map(sleep);
     let (tokens_end, archiving_ends) = (sleep(TOKENS_END), sleep(ARCHIVING_ENDS));
@@ -54,7 +55,7 @@ async fn reconcile(app: &App, now: Timestamp) -> Result<Report, Error> {
             &Timestamp::now,
             archiving_ends,
         );
-        // What fails is logged, and has another hour.
+        // A failure is logged; the next try is in an hour.
         if let Err(error) = archived.await {
             tracing::warn!(%error, "no sale is archived by its age this time");
         }
@@ -66,7 +67,7 @@ async fn reconcile(app: &App, now: Timestamp) -> Result<Report, Error> {
     Ok(report)
 }
 
-/// Requests the draws that are due. What fails comes again with the next minute.
+/// Requests the draws that are due. The next minute repeats a request that fails.
 async fn request_draws(app: &App, now: Timestamp) {
     let requests = flows::room::request::request_due(&app.ports, now);
     match timeout(REQUESTS_END, Box::pin(requests)).await {
@@ -81,7 +82,7 @@ async fn request_draws(app: &App, now: Timestamp) {
     }
 }
 
-/// Makes the turns of rooms whose document nobody asks for. What fails comes again with the next minute.
+/// Makes the turns of rooms whose document nobody reads. The next minute repeats a turn that fails.
 async fn make_turns(app: &App) {
     let turns = flows::room::awaited::make_turns(&app.ports, Timestamp::now());
     match timeout(TURNS_END, Box::pin(turns)).await {

@@ -1,4 +1,4 @@
-//! Lambda function `reconcile`: EventBridge, every minute. Idempotent: what is in order stays as it is.
+//! Lambda function `reconcile`: EventBridge, every minute. Idempotent: a repeated run finds the same work done.
 
 use aws_lambda_events::event::eventbridge::EventBridgeEvent;
 use lambda_runtime::{Error, LambdaEvent, run, service_fn, tracing};

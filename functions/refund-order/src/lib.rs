@@ -1,5 +1,6 @@
 //! `POST /orders/{order}/refunds`: a buyer gives tickets of a paid order back, under the terms of its sale.
-//! `POST /orders/{order}/refunds/operator` and `POST /operator/orders/{order}/refunds`: an operator refunds tickets of a paid order, or some of its money.
+//! `POST /orders/{order}/refunds/operator` and `POST /operator/orders/{order}/refunds`: an operator refunds tickets of
+//! a paid order, or some of its money.
 
 use engine::domain::basics::ids::UserId;
 use engine::domain::basics::number::OrderNumber;
@@ -43,7 +44,7 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
     }
 }
 
-/// Gives tickets of the buyer's own order back; any other order is not found.
+/// Refunds tickets of the buyer's own order. Any other order answers as one that does not exist.
 async fn by_buyer(
     app: &App,
     request: &Request,
@@ -73,7 +74,7 @@ async fn by_operator(
     Ok(reply)
 }
 
-/// The refund that was asked for, made now or before.
+/// The requested refund, made by this request or by an earlier one.
 async fn made(
     app: &App,
     buyer: Option<&UserId>,

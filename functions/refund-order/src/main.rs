@@ -1,5 +1,5 @@
 //! Lambda function `refund-order`: API Gateway, `POST /orders/{order}/refunds` of buyers and
-//! `POST /operator/orders/{order}/refunds` of operators. Idempotent: a refund is made once under its number.
+//! `POST /operator/orders/{order}/refunds` of operators. Idempotent: one refund is made under each number.
 
 use lambda_http::{Error, Request, run, service_fn, tracing};
 use shared::runtime::app::App;

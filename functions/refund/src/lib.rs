@@ -1,4 +1,4 @@
-//! The refund queue: send payments back, and record what the provider says.
+//! Consumer of the refund queue: asks providers to refund payments, and records their answers.
 
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
 use engine::domain::basics::time::Timestamp;
@@ -16,8 +16,8 @@ pub async fn handle(app: &App, event: SqsEvent) -> SqsBatchResponse {
     app.metrics.of(Function::Refund, work).await
 }
 
-/// Sends each payment back. What the provider refuses or has not finished is recorded, and is no
-/// failure of the message: the sweeper asks again when it is time.
+/// Asks the provider of each payment to refund it. A refund that the provider refuses or has not finished is recorded,
+/// and the batch does not count its message as failed: the sweeper asks again later.
 async fn refund(app: &App, messages: Vec<Refund>, now: Timestamp) -> Vec<Stored<()>> {
     let refunds = messages.into_iter().map(|message| async move {
         let Refund { provider, payment, order, .. } = message.clone();

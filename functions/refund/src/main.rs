@@ -1,5 +1,5 @@
-//! Lambda function `refund`: the refund queue. Idempotent: the payment is the provider's idempotency
-//! key, and a refund that is recorded as done is not asked for again.
+//! Lambda function `refund`: consumes the refund queue. Idempotent: the payment is the provider's idempotency
+//! key, and the function does not ask again for a refund that is recorded as done.
 
 use aws_lambda_events::event::sqs::SqsEvent;
 use lambda_runtime::{Error, LambdaEvent, run, service_fn, tracing};

@@ -47,8 +47,8 @@ async fn reserve(
     Ok(Created(OrderReply::reserved(&reservation.published.sale, &reserved)))
 }
 
-/// Makes the order as [`order`] does. With a waiting room, requests to the sale's slot are bounded, and what
-/// becomes of each is counted: the room serves by it.
+/// Makes the order as [`order`] does. If the sale has a waiting room, also bounds the requests to the sale's slot and
+/// counts the outcome of each: the room's turns read these counts.
 async fn counted(
     app: &App,
     admission: &Admission,
@@ -64,7 +64,7 @@ async fn counted(
     let number = reservation.number;
     match slot::may_ask(&app.ports, &app.room_memory, &room, number, now).await? {
         MayAsk::Yes => {}
-        // An order that is there is found without the sale's slot.
+        // If the order exists, it is read from DynamoDB, without a request to the sale's slot.
         MayAsk::No { retry_ms } => {
             let made = flows::reserve::repeat(&app.ports, reservation).await?;
             return made.ok_or_else(|| slot_is_busy(retry_ms));
@@ -91,7 +91,7 @@ async fn counted(
     result
 }
 
-/// A current admission makes the order; one that has run out still finds it.
+/// Makes the order if the admission is current. An expired admission still finds the order that it has made.
 async fn order(
     app: &App,
     admission: &Admission,

@@ -1,6 +1,6 @@
 //! `PUT /sales/{sale}`, `PUT /operator/sales/{sale}`, `GET /sales`, `GET /sales/{sale}`, `GET /sales/{sale}/availability` and
-//! `GET /sales/{sale}/map`: an operator puts a sale on sale, and everyone sees what is sold, where it lies and
-//! what is left. `GET /trains` finds trains by day and stops. `GET /openapi.json` says how to ask for all of it.
+//! `GET /sales/{sale}/map`: an operator publishes a sale, and everyone reads its terms, its map and the seats that are
+//! left. `GET /trains` finds trains by day and stops. `GET /openapi.json` describes the API.
 
 use engine::domain::basics::bytes::MapHash;
 use engine::domain::basics::ids::{Legs, SaleId};
@@ -33,10 +33,10 @@ use shared::http::{Problem, checks, edge, problem, sale_body};
 use shared::runtime::app::{App, new_epoch, new_secret};
 use shared::runtime::functions::Function;
 
-/// Time for which anyone may repeat what we say of a sale, in seconds.
+/// The time for which caches may keep the replies about a sale, in seconds.
 const MAX_AGE_SECONDS: u32 = 1;
 
-/// The API, described: it changes with a deployment, so that a cache may keep it a while.
+/// The OpenAPI document. It changes only with a deployment, so caches may keep it a while.
 const OPENAPI: Document =
     Document { json: include_str!("../../../docs/openapi.json"), max_age_seconds: 300 };
 
@@ -150,7 +150,7 @@ async fn summaries(app: &App, page: SalesPage, now: Timestamp) -> Stored<Vec<Sal
     for ListedSale { sale, terms } in page.sales {
         match terms {
             Some(terms) => summaries.push(SaleSummary::listed(sale, terms, now)),
-            // It was published before the list had its terms: its file has them.
+            // The sale was published before the list repeated terms: its file has them.
             None => {
                 let published = app.ports.catalogue().sale(&sale, Freshness::Cached).await?;
                 summaries.extend(published.map(|published| SaleSummary::new(&published, now)));
@@ -160,14 +160,13 @@ async fn summaries(app: &App, page: SalesPage, now: Timestamp) -> Stored<Vec<Sal
     Ok(summaries)
 }
 
-/// Shows a sale.
 async fn show(app: &App, id: &SaleId, now: Timestamp) -> Result<Cacheable<SaleReply>, Problem> {
     let published = checks::sale(&app.ports, id).await?;
     let body = SaleReply::new(&published, now);
     Ok(Cacheable { body, max_age_seconds: MAX_AGE_SECONDS })
 }
 
-/// Lists the trains of a day between two stops, with what is left of each of the page.
+/// Lists the trains of a day between two stops, with the seats that are left on each train of the page.
 async fn trains(
     app: &App,
     request: &Request,
@@ -186,8 +185,8 @@ async fn trains(
     Ok(Cacheable { body, max_age_seconds: MAX_AGE_SECONDS })
 }
 
-/// One train of a search; `None` if it does not sell the journey. What is left is told if it can be read: a
-/// search is worth something without.
+/// One train of a search; `None` if the train does not sell the journey. If the seats that are left cannot be read, the
+/// reply leaves them out: a search is useful without them.
 async fn train(
     app: &App,
     asked: &TrainsQuery,
@@ -205,12 +204,13 @@ async fn train(
     Ok(TrainReply::new(sale, legs, reading.ok().as_deref(), now))
 }
 
-/// Shows the map of a sale: for ever under the name that it has now, and for this once without one.
+/// Shows the map of a sale. A request that names the map's hash gets a reply that caches keep for good; a request
+/// without a hash gets one that no cache keeps.
 async fn map(app: &App, request: &Request, id: &SaleId) -> Result<LargeJson, Problem> {
     let asked: Option<MapHash> = checks::query(request, "v")?;
     let mut published = checks::sale(&app.ports, id).await?;
     if asked.is_some() && published.map != asked {
-        // Published a moment ago, perhaps: the header alone says so.
+        // The map may have been published a moment ago: read the sale again, past the cache.
         let newest = app.ports.catalogue().sale(id, Freshness::Fresh).await?;
         published = newest.ok_or(Refusal::NoSuchSale)?;
     }
@@ -223,7 +223,7 @@ async fn map(app: &App, request: &Request, id: &SaleId) -> Result<LargeJson, Pro
     Ok(LargeJson { json, is_final: asked.is_some(), may_compress: takes_gzip(request.headers()) })
 }
 
-/// Shows what is left of a sale on one journey.
+/// Shows the seats that are left in each tier of a sale on one journey.
 async fn availability(
     app: &App,
     request: &Request,
@@ -242,7 +242,7 @@ async fn availability(
         tiers_on(&sale, legs).map(|tier| reading.taken(&tier.tier, legs)).collect();
     let body = AvailabilityReply::new(&sale, legs, &taken, reading.as_of, MAX_AGE_SECONDS);
     let Some(body) = body else {
-        flows::load::ask(&app.ports, id).await;
+        flows::load::request_load(&app.ports, id).await;
         return Err(problem::not_loaded());
     };
     Ok(Cacheable { body, max_age_seconds: MAX_AGE_SECONDS })

@@ -1,6 +1,6 @@
 //! Lambda function `sales`: API Gateway, `PUT /sales/{sale}`, `GET /sales`, `GET /sales/{sale}` and
-//! `GET /sales/{sale}/availability`. Idempotent: publishing the same file again finishes what a
-//! crash left.
+//! `GET /sales/{sale}/availability`. Idempotent: publishing the same file again finishes a publication that a crash
+//! interrupted.
 
 use lambda_http::{Error, Request, run, service_fn, tracing};
 use shared::runtime::app::App;

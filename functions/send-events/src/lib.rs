@@ -1,4 +1,4 @@
-//! The schedule: tell webhooks, and the event bus if there is one, of the facts that the log has.
+//! Runs every minute: sends the facts of the log to the webhooks, and to the event bus if there is one.
 
 use std::time::Duration;
 
@@ -20,14 +20,14 @@ use tokio::time::{sleep, timeout};
 
 /// Seconds between two looks at the log while there was something to tell: what is settled comes in bursts.
 const PAUSE_SECONDS: i64 = 1;
-/// Looks in a row that find nothing, after which the next minute's run is left to find the next fact.
+/// A run ends after this many looks in a row that find nothing; the next minute's run finds the next fact.
 const IDLE_LOOKS: u32 = 10;
-/// Seconds from the beginning after which no record is begun: the next minute's run is at hand.
+/// No record is begun later than this after the beginning of the run, in seconds: the next minute's run is near.
 const LAST_RECORD_SECONDS: i64 = 45;
 /// The longest that a run takes. One that takes longer is cut off, as if the process had died there.
 pub const MAX_RUN: Duration = Duration::from_secs(80);
 
-/// Runs once at the time of the system clock. The event says nothing but that a minute is over.
+/// Makes the run of one minute, at the time of the system clock. The event only says that a minute is over.
 ///
 /// # Errors
 /// Fails if the last look did; the next minute goes on where it stopped.
@@ -41,7 +41,7 @@ pub async fn handle(app: &App, _event: EventBridgeEvent<Value>) -> Result<Tellin
     app.metrics.of(Function::SendEvents, Box::pin(run)).await
 }
 
-/// Tells each webhook once what there is, as the schedule does several times.
+/// Sends each webhook the facts that it has not received, once. A run does this several times.
 ///
 /// # Errors
 /// Fails if a store does for any of them; the next one goes on where it stopped.
@@ -54,7 +54,7 @@ pub async fn tell(app: &App) -> Result<Telling, Error> {
     Ok(app.metrics.of(Function::SendEvents, Box::pin(run)).await?)
 }
 
-/// Looks again and again while there is something to tell.
+/// Looks at the log again and again while there is something to send.
 async fn tell_for_a_minute(app: &App) -> Result<Telling, Error> {
     let stop_at = Timestamp::now().plus_seconds(LAST_RECORD_SECONDS);
     let mut all = Telling::default();
@@ -81,7 +81,8 @@ async fn tell_for_a_minute(app: &App) -> Result<Telling, Error> {
     }
 }
 
-/// Tells every webhook, and the bus, of every shard of the log, side by side: none waits for another that is slow.
+/// Sends the facts of every shard of the log to every webhook and to the bus, side by side: no subscriber waits for a
+/// slow one.
 async fn tell_all(app: &App, stop_at: Timestamp) -> Stored<Telling> {
     let webhooks = app.ports.webhooks().all().await?;
     let each =

@@ -1,5 +1,5 @@
-//! Lambda function `send-events`: EventBridge, every minute. Idempotent: what is told again has the same name, and a
-//! position moves only behind what was told, or waits.
+//! Lambda function `send-events`: EventBridge, every minute. Idempotent: an event that is sent again has the same
+//! name, and a position in the log moves only past facts that were sent or are recorded as waiting.
 
 use aws_lambda_events::event::eventbridge::EventBridgeEvent;
 use lambda_runtime::{Error, LambdaEvent, run, service_fn, tracing};

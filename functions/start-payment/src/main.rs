@@ -1,5 +1,5 @@
-//! Lambda function `start-payment`: API Gateway, `POST /orders/{order}/payments`. Idempotent: the same
-//! choice is answered with the same payment.
+//! Lambda function `start-payment`: API Gateway, `POST /orders/{order}/payments`. Idempotent: a request with the same
+//! choice gets the same payment.
 
 use lambda_http::{Error, Request, run, service_fn, tracing};
 use shared::runtime::app::App;

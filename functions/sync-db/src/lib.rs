@@ -1,4 +1,4 @@
-//! The sync queue: settle what orders tell, in the statistics of their sales and in the log.
+//! Consumer of the sync queue: settles the facts of orders, in the statistics of their sales and in the log.
 
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
 use engine::domain::basics::number::OrderNumber;

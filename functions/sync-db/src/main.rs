@@ -1,5 +1,5 @@
-//! Lambda function `sync-db`: the sync queue, with a batching window. Idempotent: an order is counted
-//! once, however often its message comes.
+//! Lambda function `sync-db`: consumes the sync queue, with a batching window. Idempotent: each fact of an order is
+//! settled once, however often its message comes.
 
 use aws_lambda_events::event::sqs::SqsEvent;
 use lambda_runtime::{Error, LambdaEvent, run, service_fn, tracing};

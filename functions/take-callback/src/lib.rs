@@ -1,5 +1,5 @@
-//! `POST /callbacks/{key}/{provider}`: a payment provider says that it has captured money, at an entry that
-//! nobody else knows.
+//! `POST /callbacks/{key}/{provider}`: a payment provider reports a capture at the entry of callbacks, whose key only
+//! the providers know.
 
 use engine::domain::basics::time::Timestamp;
 use lambda_http::http::Response;
@@ -17,8 +17,8 @@ pub async fn handle(app: &App, request: Request) -> Response<Body> {
     edge::answer(app, Function::TakeCallback, &request, respond(work)).await
 }
 
-/// Accepts the callback if its path has the key and its sender is one that may call: to others there is
-/// nothing here.
+/// Accepts the callback if its path has the key and its sender's address may call. Every other request is answered as
+/// one for an unknown route.
 async fn take_callback(
     app: &App,
     request: &Request,

@@ -1,5 +1,5 @@
 //! Lambda function `take-callback`: API Gateway, `POST /callbacks/{key}/{provider}`. Idempotent: one
-//! decision is recorded for each payment, and each call finishes what an earlier one left.
+//! decision is recorded for each payment, and a repeated call finishes the work of an interrupted one.
 
 use lambda_http::{Error, Request, run, service_fn, tracing};
 use shared::runtime::app::App;

@@ -1,4 +1,4 @@
-//! `POST /sales/{sale}/admissions`: a buyer asks to be let through the gate.
+//! `POST /sales/{sale}/admissions`: a buyer asks the gate for an admission.
 
 mod place;
 
@@ -28,7 +28,7 @@ pub async fn handle(app: &App, request: Request) -> Response<Body> {
     edge::answer(app, Function::TokenGate, &request, respond(work)).await
 }
 
-/// Admits the buyer if the gate does, with the number of the order to be.
+/// Admits the buyer if the gate does. The token carries the number of the order that the buyer may make.
 async fn token_gate(
     app: &App,
     request: &Request,
@@ -55,7 +55,7 @@ async fn token_gate(
     Ok(Created(sign(app, grant, now)?))
 }
 
-/// Lets the buyer in if the gate does; the visit of the place is written last.
+/// Asks the gate, and admits the buyer if it does; writes the visit of the buyer's place last.
 async fn let_in(
     app: &App,
     published: &Published,

@@ -1,5 +1,5 @@
-//! Lambda function `token-gate`: API Gateway, `POST /sales/{sale}/admissions`. Not idempotent, and
-//! need not be: an admission that is not used runs out, and the user lock spaces them.
+//! Lambda function `token-gate`: API Gateway, `POST /sales/{sale}/admissions`. Not idempotent, and need not be: an
+//! unused admission expires, and the buyer's lock bounds how often one buyer gets an admission.
 
 use lambda_http::{Error, Request, run, service_fn, tracing};
 use shared::runtime::app::App;

@@ -1,5 +1,5 @@
-//! The place of a sale with a waiting room: what is refused before the gate, and the visit that is written
-//! last.
+//! The buyer's place in the waiting room, if the sale has one: the checks before the gate, and the visit that is
+//! written last.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use shared::http::admission::PlaceClaim;
 use shared::http::identity::Buyer;
 use shared::runtime::app::App;
 
-/// A place that is due, and its buyer's.
+/// A place that is due and belongs to the buyer who asks.
 #[derive(Debug)]
 pub struct CheckedPlace {
     room: Arc<Room>,
@@ -25,11 +25,11 @@ pub struct CheckedPlace {
     index: u32,
 }
 
-/// Checks the place that a request claims, cheapest first: what the room is doing, the claim, and only then the
-/// token and the place that it stands for. `None` if the sale has no room.
+/// Checks the place that a request claims, cheapest check first: the room's mode, the claim, and only then the
+/// place token and the place that it proves. `None` if the sale has no room.
 ///
 /// # Errors
-/// Returns the first check that it does not pass.
+/// Returns the refusal of the first check that the request does not pass.
 pub async fn check(
     app: &App,
     published_sale: &Published,

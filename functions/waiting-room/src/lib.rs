@@ -1,6 +1,7 @@
 //! `POST /sales/{sale}/places`, `GET /sales/{sale}/room` and what is below it, `GET /s/{sale}/room/plain`, and
-//! `POST /sales/{sale}/room/commands`, also below `/operator`: a buyer joins a waiting room, everyone sees what it does and what it has
-//! published, and an operator runs it. Whoever asks for the room makes its turns.
+//! `POST /sales/{sale}/room/commands`, also below `/operator`: a buyer joins a waiting room, everyone reads its
+//! document and its log, and an operator runs it. A request for the room document makes a turn of the room if one is
+//! due.
 
 mod plain;
 
@@ -39,9 +40,9 @@ use shared::http::{Problem, checks, edge, limits, problem};
 use shared::runtime::app::{App, new_nonce};
 use shared::runtime::functions::Function;
 
-/// Most records of a page of the log.
+/// The most records on a page of the log.
 const MAX_RECORDS: u16 = 50;
-/// Time for which anyone may repeat the room document, in seconds.
+/// The time for which caches may keep the room document, in seconds.
 const MAX_AGE_SECONDS: u32 = 1;
 
 /// Answers one request at the time of the system clock.
@@ -120,7 +121,7 @@ async fn room_of(app: &App, sale: &SaleId) -> Result<Arc<Room>, Problem> {
     Ok(room.ok_or(checks::Refusal::NoRoom)?)
 }
 
-/// What is left of a sale; `None` if that is unknown, and then nobody is served.
+/// The seats that are left of a sale; `None` if they are unknown, and then the room serves nobody.
 async fn left_of(app: &App, sale: &Sale) -> Option<Left> {
     match left::left(&app.ports, sale).await {
         Ok(left) => left,
@@ -131,7 +132,7 @@ async fn left_of(app: &App, sale: &Sale) -> Option<Left> {
     }
 }
 
-/// Makes the buyer a member of the room, or finds the membership that there is.
+/// Makes the buyer a member of the room, or finds the buyer's earlier membership.
 async fn join_room(
     app: &App,
     request: &Request,
@@ -163,7 +164,7 @@ async fn join_room(
     Ok(Created(PlaceReply::new(joined, place, token)))
 }
 
-/// The place of a member, if its window is drawn; none too if that cannot be found out now.
+/// The place of a member, if the member's window is drawn; `None` also if the place cannot be read now.
 async fn place_of(app: &App, membership: &Membership, now: Timestamp) -> Option<u32> {
     let Membership { sale, group, index, .. } = membership;
     let found = async {
@@ -180,7 +181,7 @@ async fn place_of(app: &App, membership: &Membership, now: Timestamp) -> Option<
     })
 }
 
-/// The hash of a code that a buyer tries, who may try so many a day: a code may be short.
+/// The hash of a code that a buyer tries. A code may be short, so a buyer may try only [`MAX_CODES_TRIED`] a day.
 async fn try_code(
     app: &App,
     sale: &SaleId,
@@ -199,7 +200,7 @@ async fn show(app: &App, id: &SaleId, now: Timestamp) -> Result<JsonText, Proble
     Ok(JsonText { json, max_age_seconds: Some(MAX_AGE_SECONDS) })
 }
 
-/// Shows the same as a page without script.
+/// Shows the room as a page without script.
 async fn show_plain(app: &App, id: &SaleId, now: Timestamp) -> Result<Html, Problem> {
     let (published, json) = shown(app, id, now).await?;
     let room = serde_json::from_str(&json)
@@ -208,7 +209,7 @@ async fn show_plain(app: &App, id: &SaleId, now: Timestamp) -> Result<Html, Prob
     Ok(Html { markup, max_age_seconds: MAX_AGE_SECONDS })
 }
 
-/// A sale that has a room, and the room document. Makes a turn if one is due.
+/// A sale that has a room, and its room document. Makes a turn of the room if one is due.
 async fn shown(app: &App, id: &SaleId, now: Timestamp) -> Result<(Published, String), Problem> {
     let sale = checks::sale(&app.ports, id).await?;
     if sale.lifecycle.is_over() {
@@ -216,7 +217,7 @@ async fn shown(app: &App, id: &SaleId, now: Timestamp) -> Result<(Published, Str
     }
     let room = room_of(app, id).await?;
     let turned = turn(&app.ports, &room, left_of(app, &sale.sale), now).await?;
-    // Reconcile asks again if this is lost.
+    // If this message is lost, reconcile sends another.
     if turned.needs_draw
         && let Err(error) = app.ports.queue().draw(id, None).await
     {
@@ -225,7 +226,7 @@ async fn shown(app: &App, id: &SaleId, now: Timestamp) -> Result<(Published, Str
     Ok((sale, turned.shown.document))
 }
 
-/// Shows a page of the log, as the lines that are hashed.
+/// Shows a page of the log: the very lines over which the hashes are computed.
 async fn log(app: &App, request: &Request, sale: &SaleId) -> Result<JsonLines, Problem> {
     let from = checks::query(request, "from")?.unwrap_or(0);
     room_of(app, sale).await?;
@@ -245,13 +246,13 @@ async fn leaves(app: &App, address: &GroupAddress) -> Result<Immutable<Chunk>, P
     Ok(Immutable(chunk.ok_or(checks::Refusal::NotDrawn)?))
 }
 
-/// Shows the window that an index was drawn in.
+/// Shows the window in which an index was drawn.
 async fn window(app: &App, address: &GroupAddress) -> Result<Immutable<WindowReply>, Problem> {
     let GroupAddress { sale, group, number } = address;
     let room = room_of(app, sale).await?;
     let mut groups = room.settings.groups.iter();
     let at = groups.position(|known| known.group == *group).ok_or(checks::Refusal::NotDrawn)?;
-    // By the log, which knows at once: caches keep the answer for good, so that few ask.
+    // Read from the log, which is never behind. Caches keep the answer for good, so few requests come here.
     let last = app.ports.rooms().last_record(sale).await?.ok_or(checks::Refusal::NotDrawn)?;
     let view = View::of(&last, false);
     let group = GroupAt { sale, group, at };
@@ -259,7 +260,7 @@ async fn window(app: &App, address: &GroupAddress) -> Result<Immutable<WindowRep
     Ok(Immutable(window.ok_or(checks::Refusal::NotDrawn)?.into()))
 }
 
-/// Takes the beacon's round from whoever brings it: its signature decides.
+/// Takes a round of the beacon from anybody who sends one: only a valid signature is accepted.
 async fn bring_round(
     app: &App,
     request: &Request,
@@ -271,7 +272,7 @@ async fn bring_round(
     Ok(Answer(brought.into()))
 }
 
-/// Carries out an operator's command; the document that follows.
+/// Carries out an operator's command, and returns the room document after it.
 async fn run_command(
     app: &App,
     request: &Request,

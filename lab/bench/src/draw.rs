@@ -34,7 +34,6 @@ use tokio::time::sleep;
 
 use super::selling::Failure;
 
-/// The sale.
 const SALE: &str = "large";
 /// One index in so many is nobody's.
 const GAP_EVERY: u32 = 50;
@@ -68,14 +67,12 @@ pub struct Run {
     pub peak_mib: u64,
 }
 
-/// Everything.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
     /// Indices that were given, N.
     pub places: u32,
     /// Those of them that somebody holds.
     pub held: u64,
-    /// Chunks of leaves.
     pub chunks: u64,
     /// Time of writing the members, in seconds.
     pub filled_s: f64,
@@ -88,7 +85,6 @@ pub struct Report {
 }
 
 impl Report {
-    /// As JSON.
     #[must_use]
     pub fn json(&self) -> String {
         reporting::json(self)

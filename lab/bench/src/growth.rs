@@ -12,7 +12,6 @@ use super::selling::{self, Failure, TICKETS, hall, publish};
 use loadtest::cpu::{Meter, Part};
 use local::up::{self, Engine};
 
-/// Buyers at once.
 const AT_ONCE: usize = 32;
 /// Orders that are sold at each point before it is measured, so that every part is warm.
 const WARM: u64 = 50;
@@ -28,7 +27,6 @@ pub struct Options {
     pub seats: Vec<u32>,
     /// Numbers of sales at once.
     pub sales: Vec<u32>,
-    /// Numbers of legs.
     pub legs: Vec<u16>,
     /// Orders at each point.
     pub orders: u64,
@@ -59,7 +57,6 @@ impl Options {
 /// One size of a sale.
 #[derive(Debug, Clone, Serialize)]
 pub struct Size {
-    /// Its seats.
     pub seats: u32,
     /// Its file, in bytes of JSON.
     pub file_bytes: usize,
@@ -103,24 +100,17 @@ pub struct Legs {
 /// Processor time of a whole sale, in milliseconds.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Cost {
-    /// All parts.
     pub all: f64,
-    /// The engine.
     pub engine: f64,
     /// The fake of DynamoDB.
     pub dynamodb: f64,
-    /// Redis.
     pub redis: f64,
 }
 
-/// Everything.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
-    /// By seats.
     pub seats: Vec<Size>,
-    /// By sales.
     pub sales: Vec<Sales>,
-    /// By legs.
     pub legs: Vec<Legs>,
 }
 

@@ -73,16 +73,13 @@ impl Options {
     }
 }
 
-/// One size.
 #[derive(Debug, Clone, Serialize)]
 pub struct Size {
-    /// The hall's seats.
     pub seats: u32,
     /// Seats that were sold or held when Redis was lost.
     pub taken: u64,
     /// Orders that owned them: three in four paid, the others pending.
     pub orders: u64,
-    /// Each loss.
     pub losses: Vec<Loss>,
 }
 
@@ -116,12 +113,10 @@ pub struct Fit {
     pub r_squared: f64,
 }
 
-/// Everything.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
     /// Share of each hall that was taken, in per cent.
     pub fill_percent: u32,
-    /// By size.
     pub sizes: Vec<Size>,
     /// The line through every loss; `None` with one size.
     pub fit: Option<Fit>,
@@ -207,7 +202,6 @@ struct Watch {
 struct Seen {
     /// Times at which the request of each acknowledged order was sent and answered.
     acknowledged: Vec<(Instant, Instant)>,
-    /// Refusals, by problem.
     refused: BTreeMap<String, u64>,
     /// What should not have happened.
     failed: Option<String>,

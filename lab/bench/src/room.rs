@@ -48,7 +48,6 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// All of them.
     pub const ALL: [Self; 3] = [Self::LoopOff, Self::OneClass, Self::TwoClasses];
 
     fn name(self) -> &'static str {
@@ -60,14 +59,12 @@ impl Policy {
     }
 }
 
-/// The options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     /// Seats of each sale.
     pub seats: Vec<u32>,
     /// People in the room for each seat.
     pub people_per_seat: u32,
-    /// The seed.
     pub seed: u64,
     /// The folder that gets what a room publishes of the first sale, served by the rules as they are. One index in
     /// fifty is nobody's; the buyer of index 5 is `buyer-5`, with a nonce of all zeros.
@@ -79,13 +76,11 @@ pub struct Options {
 pub struct Row {
     /// The way of serving.
     pub policy: Policy,
-    /// The seats.
     pub seats: u32,
     /// People in the room.
     pub people: u32,
     /// Places that were served.
     pub served: u32,
-    /// People who came.
     pub came: u64,
     /// People who came, wanted to order and found too few seats.
     pub admitted_to_nothing: u64,
@@ -97,14 +92,10 @@ pub struct Row {
     pub sold_99_5_percent_s: Option<usize>,
 }
 
-/// The report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Report {
-    /// What people do.
     pub assumed: &'static str,
-    /// The seed.
     pub seed: u64,
-    /// Each sale.
     pub rows: Vec<Row>,
 }
 
@@ -161,9 +152,7 @@ enum Happening {
     Orders(u32),
     /// One inside goes away.
     Leaves,
-    /// Seats are paid.
     Paid(u32),
-    /// Seats come back.
     GivenBack(u32),
     /// One who never came counts as decided.
     NeverCame,

@@ -18,7 +18,6 @@ const WARM: u64 = 200;
 /// Options of the measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// Number of orders.
     pub orders: u64,
     /// Number of buyers who are on the site at once.
     pub at_once: usize,

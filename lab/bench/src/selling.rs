@@ -99,7 +99,6 @@ pub struct Sold {
     pub orders: u64,
     /// Time from the first request to the last count, in seconds.
     pub seconds: f64,
-    /// Orders a second.
     pub per_second: f64,
     /// Processor time of each order, all parts together, in milliseconds.
     pub cpu_ms: f64,

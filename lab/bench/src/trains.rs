@@ -56,24 +56,20 @@ pub struct Options {
     pub rounds: u32,
 }
 
-/// One search.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Search {
     /// Trains that it found.
     pub trains: usize,
     /// Processor time of the function, in milliseconds.
     pub processor_ms: f64,
-    /// Requests to DynamoDB.
     pub requests: f64,
     /// Read units that they took.
     pub read_units: f64,
     /// Bytes that they answered.
     pub bytes: f64,
-    /// Commands to Redis.
     pub redis_calls: f64,
 }
 
-/// Everything.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
     /// Trains of the day.
@@ -95,7 +91,6 @@ pub struct Report {
 }
 
 impl Report {
-    /// As JSON.
     #[must_use]
     pub fn json(&self) -> String {
         reporting::json(self)

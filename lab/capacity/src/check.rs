@@ -28,7 +28,6 @@ use crate::simulation::{Run, simulate};
 
 /// The bound of the difference.
 const WITHIN: f64 = 0.2;
-/// The sale.
 const SALE: &str = "capacity-check";
 /// The longest that a run may take.
 const MAX_SECONDS: Duration = Duration::from_secs(600);
@@ -42,11 +41,9 @@ const DRAW_LEAD_SECONDS: u32 = 10;
 /// One figure of both.
 #[derive(Debug, Clone, Serialize)]
 pub struct Compared {
-    /// What it is.
     pub what: &'static str,
     /// In the real run.
     pub real: f64,
-    /// In the simulation.
     pub simulated: f64,
     /// True if it is a time in seconds.
     pub is_time: bool,
@@ -71,11 +68,9 @@ impl Compared {
 pub struct Check {
     /// What was sold to whom, and which limit decided.
     pub of: &'static str,
-    /// Figure by figure.
     pub figures: Vec<Compared>,
 }
 
-/// What is run.
 #[derive(Debug, Clone, Copy)]
 struct Scene {
     of: &'static str,

@@ -18,7 +18,6 @@ pub fn micros(seconds: f64) -> Micros {
     (seconds.max(0.0) * SECOND as f64) as Micros
 }
 
-/// Microseconds as seconds.
 #[must_use]
 pub fn seconds(at: Micros) -> f64 {
     at as f64 / SECOND as f64
@@ -103,7 +102,6 @@ impl<E> Clock<E> {
         }
     }
 
-    /// Something happens later.
     pub fn after(&mut self, wait: Micros, event: E) {
         self.at(self.now.saturating_add(wait), event);
     }

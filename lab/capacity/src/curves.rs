@@ -23,15 +23,11 @@ const SALES: [u32; 4] = [1, 10, 100, 1_000];
 /// One point of the curves.
 #[derive(Debug, Clone, Serialize)]
 pub struct Point {
-    /// People.
     pub visitors: u64,
-    /// Sales at once.
     pub sales: u32,
-    /// What happens.
     pub forecast: Forecast,
 }
 
-/// The curves.
 #[derive(Debug, Clone, Serialize)]
 pub struct Curves {
     /// The longest that was simulated after the opening, in hours.

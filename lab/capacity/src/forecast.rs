@@ -23,7 +23,6 @@ const MAX_RAISED: f64 = 1e9;
 /// A limit that refused somebody, or would once those before it are raised, and what it has to be.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Advice {
-    /// The limit.
     pub limit: Limit,
     /// When it refused first, in seconds from the opening, before it if negative; none if others refuse before it.
     pub first: Option<f64>,
@@ -37,14 +36,11 @@ pub struct Advice {
     pub raise_to: Option<f64>,
 }
 
-/// The forecast.
 #[derive(Debug, Clone, Serialize)]
 pub struct Forecast {
     /// Sales like this at once.
     pub sales: u32,
-    /// The crowd.
     pub crowd: Crowd,
-    /// The deployment.
     pub deployment: Deployment,
     /// What happens on it.
     pub run: Run,

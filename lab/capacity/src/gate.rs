@@ -9,11 +9,9 @@ use engine::flows::admit::EXHAUSTED_MS;
 /// The gate's answer to people who ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// They may order.
     Admitted,
     /// They may ask again after this time, in milliseconds.
     Later(u64),
-    /// Everything is sold.
     SoldOut,
 }
 

@@ -16,7 +16,6 @@ use shared::runtime::functions::Function;
 use crate::clock::{Micros, SECOND, seconds};
 use crate::deployment::{Deployment, burst};
 
-/// A limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
@@ -26,11 +25,8 @@ pub enum Limit {
     SignIns,
     /// Requests of the account's HTTP APIs.
     Gateway,
-    /// Joins.
     Places,
-    /// Admissions.
     Admissions,
-    /// Orders.
     Orders,
     /// Looks at what is left, and room documents.
     Reads,
@@ -38,9 +34,7 @@ pub enum Limit {
     Starts,
     /// Cancellations, and looks at orders.
     Others,
-    /// Callbacks.
     Callbacks,
-    /// Invocations at once.
     Concurrency,
     /// Invocations at once of the function that takes callbacks.
     TakeCallback,
@@ -56,7 +50,6 @@ pub enum Limit {
     Provider,
     /// Calls that the engine itself makes to start payments; to close and to refund them, where one has no turn.
     Calls,
-    /// Expiries at once.
     Expiries,
 }
 
@@ -205,9 +198,7 @@ pub struct Meters {
 /// What a slot is asked for: by how many people at once, each with so much work.
 #[derive(Debug, Clone, Copy)]
 pub struct SlotWork {
-    /// The sale.
     pub sale: u32,
-    /// People.
     pub count: u64,
     /// Time of the server for one of them, in microseconds.
     pub micros: f64,

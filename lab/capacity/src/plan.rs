@@ -183,7 +183,6 @@ impl Crowd {
 /// What is asked about.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// The sale.
     pub sale: Sale,
     /// The number of sales like it that open at the same moment, and share the account.
     pub sales: u32,

@@ -6,7 +6,6 @@ use engine::domain::sale::serving::MAX_POLL_MS;
 
 /// The shortest poll of who has a place, in seconds.
 pub const SHORTEST: f64 = MIN_POLL_SECONDS as f64;
-/// The longest.
 const LONGEST: f64 = MAX_POLL_MS as f64 / 1_000.0;
 /// What counts as the wait where nobody knows it, in seconds.
 const UNKNOWN_WAIT: f64 = 60.0;

@@ -46,9 +46,7 @@ impl Verdict {
 /// One check, and what it found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// The check.
     pub check: &'static str,
-    /// Its verdict.
     pub verdict: Verdict,
     /// What was found, in words.
     pub what: String,
@@ -60,11 +58,9 @@ pub struct Finding {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Alarm {
-    /// Its name.
     pub alarm_name: String,
     /// Whether it tells anybody.
     pub actions_enabled: bool,
-    /// Whom it tells.
     #[serde(default)]
     pub alarm_actions: Vec<String>,
     /// `OK`, `ALARM` or `INSUFFICIENT_DATA`.
@@ -91,19 +87,13 @@ pub struct InStores {
 /// The keys and secrets that a deployment has, by what they are for: how many of each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Keys {
-    /// Of admissions.
     pub admission: usize,
-    /// Of attendees' hashes.
     pub attendees: usize,
-    /// Of tickets.
     pub tickets: usize,
-    /// Of challenges.
     pub challenges: usize,
-    /// Of the edge.
     pub edge: usize,
     /// Payment providers that can be asked, accounts of merchants included.
     pub providers: usize,
-    /// Secrets of callbacks.
     pub callbacks: usize,
 }
 
@@ -114,7 +104,6 @@ pub struct Facts<'a> {
     pub sale: Option<&'a Sale>,
     /// Where it is in the stores.
     pub stores: Option<InStores>,
-    /// The time here.
     pub now: Timestamp,
     /// Clocks by name, and by how many milliseconds each is ahead of the one here.
     pub clocks: Vec<(&'static str, i64)>,
@@ -122,7 +111,6 @@ pub struct Facts<'a> {
     pub queues: BTreeMap<&'static str, (u64, u64)>,
     /// Orders and refunds that are past their bound.
     pub stuck: usize,
-    /// Keys and secrets.
     pub keys: Keys,
     /// The alarms; none if nobody said.
     pub alarms: Option<Alarms>,

@@ -36,7 +36,6 @@ impl Waiting {
         Some(Self { room, state, tally, last_ms, joined: 0.0, seconds })
     }
 
-    /// The settings.
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.room.settings

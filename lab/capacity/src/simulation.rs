@@ -41,13 +41,9 @@ const ROOMS_A_SECOND: u32 = 50;
 /// What somebody wants who is not let in yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// Pages.
     Page,
-    /// A token.
     SignIn,
-    /// A place.
     Join,
-    /// An admission.
     Admission,
 }
 
@@ -79,7 +75,6 @@ enum Event {
     Arrive(usize),
     Group(Group),
     Buyer(u32, Next),
-    /// Invocations end.
     End(Function, u64),
     Joined(u64),
     /// The provider is asked to close the payment of an order that expires.
@@ -125,7 +120,6 @@ struct Buyer {
     entry: Option<Entry>,
 }
 
-/// One sale.
 struct Shop {
     stock: Stock,
     gate: Gate,
@@ -135,7 +129,6 @@ struct Shop {
 /// Times of people, in milliseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Percentiles {
-    /// People.
     pub count: u64,
     /// Half of them at most.
     pub p50_ms: f64,
@@ -143,7 +136,6 @@ pub struct Percentiles {
     pub p90_ms: f64,
     /// Ninety-nine of a hundred at most.
     pub p99_ms: f64,
-    /// Everybody.
     pub max_ms: f64,
 }
 
@@ -190,7 +182,6 @@ pub struct Run {
     pub nine_tenths: Option<f64>,
     /// From the opening until ninety-nine of a hundred were paid, in seconds.
     pub nearly_all: Option<f64>,
-    /// People who came.
     pub came: u64,
     /// People who gave up because a limit refused them again and again.
     pub turned_away: u64,
@@ -230,7 +221,6 @@ pub struct Run {
     pub work: Vec<f64>,
     /// The course of it.
     pub series: Vec<Sample>,
-    /// Events.
     pub events: u64,
     /// People for whom a buyer stands.
     pub weight: u32,

@@ -21,11 +21,9 @@ pub struct Stock {
 pub struct Taken {
     /// Index of the tier.
     pub tier: u16,
-    /// The first leg.
     pub from: u16,
     /// The leg after the last.
     pub to: u16,
-    /// Number of tickets.
     pub tickets: u32,
 }
 
@@ -34,7 +32,6 @@ impl Taken {
         usize::from(self.from)..usize::from(self.to)
     }
 
-    /// Seat-legs of it.
     #[must_use]
     pub fn seat_legs(&self) -> u64 {
         u64::from(self.tickets) * self.legs().len() as u64
@@ -59,7 +56,6 @@ impl Stock {
         legs.iter().copied().min().unwrap_or(0)
     }
 
-    /// Free seat-legs.
     #[must_use]
     pub fn free(&self) -> u64 {
         self.free.iter().flatten().map(|free| u64::from(*free)).sum()

@@ -18,11 +18,8 @@ const BUYERS: u64 = 200_000;
 /// What a buyer does with an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wish {
-    /// Pays.
     Pay,
-    /// Never pays.
     NeverPay,
-    /// Cancels.
     Cancel,
 }
 
@@ -31,7 +28,6 @@ pub enum Wish {
 pub struct Clump {
     /// When, from the beginning.
     pub at: Micros,
-    /// How many.
     pub people: u64,
 }
 

@@ -110,7 +110,6 @@ impl EngineProcess {
         Ok(defects)
     }
 
-    /// Its data directory.
     pub(super) fn dir(&self) -> &Path {
         &self.dir
     }

@@ -82,12 +82,10 @@ impl Fakes {
         }
     }
 
-    /// Where DynamoDB is.
     pub(super) fn dynamodb(&self) -> &str {
         &self.addresses.dynamodb
     }
 
-    /// Where SQS is.
     pub(super) fn sqs(&self) -> &str {
         &self.addresses.sqs
     }

@@ -61,7 +61,6 @@ struct Known {
     violations: Vec<String>,
 }
 
-/// The server.
 #[derive(Debug)]
 pub(super) struct Hearer {
     known: Arc<Mutex<Known>>,

@@ -40,7 +40,6 @@ pub(super) struct Joiner {
 pub(super) struct Joined {
     /// The token of the place.
     place_token: String,
-    /// The group.
     pub(super) group: GroupId,
     /// The window that the index is drawn in, `first` or `later`.
     pub(super) window: String,

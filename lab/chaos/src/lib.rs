@@ -121,7 +121,6 @@ pub enum Error {
     Io {
         /// The action that took too long.
         what: String,
-        /// The refusal.
         source: io::Error,
     },
 }

@@ -46,7 +46,6 @@ struct Outcome {
     violations: Vec<String>,
 }
 
-/// The operator.
 #[derive(Debug)]
 pub(super) struct Refunder {
     api: Arc<Persistent>,

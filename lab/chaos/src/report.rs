@@ -15,11 +15,9 @@ use reporting::{self, count, grouped};
 /// The rounds on one rig.
 #[derive(Debug, Clone, Serialize)]
 pub struct Season {
-    /// Its Redis.
     pub profile: Profile,
     /// True if its sale kept its tiers apart.
     pub tiers_apart: bool,
-    /// Each round.
     pub rounds: Vec<Round>,
     /// Orders that were acknowledged, all in all.
     pub acknowledged: u64,
@@ -29,7 +27,6 @@ pub struct Season {
     pub exchanged: usize,
     /// Facts that its webhook heard.
     pub told: usize,
-    /// Its waiting rooms.
     pub rooms: RoomsReport,
     /// What is not as it must be, besides the rounds' own: of the crowd, of the engine, and of the
     /// stores once everybody had left.
@@ -70,7 +67,6 @@ pub struct Row {
     pub restored: u64,
     /// Orders that were paid after their deadline and have their seats.
     pub rescued: u64,
-    /// Orders that expired.
     pub expired: u64,
     /// The longest that an order was pending after its deadline.
     pub overrun_ms: u64,
@@ -81,9 +77,7 @@ pub struct Row {
 /// The median and the most of some times, in milliseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Spread {
-    /// The median.
     pub median: u64,
-    /// The most.
     pub most: u64,
 }
 
@@ -103,7 +97,6 @@ impl fmt::Display for Spread {
     }
 }
 
-/// The report.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
     /// The seed that repeats the moments, the draws and the crowd.
@@ -118,11 +111,9 @@ pub struct Report {
     pub pay_window_seconds: u32,
     /// True if nothing is violated.
     pub clean: bool,
-    /// Number of rounds.
     pub rounds: usize,
     /// Number of orders that were acknowledged.
     pub acknowledged: u64,
-    /// Fault by fault.
     pub faults: Vec<Row>,
     /// Everything that is not as it must be.
     pub violations: Vec<String>,

@@ -44,7 +44,6 @@ const ANSWER: Duration = Duration::from_secs(60);
 const PUBLISHING: Duration = Duration::from_secs(60);
 const AGAIN: Duration = Duration::from_secs(2);
 
-/// Topology of Redis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Profile {
@@ -129,16 +128,12 @@ impl Pair {
 pub enum Cache {
     /// One server and its replica.
     Single(Box<Pair>),
-    /// A cluster.
     Cluster(RedisCluster),
 }
 
-/// Everything that runs.
 #[derive(Debug)]
 pub struct Rig {
-    /// The engine.
     pub engine: EngineProcess,
-    /// Its Redis.
     pub cache: Cache,
     /// Its DynamoDB and its SQS.
     pub fakes: Fakes,
@@ -254,7 +249,6 @@ impl Rig {
         of(throttled::FILE).and(&of(throttled::SERVERS_FILE))
     }
 
-    /// The sale.
     #[must_use]
     pub fn sale(&self) -> &SaleId {
         self.sale.id()

@@ -55,14 +55,12 @@ pub enum Step {
     Turn,
     /// The place is due: asks to be let in, and orders.
     Visit,
-    /// Has ordered.
     Done,
 }
 
 /// What rooms came to.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct RoomsReport {
-    /// Number of rooms.
     pub rooms: usize,
     /// Number of people who were let in and ordered.
     pub ordered: usize,
@@ -70,7 +68,6 @@ pub struct RoomsReport {
     pub struck: BTreeMap<Step, u64>,
 }
 
-/// One person.
 #[derive(Debug, Clone)]
 struct Person {
     buyer: UserId,
@@ -119,7 +116,6 @@ impl People {
         Ok(())
     }
 
-    /// Somebody has ordered.
     pub(super) fn done(&self, who: usize, order: OrderNumber) {
         if let Some(person) = self.people().get_mut(who) {
             person.step = Step::Done;
@@ -155,7 +151,6 @@ pub(super) struct Rooms {
 }
 
 impl Rooms {
-    /// No rooms yet.
     pub(super) fn new(setup: &Setup) -> Self {
         Self {
             rooms: Vec::new(),

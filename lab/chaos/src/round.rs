@@ -35,13 +35,11 @@ const LOOK_AGAIN: Duration = Duration::from_millis(200);
 pub struct Ledger(PathBuf);
 
 impl Ledger {
-    /// In this file.
     #[must_use]
     pub fn new(path: PathBuf) -> Self {
         Self(path)
     }
 
-    /// The file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.0
@@ -68,7 +66,6 @@ pub struct Round {
     pub restored: u64,
     /// Orders that were paid after their deadline and have their seats.
     pub rescued: u64,
-    /// Orders that expired.
     pub expired: u64,
     /// The longest that an order was pending after its deadline, in milliseconds.
     pub overrun_ms: u64,
@@ -76,7 +73,6 @@ pub struct Round {
     pub notes: BTreeMap<String, u64>,
     /// Orders that were acknowledged.
     pub acknowledged: u64,
-    /// Violations, in words.
     pub violations: Vec<String>,
 }
 

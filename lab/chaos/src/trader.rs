@@ -83,7 +83,6 @@ struct Outcome {
     violations: Vec<String>,
 }
 
-/// The buyer.
 #[derive(Debug)]
 pub(super) struct Trader {
     api: Arc<Persistent>,
@@ -140,12 +139,10 @@ impl Trader {
         self.given.len()
     }
 
-    /// The play.
     pub(super) fn play() -> Result<SaleId, Error> {
         Ok(SaleId::new(PLAY)?)
     }
 
-    /// Both sales.
     pub(super) fn sales() -> Result<[SaleId; 2], Error> {
         Ok([Self::play()?, SaleId::new(TOP_UPS)?])
     }

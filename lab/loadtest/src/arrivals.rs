@@ -32,7 +32,6 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// Every shape.
     pub const ALL: [Self; 4] = [Self::Opening, Self::Tatkal, Self::Steady, Self::SecondWave];
 
     /// Its name on the command line and in reports.

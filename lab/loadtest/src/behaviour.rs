@@ -26,7 +26,6 @@ const LATE_MS: std::ops::Range<u64> = 500..5000;
 const EXPIRY: Duration = Duration::from_secs(90);
 /// The first pause between two requests of an order.
 const POLL: Duration = Duration::from_secs(1);
-/// The longest.
 const MAX_POLL: Duration = Duration::from_secs(3);
 
 /// Pauses between requests of an order that is not decided, each longer than the one before: an on-sale has

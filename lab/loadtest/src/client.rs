@@ -53,7 +53,6 @@ pub struct Call {
     pub endpoint: Endpoint,
     /// Class of whoever sends it.
     pub class: Class,
-    /// Its method.
     pub method: Method,
     /// Its path and query.
     pub uri: Uri,
@@ -130,7 +129,6 @@ impl Bearer {
     }
 }
 
-/// One answer.
 #[derive(Debug, Clone)]
 pub enum Reply {
     /// A 2xx with its body.
@@ -141,16 +139,13 @@ pub enum Reply {
     Lost(String),
 }
 
-/// A problem document.
 #[derive(Debug, Clone)]
 pub struct Refused {
-    /// The HTTP status.
     pub status: StatusCode,
     /// The last part of the problem's type, such as `seat-taken`.
     pub kind: Cow<'static, str>,
     /// Delay before the next attempt, if the server names one.
     pub retry_after: Option<Duration>,
-    /// The whole document.
     pub body: Bytes,
 }
 
@@ -458,7 +453,6 @@ impl Client {
         self.traffic.borrow_mut()
     }
 
-    /// Measurements so far.
     #[must_use]
     pub fn stopwatch(&self) -> std::cell::RefMut<'_, Stopwatch> {
         self.stopwatch.borrow_mut()

@@ -13,7 +13,6 @@ use super::stopwatch::Endpoint;
 /// Phase of the crowd.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Buy.
     Buy,
     /// Finish what was begun, and begin nothing that changes anything.
     Rest,
@@ -24,7 +23,6 @@ enum Phase {
 /// Answer that the crowd got.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// An order exists.
     Acknowledged,
     /// The engine could not say: a problem with a status of 5xx by its type, or no answer at all.
     Failed(Cow<'static, str>),
@@ -35,7 +33,6 @@ pub enum Answer {
 pub struct Seen {
     /// The moment it came.
     pub at: Instant,
-    /// The answer.
     pub answer: Answer,
 }
 
@@ -108,7 +105,6 @@ impl Controller {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records an answer.
     pub(super) fn saw(&self, endpoint: Endpoint, reply: &Reply) {
         let answer = match reply {
             Reply::Ok(_) if endpoint == Endpoint::Reserve => Answer::Acknowledged,

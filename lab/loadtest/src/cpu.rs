@@ -38,9 +38,7 @@ pub enum Part {
     DynamoDb,
     /// The fake of SQS.
     Sqs,
-    /// Redis or Valkey.
     Redis,
-    /// The crowd.
     Generator,
 }
 

@@ -84,7 +84,6 @@ pub struct Outcome {
     /// The report of the load test.
     #[serde(rename = "rush")]
     pub load_test: crate::report::Report,
-    /// The audit's report.
     pub audit: audit::Report,
     /// The payments a second that its providers let it begin, beside what they publish, in words.
     pub rates: String,
@@ -101,7 +100,6 @@ pub struct Outcome {
 /// A part of a demo.
 #[derive(Debug, serde::Serialize)]
 pub struct TimedPart {
-    /// What it is.
     pub part: &'static str,
     /// How long it took, in seconds.
     pub seconds: f64,
@@ -193,13 +191,11 @@ pub enum Error {
     /// The queues could not be read.
     #[error(transparent)]
     Queues(#[from] local::queues::Error),
-    /// A store failed.
     #[error(transparent)]
     Store(#[from] engine::ports::StoreError),
     /// The crowd's ledger could not be read.
     #[error("the ledger cannot be read: {0}")]
     Ledger(#[from] std::io::Error),
-    /// Reconcile failed.
     #[error("reconcile: {0}")]
     Reconcile(String),
 }

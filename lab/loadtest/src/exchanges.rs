@@ -17,14 +17,11 @@ use crate::demo::{Error, publish};
 use crate::pages::Till;
 use crate::payment::{buyer_token, pay_on_page};
 
-/// The play.
 const PLAY: &str = include_str!("../../../sales/demo-play.json");
-/// What fills wallets.
 const TOP_UPS: &str = include_str!("../../../sales/demo-top-ups.json");
 /// Tries of an admission: the gate's budget follows what is left a moment later.
 const TRIES: u32 = 20;
 
-/// What was exchanged.
 #[derive(Debug, Clone, Default)]
 pub struct Exchanged {
     /// Exchanges by the provider of the old order's payment.

@@ -14,19 +14,13 @@ use serde::{Deserialize, Serialize};
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Entry {
     /// The engine answered that the order exists.
-    Acknowledged {
-        /// Its number.
-        order: String,
-    },
+    Acknowledged { order: String },
     /// The provider captured money for the order.
     Captured {
-        /// The order's number.
         order: String,
-        /// The provider.
         provider: String,
         /// The provider's name for the payment.
         payment: String,
-        /// The amount.
         amount_minor: MinorUnits,
         /// ISO 4217 code of its currency.
         currency: String,

@@ -32,7 +32,6 @@ const REFUNDED: u64 = 3;
 /// The longest that the providers may take to send everything back.
 const MOST: Duration = Duration::from_secs(60);
 
-/// What went back.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct MoneyBack {
     /// Single tickets that an operator refunded, by the provider of their order's payment.

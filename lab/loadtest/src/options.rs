@@ -20,9 +20,7 @@ pub const CONNECTIONS: usize = 256;
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "loop")]
 pub enum Load {
-    /// By the clock.
     Open {
-        /// Number of people.
         arrivals: u64,
         /// Time in which they come, in seconds.
         within_seconds: f64,
@@ -33,7 +31,6 @@ pub enum Load {
     },
     /// The next one when one leaves.
     Closed {
-        /// Number of people.
         arrivals: u64,
         /// Number of people on the site at once.
         at_once: usize,

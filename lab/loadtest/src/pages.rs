@@ -32,11 +32,8 @@ const TAKEN: &str = "You can close this page.";
 /// currency pays at Stripe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Shares {
-    /// Of Stripe.
     pub stripe: u16,
-    /// Of WeChat Pay.
     pub wechat: u16,
-    /// Of Alipay.
     pub alipay: u16,
 }
 
@@ -71,7 +68,6 @@ impl FromStr for Shares {
     }
 }
 
-/// Where somebody pays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Till {
     /// On a page of Stripe's.
@@ -81,7 +77,6 @@ pub enum Till {
 }
 
 impl Till {
-    /// The provider's id.
     #[must_use]
     pub const fn provider(self) -> &'static str {
         match self {

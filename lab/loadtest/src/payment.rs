@@ -26,14 +26,12 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// Lifetime of the buyer's token, in seconds.
 const TOKEN_SECONDS: u32 = 300;
 
-/// A payment.
 #[derive(Debug, Clone)]
 pub struct Payment {
     /// The provider's id for it; the same one twice is the same payment.
     pub id: String,
     /// The order that it is for.
     pub order: OrderNumber,
-    /// The captured amount.
     pub amount: Money,
 }
 
@@ -57,7 +55,6 @@ pub enum Error {
     NotStarted {
         /// The status of its reply.
         status: StatusCode,
-        /// Its reply.
         text: String,
     },
     /// The provider's page could not be used.
@@ -71,7 +68,6 @@ pub enum Error {
     Provider {
         /// The status of its reply.
         status: StatusCode,
-        /// Its reply.
         text: String,
     },
 }

@@ -28,7 +28,6 @@ pub enum Way {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Behaviour {
-    /// Pays.
     Pay,
     /// Pays, and the provider calls again with the same payment.
     PayAgain,
@@ -40,9 +39,7 @@ pub enum Behaviour {
     ForgeCallback,
     /// Pays when the payment window is over.
     PayLate,
-    /// Never pays.
     NeverPay,
-    /// Cancels.
     Cancel,
     /// The connection is cut once the request for the order has been sent; sends it again, and pays.
     Cut,
@@ -271,11 +268,9 @@ pub struct Buyer {
     pub user: String,
     /// Index of the sale among those of the load test.
     pub sale: usize,
-    /// Number of tickets.
     pub tickets: u16,
     /// Way of picking seats.
     pub way: Way,
-    /// The buyer's behaviour.
     pub behaviour: Behaviour,
     /// Number of times that the buyer comes back when the gate says to come back later.
     pub returns: u8,

@@ -13,16 +13,13 @@ const WITHIN_SECONDS: f64 = 210.0;
 /// The time that every replay is given at least, in seconds.
 const MIN_SECONDS: u32 = 300;
 
-/// One on-sale.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Published {
     /// Its name on the command line.
     pub name: &'static str,
     /// The sale, with place and time.
     pub sale: &'static str,
-    /// Number of people.
     pub people: u64,
-    /// Number of tickets.
     pub tickets: u32,
     /// Time in which they were gone, in seconds, as far as that was published.
     pub seconds: Option<u32>,

@@ -64,7 +64,6 @@ pub struct Generator {
 /// One behaviour of the profile, and what came of it.
 #[derive(Debug, Clone, Serialize)]
 pub struct BehaviourCount {
-    /// Its name.
     #[serde(rename = "conduct")]
     pub behaviour: &'static str,
     /// People of it in a thousand.
@@ -93,7 +92,6 @@ impl BehaviourCount {
     }
 }
 
-/// The report.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
     /// The seed that repeats the crowd.
@@ -105,7 +103,6 @@ pub struct Report {
     pub profile: LoadProfile,
     /// Ways of picking seats, in words.
     pub ways: &'static str,
-    /// Duration, in seconds.
     pub seconds: f64,
     /// Time at which the last order was paid, in seconds from the beginning.
     pub sold_out_seconds: Option<f64>,
@@ -149,21 +146,17 @@ pub struct Report {
     pub failed_callbacks: u64,
     /// Captures that were decided before a callback of theirs got through.
     pub decided_unreported: u64,
-    /// Requests a second.
     pub requests_per_second: f64,
-    /// Orders a second.
     pub orders_per_second: f64,
     /// Paid orders a second, until the last was paid.
     pub sales_per_second: f64,
     /// True if nothing is left to sell.
     pub sold_out: bool,
-    /// Sale by sale.
     pub sales: Vec<Sold>,
     /// Each behaviour, and what came of it.
     pub behaviours: Vec<BehaviourCount>,
     /// Refusals by the problem's type.
     pub refusals: BTreeMap<Cow<'static, str>, u64>,
-    /// Latency by function.
     pub latency: BTreeMap<&'static str, Latency>,
     /// Schedule of the generator: its lag, and whether it kept up.
     pub generator: Generator,
@@ -189,7 +182,6 @@ pub struct Report {
     /// Thresholds of a file with the figures that were measured; empty without one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub thresholds: Vec<Checked>,
-    /// Second by second.
     pub series: Vec<Sample>,
 }
 

@@ -19,7 +19,6 @@ pub const PERIOD: Duration = Duration::from_secs(1);
 pub struct Sample {
     /// Time at which it ended, in seconds from the beginning.
     pub at_seconds: f64,
-    /// People who came.
     pub arrived: u64,
     /// People who came back because the gate had said so.
     pub returned: u64,
@@ -37,7 +36,6 @@ pub struct Sample {
     pub tickets: u64,
     /// Refusals by the problem's type.
     pub refused: BTreeMap<Cow<'static, str>, u64>,
-    /// Requests under way.
     pub under_way: u64,
     /// People who wait for a connection.
     pub waiting: u64,
@@ -45,7 +43,6 @@ pub struct Sample {
     pub response_p50_ms: f64,
     /// 99 of 100 answers.
     pub response_p99_ms: f64,
-    /// The slowest answer.
     pub response_max_ms: f64,
     /// Lag behind the schedule at the 99th percentile, in milliseconds.
     pub lag_p99_ms: f64,
@@ -58,7 +55,6 @@ pub struct Sample {
 /// One second of the people of one class.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct ClassSample {
-    /// What they did.
     #[serde(flatten)]
     pub deeds: Deeds,
     /// Requests that they sent.
@@ -164,7 +160,6 @@ impl Series {
         &self.samples[self.samples.len() - 1]
     }
 
-    /// All of them.
     #[must_use]
     pub fn into_samples(self) -> Vec<Sample> {
         self.samples

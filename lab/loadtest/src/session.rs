@@ -68,9 +68,7 @@ pub struct LoadTest {
     pub callback_repeats: CallbackRepeats,
     /// How long an unpaid order waits past its deadline.
     pub grace: Grace,
-    /// The sales.
     pub venues: Vec<Venue>,
-    /// Their sizes.
     pub weights: Vec<u64>,
     /// Counts of the load test.
     pub tally: Tally,
@@ -156,14 +154,12 @@ pub enum GateReply {
     Later(Duration),
     /// Nothing is left but what is held or promised to others: perhaps later.
     Waiting(Duration),
-    /// Refused for good.
     Refused,
 }
 
 /// An admission as the gate gives it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Admission {
-    /// The token.
     pub token: String,
     /// The number of the order that it admits to.
     pub order: OrderNumber,
@@ -191,7 +187,6 @@ struct AcknowledgedTicket {
 }
 
 impl Acknowledged {
-    /// Its cost.
     pub(super) fn amount(&self) -> Money {
         Money { amount_minor: self.amount_minor, currency: self.currency }
     }
@@ -208,7 +203,6 @@ impl Acknowledged {
 pub(super) enum Next {
     /// Asks for other seats with the same admission, which a refusal does not burn.
     OtherSeats,
-    /// Leaves.
     Leave,
 }
 

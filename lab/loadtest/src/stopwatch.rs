@@ -28,7 +28,6 @@ pub enum Endpoint {
     StartPayment,
     /// `POST /payments/{provider}/callback`.
     PayCallback,
-    /// Every query.
     Query,
 }
 
@@ -78,7 +77,6 @@ impl Endpoint {
 /// A distribution of times, in milliseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Percentiles {
-    /// Number of measurements.
     pub count: u64,
     /// Half were no longer.
     pub p50_ms: f64,
@@ -90,7 +88,6 @@ pub struct Percentiles {
     pub p99_ms: f64,
     /// 999 of 1,000 were no longer.
     pub p999_ms: f64,
-    /// The longest.
     pub max_ms: f64,
 }
 

@@ -19,7 +19,6 @@ const ANOMALIES_KEPT: usize = 100;
 pub struct Counter(Cell<u64>);
 
 impl Counter {
-    /// Adds one.
     pub fn one(&self) {
         self.add(1);
     }
@@ -29,7 +28,6 @@ impl Counter {
         self.0.set(self.0.get() + count);
     }
 
-    /// The count.
     #[must_use]
     pub fn get(&self) -> u64 {
         self.0.get()
@@ -60,7 +58,6 @@ pub struct Tally {
     last_sale: Cell<Option<Instant>>,
     /// Everything that must never happen, and did.
     pub anomaly_count: Counter,
-    /// Buyers who came.
     pub buyers: Counter,
     /// Those who came late, to take what was left.
     pub late_buyers: Counter,

@@ -39,7 +39,6 @@ pub struct Threshold {
 /// A threshold, and the figure that was measured.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Checked {
-    /// The threshold.
     #[serde(flatten)]
     pub threshold: Threshold,
     /// The figure; absent if the report does not have it as a number.
@@ -63,11 +62,9 @@ pub enum Error {
     /// A threshold can neither be met nor missed.
     #[error("{file}: {figure}: {why}")]
     Meaningless {
-        /// The file.
         file: String,
         /// The figure of the threshold.
         figure: String,
-        /// What is wrong.
         why: &'static str,
     },
 }

@@ -62,7 +62,6 @@ impl Transport {
         &self.authority
     }
 
-    /// Opens a connection.
     pub(super) async fn connect(&self) -> io::Result<Box<dyn Stream>> {
         let stream = TcpStream::connect((self.host.as_str(), self.port)).await?;
         stream.set_nodelay(true)?;

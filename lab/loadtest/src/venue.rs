@@ -51,7 +51,6 @@ type Snapshot = (Instant, Rc<HashMap<String, Left>>);
 /// One sale as the crowd sees it.
 #[derive(Debug)]
 pub struct Venue {
-    /// The sale.
     pub sale: Sale,
     /// Path of its admissions.
     pub admissions: String,

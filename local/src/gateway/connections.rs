@@ -59,7 +59,6 @@ enum Phase {
     Answer,
     /// Nothing, unless its client does not read: the answer is being written.
     Write,
-    /// The next request.
     Between,
 }
 

@@ -36,7 +36,6 @@ pub struct Facts {
     pub authorizer: Option<ApiGatewayRequestAuthorizer>,
     /// Address of the client.
     pub peer: SocketAddr,
-    /// Time of arrival.
     pub at: DateTime<Utc>,
 }
 

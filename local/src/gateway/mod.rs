@@ -268,7 +268,6 @@ fn max_connections(open_files: Option<u64>) -> usize {
     MAX_CONNECTIONS.saturating_sub(lacking).max(MIN_CONNECTIONS)
 }
 
-/// Answers a request.
 async fn serve(
     State(state): State<Arc<GatewayState>>,
     ConnectInfo(peer): ConnectInfo<Peer>,

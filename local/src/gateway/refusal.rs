@@ -35,7 +35,6 @@ pub(super) enum Refusal {
     TooLarge(usize),
     /// The request cannot be read.
     BadRequest(&'static str),
-    /// The function failed.
     Failed,
     /// The function did not answer in time.
     TooSlow,

@@ -17,14 +17,12 @@ pub enum Target {
     Empty,
 }
 
-/// One route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Route {
     /// Method and path pattern as API Gateway writes them: `GET /orders/{order}`.
     pub key: &'static str,
     /// Callers that it allows.
     pub access: Access,
-    /// Target that answers.
     pub target: Target,
     /// Its share of the requests, where limits enforce it: that of callbacks, which whoever calls may use up.
     /// Those of the others are for the operator to size.
@@ -121,7 +119,6 @@ fn table(routes: Routes) -> Table {
 }
 
 impl Route {
-    /// Its method.
     #[must_use]
     pub fn method(&self) -> &'static str {
         self.key.split_once(' ').map_or("", |(method, _)| method)

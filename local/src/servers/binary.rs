@@ -20,9 +20,7 @@ pub enum Flavour {
     /// Whichever is found first, Valkey before Redis.
     #[default]
     Auto,
-    /// Valkey only.
     Valkey,
-    /// Redis only.
     Redis,
 }
 

@@ -53,7 +53,6 @@ pub enum Error {
     /// The environment names a binary that is not a server of that flavour.
     #[error("{variable} names {}, which is no {requested} of version 7 or newer that runs here", path.display())]
     WrongBinary {
-        /// The environment variable.
         variable: &'static str,
         /// The program that was looked for.
         requested: &'static str,
@@ -68,7 +67,6 @@ pub enum Error {
     Exited {
         /// The binary that was run.
         program: PathBuf,
-        /// Its exit status.
         status: std::process::ExitStatus,
         /// The last lines it wrote.
         log: String,
@@ -87,7 +85,6 @@ pub enum Error {
     /// A server of ours serves no more, and cannot be started again.
     #[error("{what} has ended by itself{}", .why.as_ref().map_or_else(String::new, |why| format!(": {why}")))]
     Ended {
-        /// The server.
         what: &'static str,
         /// Why it ended, if it says.
         why: Option<Box<Error>>,
@@ -108,12 +105,7 @@ pub enum Error {
          with --accept-lost-orders, which begins without the orders in it",
         path.display()
     )]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// The first defects.
-        defects: String,
-    },
+    Damaged { path: PathBuf, defects: String },
     /// The DynamoDB emulator failed.
     #[error("dynamodb: {0}")]
     DynamoDb(String),
@@ -134,7 +126,6 @@ pub enum Error {
     Io {
         /// The operation that failed.
         what: String,
-        /// The system's error.
         source: io::Error,
     },
 }

@@ -18,7 +18,6 @@ const READ_BYTES: usize = 64 << 10;
 /// Action on a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Act {
-    /// Let it through.
     Forward,
     /// Let it through after this time, and all later ones of the connection behind it.
     ForwardLate(Duration),

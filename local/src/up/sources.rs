@@ -20,7 +20,6 @@ use crate::queues::Queues;
 const READ_EVERY: Duration = Duration::from_secs(1);
 /// Time between two looks at what webhooks were not told.
 const TELL_EVERY: Duration = Duration::from_secs(1);
-/// Timeout of reconcile.
 pub(super) const RECONCILE_TIMEOUT: Duration = Function::Reconcile.row().timeout;
 
 /// Starts the event sources, with the figures of the table of functions.

@@ -35,7 +35,6 @@ struct Answer {
 /// A round that was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wish {
-    /// The latest.
     Latest,
     /// The one of this number.
     Number(u64),

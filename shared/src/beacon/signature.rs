@@ -50,7 +50,6 @@ pub enum Wrong {
 pub struct Chain {
     /// The hash that names it.
     pub hash: Hash,
-    /// Its public key.
     pub key: PublicKey,
 }
 

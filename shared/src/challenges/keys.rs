@@ -18,11 +18,8 @@ const ANSWER: &str = "onsale challenge: answer";
 pub(super) struct Key {
     /// Signs the parameters of a proof of work.
     pub(super) proof_of_work: hmac::Key,
-    /// Signs its solution.
     pub(super) solution: hmac::Key,
-    /// Signs a token.
     pub(super) signing: EncodingKey,
-    /// Checks a token.
     pub(super) checking: DecodingKey,
     /// Hashes the answer that a token is bound to.
     pub(super) answer: hmac::Key,

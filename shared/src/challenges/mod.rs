@@ -138,7 +138,6 @@ pub enum Defect {
     /// Its challenge was answered before.
     #[error("the challenge was answered before")]
     Used,
-    /// It is wrong.
     #[error("the answer is wrong")]
     Wrong,
 }
@@ -146,11 +145,9 @@ pub enum Defect {
 /// What a challenge is for.
 #[derive(Debug, Clone, Copy)]
 pub struct Bound<'a> {
-    /// The sale.
     pub sale: &'a SaleId,
     /// What the buyer wants of it.
     pub stage: Stage,
-    /// The buyer.
     pub user: &'a UserId,
 }
 
@@ -193,7 +190,6 @@ impl Passed<'_> {
 /// What makes and checks challenges.
 #[derive(Debug)]
 pub struct Challenges {
-    /// The keys.
     pub keys: ChallengeKeys,
     redis: RedisChallenges,
     siteverify: Siteverify,

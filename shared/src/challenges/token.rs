@@ -46,7 +46,6 @@ pub(super) enum Right {
     Text(String),
     /// It is one of those to the question with this index in the sale file.
     Question(usize),
-    /// The provider knows.
     Provider,
 }
 

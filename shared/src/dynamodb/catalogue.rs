@@ -77,7 +77,6 @@ pub struct DynamoCatalogue {
     memory: Arc<Memory>,
 }
 
-/// A sale's header.
 #[derive(Debug)]
 struct Header {
     version: u64,

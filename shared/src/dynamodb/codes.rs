@@ -22,7 +22,6 @@ const _: () = assert!(CODE_BUCKETS == 256, "the bucket of a code is a byte");
 /// The codes of a group, counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CodeCounts {
-    /// Codes.
     pub codes: u64,
     /// How often they may be used, together.
     pub uses: u64,

@@ -49,7 +49,6 @@ const NOTHING: &str = "#";
 /// How the adapters talk to DynamoDB.
 #[derive(Debug, Clone)]
 pub struct StoreConfig {
-    /// The tables' names.
     pub tables: Tables,
     /// Address of DynamoDB; `None` for the one of the SDK's configuration.
     pub endpoint: Option<String>,
@@ -161,13 +160,11 @@ impl Dynamo {
         Self { client: Client::from_conf(builder.build()), config }
     }
 
-    /// The client.
     #[must_use]
     pub fn client(&self) -> &Client {
         &self.client
     }
 
-    /// Its configuration.
     #[must_use]
     pub fn config(&self) -> &StoreConfig {
         &self.config

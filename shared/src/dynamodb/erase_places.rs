@@ -17,9 +17,7 @@ const TOGETHER: usize = 25;
 /// Number of what was erased.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ErasedPlaces {
-    /// Memberships.
     pub places: u64,
-    /// Items of codes.
     pub codes: u64,
 }
 

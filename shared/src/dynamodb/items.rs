@@ -54,12 +54,10 @@ pub(super) const TICKET_DOOR: &str = "checked_in_door";
 /// An item: its attributes by name.
 pub(super) type Item = HashMap<String, AttributeValue>;
 
-/// A text attribute.
 pub(super) fn text(value: impl ToString) -> AttributeValue {
     AttributeValue::S(value.to_string())
 }
 
-/// A number attribute.
 pub(super) fn number(value: impl Into<i128>) -> AttributeValue {
     AttributeValue::N(value.into().to_string())
 }
@@ -148,7 +146,6 @@ impl<'a> Fields<'a> {
         self.maybe_text(name).and_then(|value| self.known(name, value))
     }
 
-    /// A number attribute.
     pub(super) fn maybe_number<T: FromStr>(&self, name: &str) -> Stored<Option<T>> {
         let Some(value) = self.item.get(name) else { return Ok(None) };
         let parsed = value.as_n().ok().and_then(|text| text.parse().ok());
@@ -369,7 +366,6 @@ fn ticket_value(ticket: &Ticket) -> AttributeValue {
     AttributeValue::M(map)
 }
 
-/// Reads an order.
 pub(super) fn read_order(item: &Item) -> Stored<Order> {
     let fields = Fields::from_item(item);
     let sk: String = fields.text("sk")?;
@@ -622,7 +618,6 @@ fn read_refund(fields: &Fields<'_>) -> Stored<Option<Refund>> {
     }))
 }
 
-/// Reads a payment.
 pub(super) fn read_payment(item: &Item) -> Stored<PaymentRecord> {
     let fields = Fields::from_item(item);
     let sk: String = fields.text("sk")?;

@@ -30,7 +30,6 @@ use engine::ports::{Accounts, PostReply, SeenAccount, Stored};
 /// What an account has in one currency.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AccountSum {
-    /// All of it.
     pub has: Balance,
     /// What of it was posted.
     pub posted: Balance,

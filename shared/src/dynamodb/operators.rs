@@ -36,11 +36,8 @@ pub struct KeptAction {
     pub way: String,
     /// The kind of action.
     pub action: String,
-    /// The sale.
     pub sale: Option<SaleId>,
-    /// The order.
     pub order: Option<OrderNumber>,
-    /// More, in words.
     pub detail: Option<String>,
     /// What came of it: `done`, or the type of the problem; `None` while that is not known.
     pub outcome: Option<String>,
@@ -49,7 +46,6 @@ pub struct KeptAction {
 /// A page of actions, latest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActionsPage {
-    /// The actions.
     pub actions: Vec<KeptAction>,
     /// Where the next page begins; `None` at the end.
     pub next: Option<String>,
@@ -67,20 +63,16 @@ pub struct Overdue {
 /// A payment that somebody had the bank take back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DisputedPayment {
-    /// The payment.
     pub payment: PaymentKey,
     /// The order that it has paid.
     pub order: OrderNumber,
-    /// Its currency.
     pub currency: Currency,
-    /// Its disputes.
     pub disputes: Vec<Dispute>,
 }
 
 /// A page of disputed payments, latest change first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DisputedPage {
-    /// The payments.
     pub payments: Vec<DisputedPayment>,
     /// Where the next page begins; `None` at the end.
     pub next: Option<String>,
@@ -93,7 +85,6 @@ pub struct DynamoOperators {
 }
 
 impl DynamoOperators {
-    /// Behind a client.
     #[must_use]
     pub fn new(db: Dynamo) -> Self {
         Self { db }

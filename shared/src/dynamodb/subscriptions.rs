@@ -30,7 +30,6 @@ pub struct DynamoSubscriptions {
 /// One shard of a subscriber, as an operator sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShardState {
-    /// The shard.
     pub shard: LogShard,
     /// How far it was told.
     pub progress: Progress,

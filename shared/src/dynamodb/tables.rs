@@ -27,11 +27,9 @@ use engine::ports::{StoreError, Stored};
 pub struct Tables {
     /// Orders, payments, buyers' counts, attendees.
     pub orders: String,
-    /// Claims of seat-legs.
     pub seats: String,
     /// The catalogue, the statistics, and what is kept of payment providers.
     pub sales: String,
-    /// The waiting rooms.
     pub rooms: String,
     /// The facts of all orders, as they were settled.
     pub log: String,
@@ -72,12 +70,9 @@ pub enum KeyKind {
     Number,
 }
 
-/// A key attribute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Key {
-    /// The attribute's name.
     pub name: &'static str,
-    /// Its type.
     pub kind: KeyKind,
 }
 
@@ -93,22 +88,16 @@ const fn number(name: &'static str) -> Key {
 /// sort attribute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Index {
-    /// The index's name.
     pub name: &'static str,
-    /// Its partition key.
     pub partition: Key,
-    /// Its sort key.
     pub sort: Key,
     /// The attributes it carries besides all keys.
     pub carries: &'static [&'static str],
 }
 
-/// One table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TableDefinition {
-    /// Its partition key.
     pub partition: Key,
-    /// Its sort key.
     pub sort: Key,
     /// Local secondary indexes: strongly consistent, of the same partition.
     pub local: &'static [Index],

@@ -26,7 +26,6 @@ const CALLS_AT_ONCE: usize = 4;
 pub struct BusEntry {
     /// The type of the event, such as `order.paid`.
     pub kind: String,
-    /// When it happened.
     pub at: Timestamp,
     /// What happened, in JSON.
     pub detail: String,
@@ -49,7 +48,6 @@ pub fn bus_subscriber() -> Result<SubscriberId, InvalidId> {
 /// The bus, as somebody who can be told something.
 #[derive(Debug)]
 pub struct BusSender<'a, C> {
-    /// The bus.
     pub bus: &'a dyn EventBus,
     /// The catalogue, for the names of seats.
     pub catalogue: &'a C,

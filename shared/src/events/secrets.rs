@@ -9,7 +9,6 @@ use crate::runtime::listed_secrets::ListedSecrets;
 use engine::domain::basics::ids::SubscriberId;
 use engine::domain::basics::time::Timestamp;
 
-/// Names the keys.
 pub const WEBHOOK_KEYS: &str = "ONSALE_WEBHOOK_KEYS";
 
 /// Names one secret of a webhook: the key that it is made from, and which of those it is.

@@ -59,7 +59,6 @@ impl fmt::Display for WebhookUrl {
 }
 
 impl WebhookUrl {
-    /// The address.
     #[must_use]
     pub fn uri(&self) -> &Uri {
         &self.0
@@ -69,7 +68,6 @@ impl WebhookUrl {
 /// A webhook, as it is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Webhook {
-    /// Its id.
     pub id: SubscriberId,
     /// Where it is told.
     pub url: WebhookUrl,

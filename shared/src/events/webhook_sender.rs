@@ -72,11 +72,9 @@ impl WebhookConnections {
 /// One webhook, as somebody who can be told something.
 #[derive(Debug)]
 pub struct WebhookSender<'a, C> {
-    /// The webhook.
     pub webhook: &'a Webhook,
     /// The keys of its secrets.
     pub keys: &'a WebhookKeys,
-    /// The connections.
     pub connections: &'a WebhookConnections,
     /// The catalogue, for the names of seats.
     pub catalogue: &'a C,

@@ -255,7 +255,6 @@ fn time(at: Timestamp) -> DateTime {
     DateTime::from_millis(at.ms())
 }
 
-/// What was answered.
 #[derive(Debug, Default)]
 struct Answered {
     sale: BTreeMap<Minute, SaleMinute>,

@@ -52,7 +52,6 @@ impl Minute {
         Self(self.0 - i64::from(minutes))
     }
 
-    /// Its first moment.
     #[must_use]
     pub const fn start(self) -> Timestamp {
         Timestamp::from_ms(self.0 * PERIOD_MS)
@@ -91,7 +90,6 @@ pub type SaleMinute = BTreeMap<Metric, u64>;
 /// Figures of consecutive minutes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figures {
-    /// The latest minute.
     pub last: Minute,
     /// Number of minutes up to the latest.
     pub minutes: u16,
@@ -105,7 +103,6 @@ pub struct Figures {
     pub stage: BTreeMap<Minute, StageMinute>,
 }
 
-/// Reads figures.
 pub trait FigureSource: fmt::Debug + Send + Sync {
     /// The figures of a sale, and of the stage, of the last `minutes` ([`MAX_MINUTES`] at most) that are known.
     fn read<'a>(

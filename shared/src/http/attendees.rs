@@ -1,8 +1,8 @@
-//! The keys that hash attendees: what a sale compares and keeps of a person in place of the id.
+//! The keys that hash attendees. A sale keeps and compares the hash of a person's id, never the id.
 //!
 //! A hash is the first half of HMAC-SHA256 over `<sale>#<attendee>`: nobody without a key can try ids
-//! against it, and the same person has another hash in another sale. Every key gives a hash of its own,
-//! so that a key is replaced while sales go on: an order is refused by a claim under either.
+//! against it, and the same person has another hash in another sale. Every key makes a hash of its own, and a claim
+//! under any key's hash refuses another order for the same person: so a key can be replaced while sales go on.
 
 use aws_lc_rs::hmac::{self, HMAC_SHA256};
 
@@ -14,29 +14,29 @@ pub struct AttendeeKeys {
     keys: Vec<hmac::Key>,
 }
 
-/// There is no key to hash with.
+/// The deployment has no key to hash attendees with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("no attendee key is configured")]
 pub struct NoKey;
 
 impl AttendeeKeys {
-    /// Keys from their secrets, the oldest last.
+    /// The keys with these secrets, the oldest last.
     #[must_use]
     pub fn new<'a>(secrets: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let keys = secrets.into_iter().map(|secret| hmac::Key::new(HMAC_SHA256, secret)).collect();
         Self { keys }
     }
 
-    /// True if there is no key: nobody can be named.
+    /// True if there is no key: no order can name attendees.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// The attendee of this id in a sale.
+    /// The hashes of the attendee with an id in a sale, one for each key.
     ///
     /// # Errors
-    /// Returns [`NoKey`] if there is none: a function that takes names must be given one.
+    /// Returns [`NoKey`] if there is no key: a function that takes attendees must have one.
     pub fn attendee(&self, sale: &SaleId, id: &AttendeeId) -> Result<Attendee, NoKey> {
         // No id of either kind holds a `#`.
         let text = format!("{sale}#{id}");
@@ -94,7 +94,7 @@ mod tests {
         assert_eq!(both, [hashes(&[NEW], "g1", "P-1"), hashes(&[OLD], "g1", "P-1")].concat());
         let keys = AttendeeKeys::new([NEW, OLD]);
         let (sale, id) = (SaleId::new("g1").unwrap(), AttendeeId::new("P-1").unwrap());
-        let counted = keys.attendee(&sale, &id).unwrap().counted();
+        let counted = keys.attendee(&sale, &id).unwrap().counting_hash();
         assert_eq!(counted.map(|hash| hash.to_string()).as_ref(), both.last());
     }
 

@@ -1,4 +1,4 @@
-//! What is done with a payment provider's callback, whichever way it came in.
+//! Accepts a payment provider's callback, by whichever route it came in.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -18,15 +18,16 @@ use engine::domain::order::Capture;
 use engine::flows::pay;
 use engine::ports::{Ports as _, StoreError};
 
-/// Time that a decision may take. The rest of the request's time is enough to keep the capture in a queue.
+/// The time that the decision about a capture may take. The rest of the request's time is enough to keep the capture in
+/// the callback queue.
 const MAX_DECIDE: Duration = Duration::from_secs(3);
 
-/// The answer to a callback that is taken.
+/// The answer to an accepted callback.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallbackAnswer {
-    /// What became of it.
+    /// The decision about the capture, as JSON.
     Reply(Answer<CallbackReply>),
-    /// The text that the provider asks for, as it would call again for any other.
+    /// The text by which the provider knows that its callback arrived. After any other text it would call again.
     Text(PlainText),
 }
 
@@ -39,7 +40,8 @@ impl Reply for CallbackAnswer {
     }
 }
 
-/// The address that a request came from, as API Gateway saw it: a header can say anything.
+/// The address from which API Gateway received a request; `None` if it says none. No header is read, because the
+/// sender writes the headers.
 #[must_use]
 pub fn source(request: &Request) -> Option<IpAddr> {
     let Some(RequestContext::ApiGatewayV2(context)) = request.request_context_ref() else {
@@ -48,12 +50,12 @@ pub fn source(request: &Request) -> Option<IpAddr> {
     context.http.source_ip.as_deref()?.parse().ok()
 }
 
-/// Trusts a callback if its signature is valid, before any store is asked, and answers with success only
-/// when all that follows from its capture is done, or when the capture is kept in a queue: until then the
-/// provider calls again.
+/// Verifies a callback's signature before any store is asked, and decides its capture. The answer is a success only
+/// once the decision and everything that follows from it is done, or the capture is kept in the callback queue: after
+/// any other answer the provider calls again.
 ///
 /// # Errors
-/// The [`Problem`] that the provider is answered with.
+/// Returns the [`Problem`] that the provider gets as the answer.
 pub async fn accept(
     app: &App,
     provider: &ProviderId,
@@ -73,7 +75,7 @@ pub async fn accept(
     })
 }
 
-/// Decides a capture, or keeps it.
+/// Decides a capture within [`MAX_DECIDE`], or keeps it in the callback queue.
 async fn decide(app: &App, capture: &Capture, now: Timestamp) -> Result<CallbackReply, Problem> {
     let decision = timeout(MAX_DECIDE, pay::pay(&app.ports, capture, now)).await;
     let decision = decision.unwrap_or_else(|late| Err(StoreError::Unknown(late.to_string())));

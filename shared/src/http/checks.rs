@@ -12,26 +12,26 @@ use engine::domain::basics::ids::SaleId;
 use engine::domain::sale::Defect;
 use engine::ports::{Catalogue, Freshness, Ports, Published, StoreError};
 
-/// Most bytes of a buyer's or a provider's request body.
+/// The most bytes of a buyer's or a provider's request body: 64 KiB.
 pub const MAX_BODY_BYTES: usize = 64 * 1024;
-/// Most bytes of a sale file; API Gateway takes 10 MB, Lambda 6 MB.
+/// The most bytes of a sale file: 5 MiB. API Gateway takes bodies of 10 MB, Lambda of 6 MB.
 pub const MAX_SALE_FILE_BYTES: usize = 5 * 1024 * 1024;
-/// Most characters of a parser's message that are repeated to the caller: it quotes the request.
+/// The most characters of a parser's message in a reply: the message quotes the request.
 const MAX_MESSAGE_CHARS: usize = 200;
 
 /// Why a request is refused before any flow sees it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The body has more bytes than this.
+    /// The body has more than this many bytes.
     #[error("the body must have at most {0} bytes")]
     TooLarge(usize),
     /// The body is not declared as JSON.
     #[error("the content type must be application/json")]
     NotJson,
-    /// The body is not well-formed JSON.
+    /// The body is not well-formed JSON. Has the parser's message.
     #[error("the body is not well-formed JSON: {0}")]
     Malformed(String),
-    /// The body is JSON, but not of the shape that is asked for.
+    /// The body is JSON, but not of the shape that the route asks for. Has the parser's message.
     #[error("the body does not have the shape asked for: {0}")]
     Shape(String),
     /// A part of the request breaks a rule.
@@ -48,13 +48,13 @@ pub enum Refusal {
     /// There is no such sale.
     #[error("there is no such sale")]
     NoSuchSale,
-    /// The sale has no map, or another one by now.
+    /// The sale has no map, or its map is no longer the requested one.
     #[error("the sale has no such map")]
     NoSuchMap,
     /// The sale has no waiting room.
     #[error("the sale has no waiting room")]
     NoRoom,
-    /// The group, chunk or index is not there, or its window is not drawn yet.
+    /// The group, chunk or index does not exist, or its window is not drawn yet.
     #[error("there is no such group, or it is not drawn that far")]
     NotDrawn,
     /// A store failed.
@@ -63,14 +63,14 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// A part of the request that breaks a rule.
+    /// [`Refusal::Invalid`] for the part of the request at a path, with the rule in words.
     pub fn invalid(at: impl Into<String>, rule: impl Into<String>) -> Self {
         Self::Invalid { at: at.into(), rule: rule.into() }
     }
 }
 
-/// Reads a JSON body of at most `most_bytes`. Unknown and duplicate fields are refused by the types
-/// read; nesting is bounded by the parser.
+/// Reads a JSON body of at most `most_bytes`. The type `T` refuses unknown and duplicate fields; the parser bounds the
+/// nesting.
 ///
 /// # Errors
 /// Returns the first rule that the body breaks.
@@ -80,7 +80,7 @@ pub fn json_body<T: DeserializeOwned>(request: &Request, most_bytes: usize) -> R
     parse(request.body().as_ref())
 }
 
-/// Refuses a body of more bytes.
+/// Refuses a body of more than `most_bytes`.
 ///
 /// # Errors
 /// Returns [`Refusal::TooLarge`].
@@ -98,7 +98,7 @@ fn check_content_type(request: &Request) -> Result<(), Refusal> {
     }
 }
 
-/// Reads JSON text, and nothing after it. Where `T` has a struct, the text has an object.
+/// Reads JSON text, and refuses anything behind it. Where `T` has a struct, the text must have an object.
 ///
 /// # Errors
 /// Returns [`Refusal::Malformed`], or [`Refusal::Shape`] if it is not a `T`.
@@ -114,10 +114,10 @@ pub fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, Refusal> {
     })
 }
 
-/// A parameter of the query.
+/// Reads a parameter of the query; `None` if the request does not have it.
 ///
 /// # Errors
-/// Returns [`Refusal::Invalid`] if it is there and is not a `T`, or is duplicated.
+/// Returns [`Refusal::Invalid`] if the parameter is not a `T`, or is duplicated.
 pub fn query<T: std::str::FromStr>(request: &Request, name: &str) -> Result<Option<T>, Refusal>
 where
     T::Err: std::fmt::Display,
@@ -126,10 +126,10 @@ where
     text.parse().map(Some).map_err(|error: T::Err| Refusal::invalid(name, error.to_string()))
 }
 
-/// A number of the query, which must be in its range.
+/// Reads a number of the query, which must be within `range`; `None` if the request does not have it.
 ///
 /// # Errors
-/// Returns [`Refusal::Invalid`] if it is there and is not such a number, or is duplicated.
+/// Returns [`Refusal::Invalid`] if the parameter is not such a number, or is duplicated.
 pub fn query_within(
     request: &Request,
     name: &str,
@@ -141,8 +141,8 @@ pub fn query_within(
     number.map(Some).ok_or_else(|| outside(name, &range))
 }
 
-/// What a parameter of the query says. A duplicated one might mean one thing to us and another
-/// to a proxy that read the request before us.
+/// The text of a parameter of the query. A duplicated parameter is refused: it might mean one thing to this function
+/// and another to a proxy that read the request before.
 fn query_text<'a>(request: &'a Request, name: &str) -> Result<Option<&'a str>, Refusal> {
     let given = request.query_string_parameters_ref().and_then(|query| query.all(name));
     match given.as_deref() {
@@ -152,10 +152,10 @@ fn query_text<'a>(request: &'a Request, name: &str) -> Result<Option<&'a str>, R
     }
 }
 
-/// Refuses a number outside of its range.
+/// Refuses a number outside of `range`.
 ///
 /// # Errors
-/// Returns [`Refusal::Invalid`].
+/// Returns [`Refusal::Invalid`] for the part of the request at `at`.
 pub fn within(at: &str, number: u16, range: RangeInclusive<u16>) -> Result<(), Refusal> {
     if range.contains(&number) { Ok(()) } else { Err(outside(at, &range)) }
 }
@@ -164,7 +164,7 @@ fn outside(at: &str, range: &RangeInclusive<u16>) -> Refusal {
     Refusal::invalid(at, format!("must be {} to {}", range.start(), range.end()))
 }
 
-/// The sale that a request is about.
+/// Reads the sale that a request is about from the catalogue, or from a copy that is a few seconds old.
 ///
 /// # Errors
 /// Returns [`Refusal::NoSuchSale`], or why the catalogue failed.

@@ -1,7 +1,8 @@
-//! What came through the edge: the distribution in front of the API, or the local gateway in its place.
+//! The edge: the distribution in front of the API, or the local gateway in its place.
 //!
-//! The edge adds a secret to each request. Functions that have it refuse requests of buyers and of anyone without it,
-//! before anything else is looked at; whoever has it also says where a request came from.
+//! The edge adds a secret to each request. A function that knows the secret refuses the requests of buyers and of
+//! anyone that lack it, before it looks at anything else. It also believes the sender's address in a request that has
+//! the secret.
 
 use std::net::IpAddr;
 
@@ -17,16 +18,16 @@ use crate::runtime::functions::Function;
 
 /// The header in which the edge sends its secret.
 pub const SECRET_HEADER: &str = "x-onsale-edge";
-/// The header in which the edge says where a request came from: an address, without a port.
+/// The header in which the edge puts the sender's address: an IP address, without a port.
 pub const VIEWER_HEADER: &str = "x-onsale-viewer";
 
-/// The request had to come through the edge, and did not.
+/// The refusal of a request that had to come through the edge, and did not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the API answers at the address of its pages, below /api")]
 pub struct PastTheEdge;
 
-/// Answers a request by `work`, which is not begun if the request had to come through the edge and did not.
-/// Every function that answers requests does so here.
+/// Answers a request by `work`, or refuses the request before `work` begins if it had to come through the edge and did
+/// not. Every function of the API answers its requests with this.
 pub fn answer(
     app: &App,
     function: Function,
@@ -35,7 +36,7 @@ pub fn answer(
 ) -> impl Future<Output = Response<Body>> {
     let answered = match check(&app.edge, request) {
         Ok(()) => Either::Left(work),
-        // Refused when it is awaited, so that it is counted.
+        // The refusal is made when it is awaited, so that the metrics count it.
         Err(past) => Either::Right(lazy(move |_| refuse(past))),
     };
     app.metrics.of(function, answered)
@@ -44,7 +45,7 @@ pub fn answer(
 /// Refuses a request that had to come through the edge and has none of its secrets.
 ///
 /// # Errors
-/// [`PastTheEdge`].
+/// Returns [`PastTheEdge`].
 pub fn check(edge: &EdgeSecrets, request: &Request) -> Result<(), PastTheEdge> {
     if edge.is_empty() || is_through(edge, request) {
         return Ok(());
@@ -53,9 +54,9 @@ pub fn check(edge: &EdgeSecrets, request: &Request) -> Result<(), PastTheEdge> {
     if needs_edge { Err(PastTheEdge) } else { Ok(()) }
 }
 
-/// The address of whoever sent a request. Behind the edge API Gateway sees the edge's address, and the edge says
-/// whose it passes on, which is believed with its secret only: anybody else may write the header. `None` if nobody
-/// knows.
+/// The address of the sender of a request; `None` if it is unknown. API Gateway sees only the edge's address, so the
+/// edge sends the sender's in [`VIEWER_HEADER`]. The header counts only together with the secret: without the secret
+/// anybody could write it, and API Gateway's address counts.
 #[must_use]
 pub fn viewer(edge: &EdgeSecrets, request: &Request) -> Option<IpAddr> {
     if !is_through(edge, request) {
@@ -69,8 +70,9 @@ fn is_through(edge: &EdgeSecrets, request: &Request) -> bool {
 }
 
 impl Access {
-    /// True if its requests come through the edge, where one is configured. A signature of IAM does not survive
-    /// it, and payment providers have an entry of their own.
+    /// True if the requests of these callers must come through the edge, where one is configured. Operators with an
+    /// IAM identity do not, because their signature does not survive the edge; payment providers have an entry of
+    /// their own.
     #[must_use]
     pub const fn is_through_the_edge(self) -> bool {
         match self {

@@ -1,4 +1,4 @@
-//! Who asks: read from what API Gateway's authorizers verified, never from the request itself.
+//! The caller of a request, as API Gateway's authorizers have verified it: never read from the request itself.
 
 use lambda_http::request::RequestContext;
 use lambda_http::{Request, RequestExt as _};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use engine::domain::basics::ids::UserId;
 
-/// The request does not come from someone the authorizer knows.
+/// Why a request has no caller of the kind that its route asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unknown {
     /// No bearer token was verified, or its `sub` cannot be a user id.
@@ -24,7 +24,7 @@ pub enum Unknown {
     Scope(Scope),
 }
 
-/// What an operator may do, as a scope of the operators' issuer says it.
+/// The scopes that the operators' issuer puts into a token. Each allows some routes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
     /// Look at sales and orders.
@@ -41,7 +41,7 @@ impl Scope {
     /// Every scope.
     pub const ALL: [Self; 4] = [Self::Watch, Self::Operate, Self::Refund, Self::Scan];
 
-    /// The scope as a token has it.
+    /// The scope's text in a token, such as `onsale/watch`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -53,7 +53,7 @@ impl Scope {
     }
 }
 
-/// A buyer: the `sub` claim of the JWT that the authorizer verified. Nothing else makes one.
+/// A buyer: the `sub` claim of the JWT that the authorizer verified. Only [`Buyer::from_request`] makes one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Buyer(UserId);
 
@@ -108,7 +108,7 @@ pub struct Operator {
 }
 
 impl Operator {
-    /// The operator who signed a request.
+    /// The operator who signed a request with an IAM identity.
     ///
     /// # Errors
     /// Returns [`Unknown::Operator`] if the IAM authorizer verified no signature.
@@ -121,13 +121,13 @@ impl Operator {
         arn.cloned().map(|who| Self { who, way: Way::Iam }).ok_or(Unknown::Operator)
     }
 
-    /// The operator whose token has a scope. The gateway has verified the token; that it is one of the
-    /// operators' `issuer`, and not of the buyers', is looked at once more, and so is the scope. Without an
-    /// issuer there is no such operator.
+    /// The operator whose token has a scope. The gateway has verified the token. This method checks once more that the
+    /// operators' `issuer` made it, not the buyers', and that it has the scope. Without an `issuer` there is no such
+    /// operator.
     ///
     /// # Errors
-    /// Returns [`Unknown::OtherIssuer`] if it is nobody's or somebody else's token, [`Unknown::Scope`] if the
-    /// scope is missing.
+    /// Returns [`Unknown::OtherIssuer`] if the request has no token of the operators' issuer with a usable `sub`,
+    /// [`Unknown::Scope`] if the token lacks the scope.
     pub fn with_scope(
         request: &Request,
         issuer: Option<&str>,
@@ -152,13 +152,13 @@ impl Operator {
         if has_scope { Ok(Self { who, way: Way::Issuer }) } else { Err(Unknown::Scope(scope)) }
     }
 
-    /// Who it is: an ARN, or the `sub` of the operators' issuer.
+    /// The operator's name: the ARN of an IAM identity, or the `sub` of the operators' issuer.
     #[must_use]
     pub fn who(&self) -> &str {
         &self.who
     }
 
-    /// How the operator was known.
+    /// The way in which the operator was identified.
     #[must_use]
     pub fn way(&self) -> Way {
         self.way

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use engine::domain::basics::ids::StopId;
 
-/// `?from=…&to=…`, with both ids percent-encoded.
+/// Writes the query `?from=…&to=…` of a journey, with both ids percent-encoded.
 #[must_use]
 pub fn journey_query(from: &StopId, to: &StopId) -> String {
     format!("?from={}&to={}", percent_encoded(from), percent_encoded(to))

@@ -1,4 +1,4 @@
-//! The limits and rules of the gate, asked about a request.
+//! Checks a request against the limits and the operator's rules of the gate.
 
 use lambda_http::Request;
 
@@ -12,10 +12,10 @@ use engine::domain::basics::time::Timestamp;
 use engine::domain::sale::Sale;
 use engine::ports::StoreError;
 
-/// The header in which a client may say something of its device, the same each time.
+/// The header in which a client may name its device: a text that is the same in each request.
 pub const DEVICE_HINT: &str = "x-device-hint";
 
-/// Why a request does not pass.
+/// Why a request does not pass the limits and rules.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// A rule or a limit refused it.
@@ -26,7 +26,7 @@ pub enum Refused {
     Store(#[from] StoreError),
 }
 
-/// Who sent a request. A hint that is none is left out: nobody is refused for it.
+/// The sender of a request. An invalid device hint is left out: no request is refused for it.
 fn client(app: &App, request: &Request, buyer: &Buyer) -> Client {
     let hint = request.headers().get(DEVICE_HINT).and_then(|value| value.to_str().ok());
     Client {
@@ -36,11 +36,11 @@ fn client(app: &App, request: &Request, buyer: &Buyer) -> Client {
     }
 }
 
-/// Asks the rules and limits of a sale about a request, and counts it: by how many doublings a challenge is
-/// harder than otherwise, 0 for most.
+/// Counts a request, and checks it against the limits of its sale and the operator's rules. Returns the number of
+/// doublings by which a challenge is harder than usual: 0 for most requests.
 ///
 /// # Errors
-/// [`Refused::ByRule`] if it does not pass.
+/// Returns [`Refused::ByRule`] if the request does not pass, [`Refused::Store`] if a store fails.
 pub async fn check(
     app: &App,
     request: &Request,
@@ -75,7 +75,8 @@ pub async fn check(
     }
 }
 
-/// Rules are the operator's to name, and so many that a metric each would cost more than it tells.
+/// The metric of a refusal. All rules of one kind share a metric: operators may have many rules, and a metric for each
+/// would cost more than it tells.
 fn metric(by: &RefusedBy) -> Metric {
     match by {
         RefusedBy::Denied(_) => Metric::DeniedByRule,

@@ -1,9 +1,11 @@
 //! HTTP: what a request must be before a flow sees it, and what a reply looks like.
 //!
-//! A handler reads as *who, what, do*: [`identity`] says who, [`routes`], [`checks`], [`reservation`],
-//! [`tokens`], [`place_token`] and the signature of a
-//! provider say what, a flow does it, and [`respond`] writes the reply. Whatever
-//! is refused on the way becomes a problem document in one place, [`problem`].
+//! A handler reads as *who, what, do*: [`identity`] finds who calls; [`routes`], [`checks`], [`reservation`],
+//! [`tokens`], [`place_token`] and the signature of a provider find what the caller asks for; a flow does it; and
+//! [`respond`] writes the reply. Every refusal on the way becomes a problem document in one place, [`problem`].
+
+// Others read it without its code: each public item says what it is.
+#![warn(missing_docs)]
 
 pub mod accounts;
 pub mod admission;

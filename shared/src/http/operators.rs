@@ -1,4 +1,4 @@
-//! What operators do, recorded with who did it, and what they see.
+//! The actions of operators, each recorded with the operator's name, and the replies that operators get.
 
 use std::future::Future;
 
@@ -28,7 +28,7 @@ use crate::runtime::app::App;
 
 /// Most characters of an action's detail.
 const MAX_DETAIL_CHARS: usize = 300;
-/// What came of an action that was carried out.
+/// The recorded outcome of an action that succeeded.
 const DONE: &str = "done";
 
 /// The kind of an operator's action.
@@ -60,7 +60,7 @@ impl ActionKind {
     }
 }
 
-/// What an operator is about to do.
+/// An action that an operator is about to carry out: its kind, its sale or order, and a detail in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Action {
     kind: ActionKind,
@@ -70,25 +70,25 @@ pub struct Action {
 }
 
 impl Action {
-    /// An action of a kind.
+    /// An action of a kind, on nothing yet.
     #[must_use]
     pub fn new(kind: ActionKind) -> Self {
         Self { kind, sale: None, order: None, detail: None }
     }
 
-    /// The same, on a sale.
+    /// The action, on a sale.
     #[must_use]
     pub fn of_sale(self, sale: &SaleId) -> Self {
         Self { sale: Some(sale.clone()), ..self }
     }
 
-    /// The same, on an order.
+    /// The action, on an order.
     #[must_use]
     pub fn of_order(self, order: OrderNumber) -> Self {
         Self { order: Some(order), ..self }
     }
 
-    /// The same, with more in words, as far as there is room.
+    /// The action with a detail in words, cut to the longest that is recorded.
     #[must_use]
     pub fn with(self, detail: impl AsRef<str>) -> Self {
         let detail = detail.as_ref().chars().take(MAX_DETAIL_CHARS).collect();
@@ -96,11 +96,12 @@ impl Action {
     }
 }
 
-/// Records an action, carries it out, and records what came of it. What cannot be recorded is not carried out. An
-/// outcome that cannot be written is only logged: the record then says that the action was begun.
+/// Records an action, carries it out, and records its outcome. An action that cannot be recorded is not carried out. An
+/// outcome that cannot be recorded is only logged: the record then shows that the action began.
 ///
 /// # Errors
-/// The problem of the work; or that the action could not be recorded, and then nothing was done.
+/// Returns the problem of the work, or the problem that the action could not be recorded; in that case the work is not
+/// done.
 pub async fn recorded<T>(
     app: &App,
     operator: &Operator,
@@ -277,7 +278,7 @@ pub struct FoundOrdersReply {
     pub next: Option<OrderNumber>,
 }
 
-/// What a search names.
+/// The orders that an operator searches for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Search {
     /// One order.

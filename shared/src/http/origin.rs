@@ -8,7 +8,7 @@ use http::Uri;
 pub struct Origin(String);
 
 impl Origin {
-    /// The origin that a text names, which has nothing besides.
+    /// Reads an origin; `None` if the text has a path, a query or anything else behind the origin.
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
         let origin = Self::of_address(text)?;
@@ -17,8 +17,8 @@ impl Origin {
         (is_bare && !text.ends_with('/') && !text.contains('#')).then_some(origin)
     }
 
-    /// The origin of an address; `None` for one that is no web address, or that has a name or a password
-    /// before its host: browsers would not show whose it is.
+    /// The origin of a web address; `None` if the text is no web address, or has a name or a password before its host,
+    /// because browsers would not show to whom such an address leads.
     #[must_use]
     pub fn of_address(text: &str) -> Option<Self> {
         let uri: Uri = text.parse().ok()?;

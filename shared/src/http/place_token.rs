@@ -1,9 +1,9 @@
-//! Place tokens: what a buyer gets on joining a waiting room. It says which index is whose, so that the gate
-//! computes the place from it without asking a store.
+//! Place tokens: a buyer gets one on joining a waiting room. A place token names a buyer and an index, so the gate
+//! computes the place from the token without asking a store.
 //!
-//! A token is signed as [admission tokens](super::tokens) are, by the same keys, for an audience of its own.
-//! It is no bearer token: it is checked together with the verified JWT of the same buyer, so that one that
-//! leaks through a log or a shared link is of no use to others. It does not run out; the place does.
+//! A place token is signed as [admission tokens](super::tokens) are, by the same keys, for an audience of its own.
+//! A place token is no bearer token: it is checked together with the verified JWT of the same buyer, so a token that
+//! leaks through a log or a shared link is of no use to others. The token does not expire; the place does.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,19 +15,19 @@ use engine::domain::basics::bytes::{Hash, Nonce};
 use engine::domain::basics::ids::{GroupId, SaleId, UserId};
 use engine::domain::basics::time::Timestamp;
 
-/// Why a token gives no place.
+/// Why a place token is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Defect {
-    /// It is not a JWT of ours.
+    /// The token is no JWT, or a claim of it is missing or malformed.
     #[error("the place token cannot be read")]
     Malformed,
-    /// It is not signed with one of our keys, or it is a token for something else.
+    /// The token is not signed with one of the keys, or is a token for another audience.
     #[error("the place token's signature does not fit")]
     NotOurs,
-    /// It is of another sale's room.
+    /// The token is for the room of another sale.
     #[error("the place is one of another sale")]
     OtherSale,
-    /// It was given to another buyer.
+    /// The token was given to another buyer.
     #[error("the place was given to another buyer")]
     OtherBuyer,
 }
@@ -55,7 +55,7 @@ struct Claims {
     iat: i64,
 }
 
-/// The proof that a buyer was given an index of a room: made only by [`AdmissionKeys::check_place`].
+/// The proof that a buyer has an index of a room. Only [`AdmissionKeys::check_place`] makes one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     sale: SaleId,
@@ -66,13 +66,13 @@ pub struct Place {
 }
 
 impl Place {
-    /// The group.
+    /// The id of the group in which the buyer has the index.
     #[must_use]
     pub fn group(&self) -> &GroupId {
         &self.group
     }
 
-    /// The index with its window.
+    /// The buyer's index, with the window to which it belongs.
     #[must_use]
     pub fn index(&self) -> Index {
         self.index
@@ -87,10 +87,10 @@ impl Place {
 }
 
 impl AdmissionKeys {
-    /// Signs a membership that is answered at `now`.
+    /// Signs the place token of a membership, issued at `now`.
     ///
     /// # Errors
-    /// Returns [`NoKey`] if there is none.
+    /// Returns [`NoKey`] if there is no key.
     pub fn sign_place(&self, membership: &Membership, now: Timestamp) -> Result<String, NoKey> {
         let Membership { sale, group, buyer, index, nonce, .. } = membership;
         self.sign_claims(&Claims {
@@ -106,7 +106,7 @@ impl AdmissionKeys {
         })
     }
 
-    /// Checks that a place token was signed by us, for this sale and this buyer.
+    /// Checks that a place token is signed with one of the keys, for this sale and this buyer.
     ///
     /// # Errors
     /// Returns the first [`Defect`].

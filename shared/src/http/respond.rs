@@ -1,4 +1,4 @@
-//! From what a handler returns to the response: status, content type, caching.
+//! Turns the reply of a handler into a response: status, content type, caching.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -19,95 +19,96 @@ use crate::http::problem::Problem;
 use crate::runtime::metrics;
 use engine::ports::StoreError;
 
-/// Deadline of a request. Each step has a limit of its own, but not every chain of them stays
-/// below the function's deadline, at which nobody would be answered at all; a buyer who is told that
-/// the outcome is not known can find out.
+/// The deadline of a request. Each step has a limit of its own, but a chain of steps may take longer than the
+/// function's deadline, and then the caller would get no answer at all. At this earlier deadline the caller is told
+/// that the outcome is unknown, and can ask for it.
 pub const MAX_ANSWER: Duration = Duration::from_secs(8);
-/// Deadline of publishing a sale, which is written seat by seat.
+/// The deadline of a request that publishes a sale, which is written seat by seat.
 pub const MAX_PUBLISH: Duration = Duration::from_secs(27);
 
-/// `200 OK` with a body that nobody else may be shown.
+/// `200 OK` with a JSON body for this caller only: no cache keeps it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer<T>(pub T);
 
-/// `201 Created` with what was created.
+/// `201 Created` with the created thing as JSON, for this caller only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Created<T>(pub T);
 
-/// `200 OK` with a body that anyone may be shown, to be cached for `max_age_seconds`.
+/// `200 OK` with a JSON body for everyone, which caches keep for `max_age_seconds`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cacheable<T> {
-    /// The body.
+    /// The value that the body has as JSON.
     pub body: T,
-    /// For how long, in seconds.
+    /// The time for which caches may keep the reply, in seconds.
     pub max_age_seconds: u32,
 }
 
-/// `200 OK` with a JSON document that is the same for everyone, to be cached for `max_age_seconds`.
+/// `200 OK` with a fixed JSON document for everyone, which caches keep for `max_age_seconds`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Document {
-    /// Its text.
+    /// The document's JSON text.
     pub json: &'static str,
-    /// For how long, in seconds.
+    /// The time for which caches may keep the reply, in seconds.
     pub max_age_seconds: u32,
 }
 
-/// `200 OK` with a body that anyone may be shown, and that never changes.
+/// `200 OK` with a JSON body for everyone that never changes: caches keep it for good.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Immutable<T>(pub T);
 
-/// `200 OK` with a text that whoever called asks for.
+/// `200 OK` with a fixed plain text, such as the acknowledgement that a payment provider asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlainText(pub &'static str);
 
-/// `200 OK` with a text that is JSON.
+/// `200 OK` with a text that is JSON already.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JsonText {
-    /// The text.
+    /// The JSON text of the body.
     pub json: String,
-    /// For how long it may be cached, in seconds; `None`: nobody else may be shown it.
+    /// The time for which caches may keep the reply, in seconds; `None`: it is for this caller only.
     pub max_age_seconds: Option<u32>,
 }
 
-/// `200 OK` with a page of lines that are JSON each, which anyone may be shown.
+/// `200 OK` with a page of lines for everyone, each a JSON value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JsonLines {
-    /// The lines without their ends.
+    /// The lines, without line feeds.
     pub lines: Vec<String>,
-    /// Whether nothing can be added to the page: then it never changes, else it is a second old at most.
+    /// True if no line can be added to the page. Caches then keep the page for good, otherwise for one second.
     pub is_full: bool,
 }
 
-/// `200 OK` with a page of a table as comma-separated values (RFC 4180), for nobody else.
+/// `200 OK` with a page of a table as comma-separated values (RFC 4180), for this caller only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Csv {
-    /// Its heading and its lines.
+    /// The heading and the lines of the table.
     pub text: String,
-    /// The cursor of the next page, said in [`NEXT_CURSOR`]; `None` at the end.
+    /// The cursor of the next page, which the header [`NEXT_CURSOR`] carries; `None` at the end.
     pub next: Option<String>,
 }
 
-/// `200 OK` with a page that anyone may be shown, without script, style or anything else to load.
+/// `200 OK` with an HTML page for everyone, without script, style or anything else to load.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Html {
-    /// Its markup.
+    /// The page's markup, in UTF-8.
     pub markup: String,
-    /// For how long it may be cached, in seconds.
+    /// The time for which caches may keep the reply, in seconds.
     pub max_age_seconds: u32,
 }
 
-/// `200 OK` with a long JSON text that anyone may be shown.
+/// `200 OK` with a long JSON text for everyone, compressed where the caller takes that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LargeJson {
-    /// The text.
+    /// The JSON text, uncompressed.
     pub json: Arc<str>,
-    /// Whether the request names this very text, which then never changes; else no cache keeps it.
+    /// True if the request names this very text: the reply never changes, and caches keep it for good. Otherwise no
+    /// cache keeps it.
     pub is_final: bool,
-    /// Whether the sender takes it compressed ([`takes_gzip`]).
+    /// True if the caller takes a body compressed by gzip ([`takes_gzip`]).
     pub may_compress: bool,
 }
 
-/// True if a request says that its sender takes a body compressed by gzip.
+/// True if the headers of a request say that the caller takes a body compressed by gzip.
 /// Source: RFC 9110, section 12.5.3.
 #[must_use]
 pub fn takes_gzip(headers: &HeaderMap) -> bool {
@@ -139,13 +140,13 @@ pub const NOTHING_TO_LOAD: &str =
     "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 /// The content type of lines of JSON.
 pub const JSON_LINES: &str = "application/x-ndjson";
-/// The caching of what never changes.
+/// The caching of a reply that never changes.
 /// Source: RFC 8246.
 pub const IMMUTABLE: &str = "public, max-age=31536000, immutable";
 
-/// A successful reply of a handler.
+/// A successful reply of a handler, which knows its status, content type and caching.
 pub trait Reply {
-    /// The response.
+    /// Makes the response.
     fn into_response(self) -> Response<Body>;
 }
 
@@ -246,13 +247,13 @@ impl Reply for LargeJson {
     }
 }
 
-/// The same, to be kept by any cache without asking again.
+/// The response with a header by which caches keep it for good.
 fn for_ever(mut response: Response<Body>) -> Response<Body> {
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static(IMMUTABLE));
     response
 }
 
-/// The same, to be kept by any cache for `max_age_seconds`.
+/// The response with a header by which caches keep it for `max_age_seconds`.
 fn for_everyone(mut response: Response<Body>, max_age_seconds: u32) -> Response<Body> {
     if let Ok(caching) = HeaderValue::from_str(&format!("public, max-age={max_age_seconds}")) {
         response.headers_mut().insert(CACHE_CONTROL, caching);
@@ -260,21 +261,21 @@ fn for_everyone(mut response: Response<Body>, max_age_seconds: u32) -> Response<
     response
 }
 
-/// The response to a request, refused or not, once its handler is done or has had
-/// [`MAX_ANSWER`]. A handler may be left anywhere: what it has begun, the same request finishes.
+/// The response to a request: the handler's reply or its problem, or an unknown outcome after [`MAX_ANSWER`]. A handler
+/// may be cut off anywhere: the same request, sent again, finishes its work.
 pub fn respond<R: Reply>(
     handler: impl Future<Output = Result<R, Problem>>,
 ) -> impl Future<Output = Response<Body>> {
     respond_within(MAX_ANSWER, handler)
 }
 
-/// The same for a handler that may have another time.
+/// [`respond`] with `limit` as the time of the handler.
 pub fn respond_within<R: Reply>(
     limit: Duration,
     handler: impl Future<Output = Result<R, Problem>>,
 ) -> impl Future<Output = Response<Body>> {
-    // Boxed here and not when it is awaited: a flow over three clients is a large future, and an async
-    // function that is given one keeps room for its argument in each future around it.
+    // The handler is boxed here and not when it is awaited: a flow over three clients is a large future, and an async
+    // function keeps room for such an argument in each future around it.
     let handler = Box::pin(handler);
     async move {
         match timeout(limit, handler).await {
@@ -285,7 +286,7 @@ pub fn respond_within<R: Reply>(
     }
 }
 
-/// The response to a request that is refused.
+/// The response to a refused request: a problem document (RFC 9457), with `Retry-After` if trying again is worth it.
 pub fn refuse(problem: impl Into<Problem>) -> Response<Body> {
     let problem = problem.into();
     metrics::refused(problem.kind());

@@ -1,22 +1,23 @@
-//! What the paths of a room name: a chunk of leaves, an index.
+//! The chunk of leaves or the index that a path below a waiting room names.
 
 use std::str::FromStr;
 
 use engine::domain::basics::ids::{GroupId, SaleId};
 
-/// The path names none.
+/// A path that names neither a chunk nor an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be a sale, a group and a number")]
 pub struct InvalidAddress;
 
-/// A chunk of the leaves of a group, or an index of it: by the parameters of a path, with `/` between them.
+/// A chunk of the leaves of a group, or an index of the group. Its text is `<sale>/<group>/<number>`: the parameters of
+/// the path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupAddress {
-    /// The sale.
+    /// The id of the sale with the waiting room.
     pub sale: SaleId,
-    /// The group.
+    /// The id of the group.
     pub group: GroupId,
-    /// The number of the chunk, or the index: from 0.
+    /// The number of the chunk, or the index, from 0. Its text has no leading zero.
     pub number: u32,
 }
 

@@ -250,7 +250,7 @@ pub fn matched<'p>(pattern: &str, path: &'p str) -> Option<Cow<'p, str>> {
     if segments.next().is_some() { None } else { Some(value) }
 }
 
-/// There is nothing at this method and path.
+/// The API has no route with this method and path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("there is no such resource")]
 pub struct NoRoute;
@@ -273,11 +273,11 @@ fn path_of(request: &Request) -> &str {
 }
 
 impl Route {
-    /// The route of a request.
+    /// The route of a request, with the identifiers in its path.
     ///
     /// # Errors
-    /// Returns [`NoRoute`] if the API has no such path, or not with this method, or if an
-    /// identifier in it could not be one.
+    /// Returns [`NoRoute`] if the API has no route with this method and path, or if an identifier in the path is
+    /// malformed.
     pub fn from_request(request: &Request) -> Result<Self, NoRoute> {
         Self::parse(request.method(), path_of(request))
     }

@@ -7,10 +7,10 @@ use crate::http::checks::{MAX_SALE_FILE_BYTES, Refusal, json_body};
 use engine::domain::basics::ids::SaleId;
 use engine::domain::sale::{Sale, SaleFile};
 
-/// Reads a sale file whose id is the path's, with every rule checked.
+/// Reads a sale file, and checks every rule of it and that its id is the path's.
 ///
 /// # Errors
-/// Returns the first check that it does not pass; broken rules of the file come all at once.
+/// Returns the first check that the request does not pass. All broken rules of the file come in one refusal.
 pub fn read(request: &Request, id: &SaleId) -> Result<Sale, Refusal> {
     let file: SaleFile = json_body(request, MAX_SALE_FILE_BYTES)?;
     if file.sale != *id {
@@ -19,11 +19,11 @@ pub fn read(request: &Request, id: &SaleId) -> Result<Sale, Refusal> {
     Sale::new(file).map_err(Refusal::Defects)
 }
 
-/// Checks that the rounds of the beacon that the room of a sale names can be verified: else its draw, which cannot
-/// be committed to another one, would never come to an end.
+/// Checks that this deployment can verify the rounds of the beacon that the room of a sale names. Otherwise the draw
+/// would never end, because it cannot be committed to another beacon.
 ///
 /// # Errors
-/// The key of its chain is not known.
+/// Returns a refusal if the key of the beacon's chain is not known.
 pub fn check_beacon(sale: &Sale, chains: &Chains) -> Result<(), Refusal> {
     let chain = sale.file().room.as_ref().and_then(|room| room.beacon);
     match chain {

@@ -11,9 +11,9 @@ use serde::Serialize;
 use super::sale_reply::SaleSummary;
 use engine::domain::basics::ids::SaleId;
 
-/// Sales of a page, unless the request says how many.
+/// The number of sales on a page, unless the request names another.
 pub const SALES: u16 = 100;
-/// Most sales of a page.
+/// The most sales on a page.
 pub const MAX_SALES: u16 = 200;
 /// What the text under a cursor begins with: the version of the cursor's form.
 const FORM: &str = "1:";
@@ -26,13 +26,13 @@ const FORM: &str = "1:";
 #[schemars(with = "String")]
 pub struct SalesCursor(SaleId);
 
-/// A text that is no cursor.
+/// A text that is no cursor of the list of sales.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be the `next` of another page")]
 pub struct InvalidCursor;
 
 impl SalesCursor {
-    /// The page after a sale.
+    /// The cursor of the page behind a sale.
     #[must_use]
     pub fn after(sale: SaleId) -> Self {
         Self(sale)

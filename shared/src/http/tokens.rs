@@ -1,9 +1,9 @@
 //! Admission tokens: the signed right to make exactly one order, whose number they carry. The same keys sign
 //! [place tokens](super::place_token), for another audience.
 //!
-//! A token is a JWT, HS256, with the key's `kid` in its header. The first key signs, every key is
-//! accepted, so that a key is rotated by putting the new one in front and dropping the old one when
-//! its last token has run out. Algorithm, issuer and audience are fixed: a token that says otherwise
+//! A token is a JWT, HS256, with the key's `kid` in its header. The first key signs, and every key is
+//! accepted. So a key is rotated by putting the new key in front, and by dropping the old key when its last
+//! token has expired. Algorithm, issuer and audience are fixed: a token with another one
 //! is refused (RFC 8725, sections 3.1, 3.8 and 3.9).
 
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
@@ -18,10 +18,10 @@ use engine::domain::basics::time::Timestamp;
 use engine::domain::order::requested::RequestedLine;
 
 pub(super) const ISSUER: &str = "onsale";
-/// Most bytes of a token; ours have about 400 and the user id's.
+/// The most bytes of a token. A token of this deployment has about 400, and those of the user id.
 const MAX_BYTES: usize = 2048;
 
-/// What a token is for. One that is for something else is none of ours.
+/// The audience of a token: what the token is for. A token for another audience is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Audience {
     /// To make an order.
@@ -38,7 +38,7 @@ impl Audience {
         }
     }
 
-    /// The claims without which a token is refused.
+    /// The claims that a token for this audience must have.
     const fn claims(self) -> &'static [&'static str] {
         match self {
             Self::Orders => &["exp", "iss", "aud", "sub"],
@@ -47,12 +47,12 @@ impl Audience {
     }
 }
 
-/// Why a token is none of ours.
+/// Why a token is not one of this deployment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unreadable {
-    /// It is no JWT.
+    /// The token is no JWT.
     Malformed,
-    /// It is not signed with one of our keys, for this audience.
+    /// The token is not signed with one of the keys, for this audience.
     NotOurs,
 }
 
@@ -68,49 +68,49 @@ impl From<Unreadable> for Defect {
 /// Why a token does not admit its bearer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Defect {
-    /// There is none.
+    /// The request has no admission token.
     #[error("an admission token is needed")]
     Missing,
-    /// It is not a JWT of ours.
+    /// The token is no JWT, or a claim of it is missing or malformed.
     #[error("the admission token cannot be read")]
     Malformed,
-    /// It is not signed with one of our keys.
+    /// The token is not signed with one of the keys.
     #[error("the admission token's signature does not fit")]
     NotOurs,
-    /// It admits to another sale.
+    /// The token admits its buyer to another sale.
     #[error("the admission is for another sale")]
     OtherSale,
-    /// It was given to another buyer.
+    /// The token was given to another buyer.
     #[error("the admission was given to another buyer")]
     OtherBuyer,
-    /// It is not valid yet: its `nbf` lies in the future.
+    /// The token is not valid yet: its `nbf` lies in the future.
     #[error("the admission is not valid yet")]
     NotYet,
-    /// It has run out, and no order was made with it.
+    /// The token has expired, and no order was made with it.
     #[error("the admission has expired")]
     Expired,
-    /// It admits for fewer tickets.
+    /// The token admits its buyer with at most this many tickets, and the request has more.
     #[error("the admission is for at most {0} tickets")]
     TooManyTickets(u16),
-    /// Its number is another buyer's order.
+    /// Another buyer has an order under the number in the token.
     #[error("the admission's number is in use; ask for another admission")]
     NumberClash,
 }
 
-/// Content of a token.
+/// The content of an admission token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
-    /// The sale it admits to.
+    /// The id of the sale to which the token admits.
     pub sale: SaleId,
-    /// Buyer whom it admits.
+    /// The id of the admitted buyer.
     pub user: UserId,
-    /// The number of the order to be.
+    /// The number under which the buyer may make one order.
     pub order: OrderNumber,
-    /// Most tickets of that order.
+    /// The most tickets of that order.
     pub tickets: u16,
-    /// Deadline of making the order.
+    /// The time after which no new order can be made with the token.
     pub expires_at: Timestamp,
-    /// What an order is counted by in the waiting room, if the sale has one.
+    /// The mark by which the waiting room counts the order; `None` if the sale has no room.
     pub entry: Option<Entry>,
 }
 
@@ -132,32 +132,32 @@ struct Claims {
     nbf: Option<i64>,
 }
 
-/// The proof that a buyer was admitted to a sale: made only by [`AdmissionKeys::check`].
+/// The proof that a buyer was admitted to a sale. Only [`AdmissionKeys::check`] makes one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Admission {
     grant: Grant,
 }
 
 impl Admission {
-    /// The number of the order to be.
+    /// The number under which the buyer may make one order.
     #[must_use]
     pub fn order(&self) -> OrderNumber {
         self.grant.order
     }
 
-    /// What the order is counted by in the waiting room, if the sale has one.
+    /// The mark by which the waiting room counts the order; `None` if the sale has no room.
     #[must_use]
     pub fn entry(&self) -> Option<Entry> {
         self.grant.entry
     }
 
-    /// True while a new order may be made with it. Later it only finds the order that was made.
+    /// True while a new order may be made with the admission. Later the admission only finds the order that was made.
     #[must_use]
     pub fn is_current(&self, now: Timestamp) -> bool {
         now < self.grant.expires_at
     }
 
-    /// Refuses an order of more tickets than were admitted.
+    /// Refuses an order of more tickets than the admission allows.
     ///
     /// # Errors
     /// Returns [`Defect::TooManyTickets`].
@@ -180,13 +180,13 @@ pub struct AdmissionKeys {
     keys: Vec<Key>,
 }
 
-/// There is no key to sign with.
+/// The deployment has no key to sign with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("no admission key is configured")]
 pub struct NoKey;
 
 impl AdmissionKeys {
-    /// Keys by id: the first signs, all are accepted.
+    /// The keys, each with its id: the first signs, all are accepted.
     #[must_use]
     pub fn new<'a>(keys: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Self {
         let key = |(kid, secret): (&str, &[u8])| Key {
@@ -197,16 +197,16 @@ impl AdmissionKeys {
         Self { keys: keys.into_iter().map(key).collect() }
     }
 
-    /// True if there is no key: nothing can be signed, and no token is ours.
+    /// True if there is no key: no token can be signed, and every token is refused.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// Signs a grant that is given at `now`.
+    /// Signs the admission token of a grant, issued at `now`.
     ///
     /// # Errors
-    /// Returns [`NoKey`] if there is none: a function that admits must be given one.
+    /// Returns [`NoKey`] if there is no key: a function that admits buyers must have one.
     pub fn sign(&self, grant: &Grant, now: Timestamp) -> Result<String, NoKey> {
         self.sign_claims(&Claims {
             iss: ISSUER.to_owned(),
@@ -229,9 +229,9 @@ impl AdmissionKeys {
         jsonwebtoken::encode(&header, claims, &key.signing).map_err(|_| NoKey)
     }
 
-    /// Checks that a token was signed by us, for this sale and this buyer, and is valid at `now`
-    /// already. Whether it has run out is the admission's to say: a repeat of a request whose order
-    /// exists is still answered.
+    /// Checks that a token is signed with one of the keys, for this sale and this buyer, and is valid at `now`
+    /// already. An expired token passes: [`Admission::is_current`] tells, and a repeated request whose order exists
+    /// still gets its answer.
     ///
     /// # Errors
     /// Returns the first [`Defect`].

@@ -20,32 +20,32 @@ use engine::domain::sale::timetable::{CallMark, StopLabel, journey_from};
 use engine::domain::sale::{Sale, Stop, Tier};
 use engine::ports::{ListedTerms, Published};
 
-/// Trains of a page, unless the request says how many, and the most of one: of each the sale and what is left
-/// are read.
+/// The number of trains on a page unless the request names another, and the most on a page: for each train the function
+/// reads the sale and the seats that are left.
 pub const TRAINS: u16 = 20;
 /// What the text under a cursor begins with: the version of the cursor's form.
 const FORM: &str = "1:";
 
-/// A search for trains.
+/// A search for the trains of a day between two stops.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrainsQuery {
-    /// The day at `from`, by the clocks there.
+    /// The day of the call at `from`, by the clocks of that stop.
     pub day: Day,
-    /// Where the journey begins.
+    /// The stop where the journey begins.
     pub from: StopLabel,
-    /// Where it ends.
+    /// The stop where the journey ends.
     pub to: StopLabel,
-    /// Where the page begins.
+    /// The cursor of the page; `None` for the first page.
     pub cursor: Option<TrainsCursor>,
-    /// The most trains of the page.
+    /// The most trains on the page: 1 to [`TRAINS`].
     pub limit: u16,
 }
 
 impl TrainsQuery {
-    /// The search that a request asks for.
+    /// Reads the search from the query of a request.
     ///
     /// # Errors
-    /// Returns the first part of it that breaks a rule.
+    /// Returns the first part of the query that breaks a rule.
     pub fn from_request(request: &Request) -> Result<Self, Refusal> {
         let needed = |name: &str| Refusal::invalid(name, "must be given");
         let day = checks::query(request, "date")?.ok_or_else(|| needed("date"))?;
@@ -67,7 +67,7 @@ impl TrainsQuery {
 #[schemars(with = "String")]
 pub struct TrainsCursor(pub CallMark);
 
-/// A text that is no cursor.
+/// A text that is no cursor of a search for trains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be the `next` of another page")]
 pub struct InvalidCursor;

@@ -21,7 +21,6 @@ use engine::ports::{StoreError, Stored};
 /// Time limit of one request. A refund may take two, which a queue function has ample time for.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// One provider's account.
 pub(super) struct Account {
     pub(super) provider: ProviderId,
     /// Address of the API, without a slash at its end.
@@ -34,7 +33,6 @@ pub(super) struct Account {
     limit: Limit,
 }
 
-/// An answer.
 pub(super) struct Answer {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,

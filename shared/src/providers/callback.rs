@@ -39,7 +39,6 @@ impl<'a> VerifiedCallback<'a> {
         Self { provider, body }
     }
 
-    /// The provider.
     #[must_use]
     pub fn provider(&self) -> &'a ProviderId {
         self.provider

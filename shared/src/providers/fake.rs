@@ -41,7 +41,6 @@ pub(super) fn part(payment: &PaymentRecord, amount_minor: i64) -> OrderRefund {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Asked {
     pub(super) method: String,
-    /// Path and query.
     pub(super) target: String,
     pub(super) authorization: String,
     /// The header `Wechatpay-Serial`.
@@ -49,7 +48,6 @@ pub(super) struct Asked {
     pub(super) body: String,
 }
 
-/// An answer.
 pub(super) struct Reply {
     pub(super) status: u16,
     pub(super) headers: Vec<(String, String)>,

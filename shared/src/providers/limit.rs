@@ -46,7 +46,6 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Every operation.
     pub const ALL: [Self; 8] = [
         Self::StartPayment,
         Self::ClosePayment,
@@ -100,9 +99,7 @@ impl Operation {
 /// A process's request for turns of an operation of a provider.
 #[derive(Debug, Clone, Copy)]
 pub struct TurnRequest<'a> {
-    /// The provider.
     pub provider: &'a ProviderId,
-    /// The operation.
     pub operation: Operation,
     /// The limit on its calls.
     pub rate: CallRate,

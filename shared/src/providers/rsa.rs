@@ -37,7 +37,6 @@ pub enum KeyDefect {
 #[error("the signature could not be made")]
 pub struct Unsigned;
 
-/// A private key.
 pub struct SigningKey(KeyPair);
 
 impl SigningKey {
@@ -84,7 +83,6 @@ impl fmt::Debug for SigningKey {
     }
 }
 
-/// A public key.
 pub struct VerifyingKey(ParsedPublicKey);
 
 impl VerifyingKey {

@@ -13,7 +13,6 @@ use engine::domain::basics::time::Timestamp;
 /// The time of every vector.
 pub(super) const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
 
-/// All of them.
 pub(super) fn vectors() -> &'static Value {
     static READ: LazyLock<Value> = LazyLock::new(|| {
         let file = include_str!("../../../tests/providers/vectors.json");
@@ -32,7 +31,6 @@ pub(super) fn key(name: &str, form: &str) -> String {
     text(&vectors()["keys"][name][form])
 }
 
-/// Headers of theirs.
 pub(super) fn headers(object: &Value) -> HeaderMap {
     let header = |(name, value): (&String, &Value)| {
         let name: HeaderName = name.parse().unwrap();

@@ -41,7 +41,6 @@ impl ChallengePlace {
     }
 }
 
-/// Challenges in Redis.
 #[derive(Debug, Clone)]
 pub struct RedisChallenges {
     connection: Connection,

@@ -134,7 +134,6 @@ enum Request<'r> {
 enum Fault {
     /// The server does not know the script.
     NoScript,
-    /// Anything else.
     Store(StoreError),
 }
 

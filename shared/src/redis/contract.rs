@@ -5,15 +5,12 @@
 /// The type of a key's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyKind {
-    /// Fields and values.
     Hash,
-    /// Members by score.
     Zset,
     /// One bit a place.
     Bitmap,
     /// Numbers of 32 bits, one for each block of places.
     Counters,
-    /// One text.
     String,
     /// Of any type: whatever an earlier load has left.
     Any,
@@ -24,7 +21,6 @@ pub enum KeyKind {
 pub enum ArgKind {
     /// A text; every identifier is one.
     String,
-    /// A decimal number.
     Integer,
     /// Bytes, one bit a place.
     Bitmap,
@@ -46,7 +42,6 @@ pub struct Key {
 pub struct Arg {
     /// Its name in the header.
     pub name: &'static str,
-    /// Its type.
     pub kind: ArgKind,
 }
 
@@ -68,7 +63,6 @@ pub struct Contract {
     pub keys: Vec<Key>,
     /// Its arguments, in order.
     pub args: Vec<Arg>,
-    /// Its replies.
     pub replies: Vec<ReplyShape>,
 }
 

@@ -34,7 +34,6 @@ pub struct Counters {
 }
 
 impl fmt::Debug for Counters {
-    /// Shows no key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Counters").finish_non_exhaustive()
     }

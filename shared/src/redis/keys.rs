@@ -99,7 +99,6 @@ impl InventoryKeys<'_> {
 /// The keys of one copy of what is left of a sale.
 #[derive(Debug, Clone, Copy)]
 pub struct CopyKeys<'a> {
-    /// The sale.
     pub sale: &'a SaleId,
     /// The copy, from 0.
     pub copy: u16,
@@ -122,7 +121,6 @@ impl CopyKeys<'_> {
 /// The keys of one shard of a sale's gate.
 #[derive(Debug, Clone, Copy)]
 pub struct GateKeys<'a> {
-    /// The gate's sale.
     pub sale: &'a SaleId,
     /// The shard, from 0.
     pub shard: u16,
@@ -148,7 +146,6 @@ pub const COUNTER_SLOTS: u16 = 64;
 /// The keys of one slot of the counters of a sale's gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CounterKeys<'a> {
-    /// The gate's sale.
     pub sale: &'a SaleId,
     /// The slot, from 0.
     pub slot: u16,
@@ -254,7 +251,6 @@ impl RoomKeys<'_> {
 /// The keys of one shard of a sale's challenges.
 #[derive(Debug, Clone, Copy)]
 pub struct ChallengeKeys<'a> {
-    /// The sale.
     pub sale: &'a SaleId,
     /// The shard, from 0.
     pub shard: u16,

@@ -76,7 +76,6 @@ impl Script {
 /// Writes [`Scripts`] from the names of the scripts, each of which has its file beside this one.
 macro_rules! scripts {
     ($($name:ident)+) => {
-        /// All scripts.
         #[derive(Debug, Clone)]
         pub struct Scripts {
             $(
@@ -89,7 +88,6 @@ macro_rules! scripts {
             LazyLock::new(|| Arc::new(Scripts { $($name: super::$name::script()),+ }));
 
         impl Scripts {
-            /// Each of them.
             #[must_use]
             pub fn all(&self) -> [&Script; [$(stringify!($name)),+].len()] {
                 [$(&self.$name),+]

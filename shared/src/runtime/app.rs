@@ -78,7 +78,6 @@ const PROVISIONED: &str = "provisioned-concurrency";
 /// secrets without which it does not start. Other services are connected to on their first use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
-    /// Redis.
     Redis,
     /// DynamoDB, by a role that may read single items of the table of sales.
     Sales,
@@ -86,7 +85,6 @@ pub enum Need {
     Order,
     /// DynamoDB, by a role that may read the table of orders in batches.
     Orders,
-    /// SQS, to send.
     Queues,
     /// The keys of admission tokens.
     AdmissionKeys,
@@ -245,7 +243,6 @@ impl LivePorts {
         })
     }
 
-    /// The operator's rules.
     #[must_use]
     pub fn rules(&self) -> &DynamoRules {
         &self.store.rules
@@ -257,7 +254,6 @@ impl LivePorts {
         &self.store.operators
     }
 
-    /// The webhooks.
     #[must_use]
     pub fn webhooks(&self) -> &DynamoWebhooks {
         &self.store.webhooks
@@ -269,7 +265,6 @@ impl LivePorts {
         &self.store.subscriptions
     }
 
-    /// Connections to webhooks.
     #[must_use]
     pub fn webhook_connections(&self) -> &WebhookConnections {
         &self.webhook_connections
@@ -385,7 +380,6 @@ impl BoardPorts for LivePorts {
 /// The engine: what every handler is given.
 #[derive(Debug)]
 pub struct App {
-    /// The adapters.
     pub ports: LivePorts,
     /// Mints order numbers for this process.
     pub mint: Mint,
@@ -401,7 +395,6 @@ pub struct App {
     pub starts_per_second: u32,
     /// What is left of each sale.
     pub availability: Availability,
-    /// Hashes attendees.
     pub attendees: AttendeeKeys,
     /// What buyers must answer first.
     pub challenges: Challenges,

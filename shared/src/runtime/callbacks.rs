@@ -34,7 +34,6 @@ impl CallbackAddress {
         &self.key
     }
 
-    /// The provider.
     #[must_use]
     pub fn provider(&self) -> &ProviderId {
         &self.provider

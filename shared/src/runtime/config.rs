@@ -135,7 +135,6 @@ pub struct RedisConfig {
 /// The tables in DynamoDB.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DynamoDbConfig {
-    /// Their names.
     pub tables: Tables,
     /// Address of a DynamoDB emulator; `None` for the service of the region.
     pub endpoint: Option<String>,
@@ -172,7 +171,6 @@ impl Default for SalesConfig {
 /// The queues in SQS.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SqsConfig {
-    /// Their addresses.
     pub urls: QueueUrls,
     /// Address of an SQS emulator; `None` for the service of the region.
     pub endpoint: Option<String>,
@@ -204,7 +202,6 @@ pub struct ChallengeConfig {
 /// An account at a provider of challenges.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SiteverifyApi {
-    /// The provider.
     pub provider: SiteverifyProvider,
     /// URL of its `siteverify`; `None` for the provider's own address.
     pub url: Option<String>,
@@ -244,11 +241,9 @@ pub struct ProvidersConfig {
 /// The API of a payment provider: its address and its key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderApi {
-    /// The provider.
     pub provider: ProviderId,
     /// URL of its API; `None` for the provider's own address.
     pub url: Option<String>,
-    /// The API key.
     pub key: Secret,
 }
 
@@ -272,7 +267,6 @@ impl Default for BeaconConfig {
 /// The metrics that are written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum MetricsConfig {
-    /// None.
     #[default]
     Off,
     /// Those of `docs/metrics.md`, in CloudWatch's embedded metric format, to standard output.
@@ -308,7 +302,6 @@ impl fmt::Debug for RedisConfig {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{variable} {rule}")]
 pub struct Defect {
-    /// The variable.
     pub variable: &'static str,
     /// The rule it breaks, in words.
     pub rule: &'static str,

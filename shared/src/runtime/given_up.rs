@@ -7,10 +7,8 @@ use engine::{port_argument, port_methods};
 
 use crate::redis::counters::Counters;
 
-/// The orders, reported.
 #[derive(Debug, Clone)]
 pub struct Reported<T> {
-    /// The orders themselves.
     pub orders: T,
     counters: Counters,
 }

@@ -45,9 +45,7 @@ pub enum MerchantsSource {
     /// There is none: no provider of these forms is configured.
     #[default]
     Absent,
-    /// The document itself.
     Text(Secret),
-    /// A file.
     File(String),
     /// A secret of AWS Secrets Manager, by name or ARN: its current version.
     Secret(String),
@@ -69,7 +67,6 @@ impl MerchantsDefect {
     }
 }
 
-/// The accounts.
 #[derive(Debug, Default)]
 pub struct Merchants {
     pub(crate) by_name: BTreeMap<ProviderId, Merchant>,

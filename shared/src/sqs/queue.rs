@@ -32,7 +32,6 @@ pub type QueueUrls = PerQueue<String>;
 /// How the adapter talks to SQS.
 #[derive(Debug, Clone)]
 pub struct QueueConfig {
-    /// The queues.
     pub urls: QueueUrls,
     /// Address of SQS; `None` for the one of the SDK's configuration.
     pub endpoint: Option<String>,
@@ -125,7 +124,6 @@ impl SqsQueue {
         Ok(try_join_all(QueueName::ALL.map(count)).await?.into_iter().collect())
     }
 
-    /// The client.
     #[must_use]
     pub fn client(&self) -> &Client {
         &self.client

@@ -21,10 +21,8 @@ pub struct TicketCode {
     /// The deployment that has signed it.
     #[serde(rename = "d")]
     pub deployment: String,
-    /// The sale.
     #[serde(rename = "s")]
     pub sale: SaleId,
-    /// The tier.
     #[serde(rename = "t")]
     pub tier: TierId,
     /// The seat; absent for general admission.
@@ -33,7 +31,6 @@ pub struct TicketCode {
     /// The stops of the journey; absent for a concert.
     #[serde(rename = "l", default, skip_serializing_if = "Option::is_none")]
     pub journey: Option<(StopId, StopId)>,
-    /// The order.
     #[serde(rename = "o")]
     pub order: OrderNumber,
     /// The ticket of the order.
@@ -74,7 +71,6 @@ impl From<Unverified> for CodeDefect {
 /// What a list says of a ticket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// It is good.
     Good,
     /// It was refunded, or its sale was cancelled.
     Revoked,

@@ -192,13 +192,11 @@ impl TicketKeys {
         self.signing.is_none()
     }
 
-    /// The public halves.
     #[must_use]
     pub fn public(&self) -> &PublicKeys {
         &self.public
     }
 
-    /// The deployment.
     #[must_use]
     pub fn deployment(&self) -> &str {
         &self.public.deployment

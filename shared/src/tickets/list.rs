@@ -20,7 +20,6 @@ pub struct RevokedList {
     /// The deployment that has signed it.
     #[serde(rename = "d")]
     pub deployment: String,
-    /// The sale.
     #[serde(rename = "s")]
     pub sale: SaleId,
     /// When it was read, in seconds since 1970.

@@ -19,7 +19,6 @@ mod targets;
 pub enum Outcome {
     /// At least one reader took it, or a part of it, for what it reads.
     Accepted,
-    /// Nobody did.
     Refused,
 }
 
@@ -30,7 +29,6 @@ impl Outcome {
     }
 }
 
-/// A fuzz target.
 #[derive(Debug)]
 pub struct Target {
     /// Its name, and that of its corpus.
@@ -44,7 +42,6 @@ pub struct Target {
     pub run: fn(&[u8]) -> Outcome,
 }
 
-/// Every target.
 pub static TARGETS: [Target; 18] = [
     targets::REQUEST,
     targets::ADMISSION_TOKEN,

@@ -18,7 +18,6 @@ pub(crate) static VECTORS: LazyLock<Value> = LazyLock::new(|| {
     must(serde_json::from_str(include_str!("../../providers/vectors.json")), "the vectors")
 });
 
-/// Both accounts.
 pub(crate) static PROVIDERS: LazyLock<Providers> = LazyLock::new(|| {
     let (wechat, alipay) = (&VECTORS["wechat"], &VECTORS["alipay"]);
     let notify_url = "https://api.example/notify";
@@ -48,7 +47,6 @@ pub(crate) static PROVIDERS: LazyLock<Providers> = LazyLock::new(|| {
 pub(crate) static PLATFORM: LazyLock<SigningKey> =
     LazyLock::new(|| must(SigningKey::read(&key("platform", "pkcs8_pem")), "a key"));
 
-/// What fits it.
 pub(crate) static PUBLIC: LazyLock<[VerifyingKey; 1]> =
     LazyLock::new(|| [must(VerifyingKey::read(&key("platform", "public_pem")), "a key")]);
 

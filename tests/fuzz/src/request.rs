@@ -8,13 +8,11 @@ use lambda_http::http::Uri;
 use lambda_http::http::header::HOST;
 use serde_json::{Map, Value, json};
 
-/// The operators' issuer.
 pub(crate) const OPERATOR_ISSUER: &str = "https://operators.example";
 
 /// Whom the gateway's authorizers have found the sender to be.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Sender<'a> {
-    /// Nobody they know.
     Nobody,
     /// A buyer, by the `sub` of the token.
     Buyer(&'a str),

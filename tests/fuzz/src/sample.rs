@@ -32,7 +32,6 @@ pub(crate) fn sale(id: &str) -> &'static Sale {
     SALES.iter().find(|sale| sale.id().as_str() == id).unwrap_or(&SALES[0])
 }
 
-/// The payment provider.
 pub(crate) fn provider() -> ProviderId {
     must(ProviderId::new("stripe"), "the provider")
 }

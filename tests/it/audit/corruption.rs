@@ -23,7 +23,6 @@ pub(super) enum Change {
     Put(&'static str, Item),
     /// An item taken out of a table.
     Delete(&'static str, Item),
-    /// Several at once.
     All(Vec<Change>),
 }
 

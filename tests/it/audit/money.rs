@@ -5,7 +5,6 @@ use engine::domain::basics::number::OrderNumber;
 use super::corruption::{Change, Corruptions, Snapshot, number, text, with};
 use super::fixture::Numbers;
 
-/// I5.
 pub(super) fn wrong_money(snapshot: &Snapshot, orders: &Numbers) -> Corruptions {
     let Numbers { paid, cancelled, late, unknown, .. } = orders;
     let item = |name: &str| snapshot.item("orders", None, &format!("payment#stripe#{name}"));

@@ -6,7 +6,6 @@ use super::LATER;
 use super::corruption::{Change, Corruptions, Snapshot, number, redis, with, without};
 use super::fixture::Numbers;
 
-/// I7.
 pub(super) fn wrong_orders(snapshot: &Snapshot, orders: &Numbers) -> Corruptions {
     let pending = &orders.pending;
     let order = snapshot.order(*pending);

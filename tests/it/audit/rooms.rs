@@ -26,7 +26,6 @@ use super::{LATER, NOW, epoch, id};
 
 /// Those who join; the first two of them are let in, and the first one orders.
 const BUYERS: [&str; 3] = ["hal", "ida", "jon"];
-/// Buckets of memberships.
 const BUCKETS: u16 = 256;
 
 /// The ports of a room without a beacon.

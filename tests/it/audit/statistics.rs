@@ -5,7 +5,6 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use super::corruption::{Change, Corruptions, Item, Snapshot, number, text, with};
 use super::fixture::Numbers;
 
-/// I6.
 pub(super) fn wrong_statistics(snapshot: &Snapshot, orders: &Numbers) -> Corruptions {
     let Numbers { paid, quick, .. } = orders;
     let is_counter = |item: &&Item| matches!(item.get("sk"), Some(AttributeValue::S(sk)) if sk.starts_with("counter#a#"));

@@ -15,7 +15,6 @@ use tokio::sync::Notify;
 pub enum Cut {
     /// It happens, and nobody hears of it.
     AfterTheCall,
-    /// It never happens.
     BeforeTheCall,
 }
 

@@ -56,15 +56,11 @@ pub fn whole() -> RefundRequest {
 /// The engine's ports on real servers.
 pub struct Fixture {
     stack: Stack,
-    /// The ports.
     pub ports: LivePorts,
-    /// The payment provider.
     pub provider: PaymentProvider,
-    /// The beacon.
     pub beacon: FakeBeacon,
     /// The servers that the ports were built from.
     pub config: Config,
-    /// The tables.
     pub dynamo: Dynamo,
     mint: Mint,
 }
@@ -197,7 +193,6 @@ impl Fixture {
         }
     }
 
-    /// Redis loses everything.
     pub async fn lose_everything(&self) {
         let mut redis = self.redis().await;
         let () = redis::cmd("FLUSHALL").query_async(&mut redis).await.unwrap();

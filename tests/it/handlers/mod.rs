@@ -65,7 +65,6 @@ pub const CHALLENGE_SECRET: &[u8] = b"a challenge secret of 32 bytes..";
 /// The key of the entry of callbacks.
 pub const ENTRY_KEY: &str = "0123456789abcdefghijklmnopqrstuv";
 
-/// The operators' issuer.
 pub const OPERATOR_ISSUER: &str = "https://operators.example";
 const OPERATOR: &str = "arn:aws:iam::000000000000:role/operator";
 
@@ -81,7 +80,6 @@ pub struct Fixture {
     _stack: Stack,
 }
 
-/// A response, read.
 #[derive(Debug)]
 pub struct Got {
     status: u16,
@@ -153,7 +151,6 @@ impl Got {
 pub enum Sender<'a> {
     Nobody,
     Buyer(&'a str),
-    /// By IAM.
     Operator,
     /// By a token of this issuer (`iss`) with these scopes.
     Token(&'a str, &'a str),
@@ -328,13 +325,11 @@ impl Fixture {
         send(&self.app, self.callback_request(payment, order, amount_minor)).await
     }
 
-    /// A signed callback.
     pub fn callback_request(&self, payment: &str, order: &Value, amount_minor: i64) -> Request {
         let (headers, body) = signed_callback(payment, order, amount_minor);
         request(Sender::Nobody, "POST", "/payments/stripe/callback", headers, &body)
     }
 
-    /// Redis loses everything.
     pub async fn lose_redis(&self) {
         let mut connection = backends::redis(&self._stack.endpoints().redis_url).await;
         let _: () = redis::cmd("FLUSHALL").query_async(&mut connection).await.unwrap();

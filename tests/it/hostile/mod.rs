@@ -147,7 +147,6 @@ impl Fixture {
         (self.engine.app().admissions.sign(&grant, now).unwrap(), order)
     }
 
-    /// Somebody orders.
     fn order(&self, bearer: &str, sale: &str, token: &Value, lines: &Value) -> Raw {
         let body = json!({ "admission": token, "lines": lines }).to_string();
         Raw::new("POST", format!("/sales/{sale}/orders")).bearer(bearer).json(body)

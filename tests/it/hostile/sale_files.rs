@@ -6,7 +6,6 @@ use super::Expected::{Fine, Problem};
 use super::{Case, Fixture, case, hall};
 
 impl Fixture {
-    /// Sale files.
     pub(super) fn files(&self) -> Vec<Case> {
         let invalid = Problem(422, "invalid");
         let with = |change: Value| self.put("hall", hall("hall", change).to_string());

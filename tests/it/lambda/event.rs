@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 /// The sender of a request, as the authorizers say.
 #[derive(Debug, Clone, Copy)]
 pub enum Sender<'a> {
-    /// Anybody.
     Nobody,
     /// The bearer of a token that the JWT authorizer has verified.
     Buyer(&'a str),
@@ -14,12 +13,10 @@ pub enum Sender<'a> {
     Operator,
 }
 
-/// A request.
 #[derive(Debug, Clone)]
 pub struct Request<'a> {
     pub sender: Sender<'a>,
     pub method: &'a str,
-    /// Path and query.
     pub target: String,
     pub headers: Vec<(&'a str, String)>,
     pub body: String,

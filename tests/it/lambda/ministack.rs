@@ -177,7 +177,6 @@ async fn answered(reply: Response, what: &str) -> Value {
     if text.is_empty() { Value::Null } else { serde_json::from_str(&text).unwrap() }
 }
 
-/// The stack, deployed.
 struct Deployed {
     ministack: Ministack,
     stack: Stack,

@@ -19,10 +19,8 @@ use text::root;
 /// The longest time until the emulator listens.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// Every function.
 pub const FUNCTIONS: [&str; Function::ALL.len()] = Function::NAMES;
 
-/// Cargo's target folder.
 pub fn target() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     test.ancestors().nth(3).unwrap().to_owned()
@@ -38,7 +36,6 @@ fn arch() -> &'static str {
     if std::env::consts::ARCH == "aarch64" { "arm64" } else { std::env::consts::ARCH }
 }
 
-/// The emulator.
 fn emulator() -> PathBuf {
     let libraries = root().join(".onsale/tools/sam/lib");
     let python = std::fs::read_dir(&libraries).into_iter().flatten().flatten();

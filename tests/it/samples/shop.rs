@@ -37,7 +37,6 @@ pub struct Shop {
 
 /// The result of an attempt to buy.
 pub enum Bought {
-    /// A paid order.
     Order(Value),
     /// The type of the problem, without its path.
     Refused(String),

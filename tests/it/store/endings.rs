@@ -75,7 +75,7 @@ async fn paying_and_ending_at_once_is_decided_once() {
 
 /// An order that tells of a capture which did not change it.
 fn told(order: &Order) -> Order {
-    order.told(FactKind::CaptureRefused, Cause::BUYER, NOW.plus_seconds(5))
+    order.append_fact(FactKind::CaptureRefused, Cause::BUYER, NOW.plus_seconds(5))
 }
 
 #[tokio::test]

@@ -61,7 +61,6 @@ pub struct SeededRng {
     now: Timestamp,
     /// The numbers that orders have, and whose they are.
     pub numbers: Vec<(OrderNumber, UserId)>,
-    /// The sales.
     pub sales: Vec<SaleId>,
     /// The tiers of each sale.
     pub tiers: Vec<TierId>,
@@ -317,8 +316,9 @@ impl SeededRng {
             _ => {
                 let reason = self.of(&RefundReason::ALL);
                 let known = stores.orders.get(order.number).filter(|order| !order.is_tombstone());
-                let told =
-                    known.map(|order| order.told(FactKind::CaptureRefused, Cause::BUYER, self.now));
+                let told = known.map(|order| {
+                    order.append_fact(FactKind::CaptureRefused, Cause::BUYER, self.now)
+                });
                 (Settlement::RefundOnly(told), PaymentOutcome::Refund(reason))
             }
         };

@@ -270,7 +270,6 @@ impl Deployed {
         assert_eq!(put["status"], 200, "{put:#}");
     }
 
-    /// The gate's answer.
     async fn ask(&self, user: &str, sale: &str, tickets: u16) -> Value {
         let line = format!("POST /sales/{sale}/admissions");
         let body = json!({ "tickets": tickets });

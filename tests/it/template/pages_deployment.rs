@@ -33,7 +33,6 @@ fn outputs(config: &Value) -> Value {
     all.map(|(name, value)| json!({ "OutputKey": name, "OutputValue": value })).into()
 }
 
-/// Built pages.
 fn build(dist: &Path) {
     fs::create_dir_all(dist.join("assets")).unwrap();
     for name in ["index.html", "room.html", "404.html", "sw.js", "assets/a-1.js"] {

@@ -50,13 +50,11 @@ impl Variant {
         Self { stage, with: with.into(), edits: Vec::new() }
     }
 
-    /// With another parameter.
     pub fn with(mut self, name: &str, value: &str) -> Self {
         self.with.insert(name.to_owned(), value.to_owned());
         self
     }
 
-    /// With a change.
     pub fn edited(mut self, edit: Edit) -> Self {
         self.edits.push(edit);
         self

@@ -14,13 +14,11 @@ const SUMMED_SECONDS: i64 = 5;
 /// The board of one room.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct BoardModel {
-    /// What is shown.
     pub shown: Option<Shown>,
     /// End of the time in which one process has the turn to itself.
     pub turn_until: Option<Timestamp>,
     /// What is counted; none before the first count.
     pub tally: Option<Tally>,
-    /// Reservations by second.
     pub seconds: BTreeMap<i64, Reservations>,
     /// End of the time in which nobody else requests the draw.
     pub draw_until: Option<Timestamp>,

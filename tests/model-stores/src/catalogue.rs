@@ -22,9 +22,7 @@ use engine::ports::{
 pub struct Listed {
     /// The sale, laid out from its file.
     pub sale: Arc<Sale>,
-    /// Its map.
     pub map: Option<MapDocument>,
-    /// Counts every publication.
     pub version: u64,
     /// The epoch of its last load.
     pub epoch: Option<Epoch>,
@@ -73,7 +71,6 @@ impl Hash for Listed {
 /// Everything that DynamoDB knows of sales, statistics aside.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct CatalogueModel {
-    /// Every sale.
     pub sales: BTreeMap<SaleId, Listed>,
     /// The snapshots of sales' tokens, by minute. They are kept for ever here.
     pub tokens: BTreeMap<(SaleId, i64), TokenSnapshot>,

@@ -18,10 +18,8 @@ pub struct KeptCursor {
     pub until: Timestamp,
 }
 
-/// Every cursor.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct CursorsModel {
-    /// By provider.
     pub kept: BTreeMap<ProviderId, KeptCursor>,
 }
 

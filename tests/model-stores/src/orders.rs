@@ -38,9 +38,7 @@ use engine::ports::{SEATS_PER_BLOCK, due_shard};
 /// A seat-leg of a sale: what can be claimed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
-    /// The sale.
     pub sale: SaleId,
-    /// The seat-leg.
     pub at: SeatLeg,
 }
 
@@ -49,7 +47,6 @@ pub struct Place {
 pub struct OrdersModel {
     /// The orders and tombstones.
     pub orders: BTreeMap<OrderNumber, Order>,
-    /// The decided payments.
     pub payments: BTreeMap<(OrderNumber, PaymentKey), PaymentRecord>,
     /// The refunds of orders.
     pub refunds: BTreeMap<RefundKey, OrderRefund>,
@@ -63,7 +60,6 @@ pub struct OrdersModel {
     pub attendees: BTreeMap<(SaleId, AttendeeHash), OrderNumber>,
     /// The attendees whom each buyer has named; never empty.
     pub named: BTreeMap<(SaleId, UserId), BTreeSet<AttendeeHash>>,
-    /// The statistics.
     pub counters: BTreeMap<(SaleId, TierId), TierTotals>,
     /// The facts of each order that were settled, in the order in which they were.
     pub log: BTreeMap<OrderNumber, Vec<Fact>>,
@@ -734,7 +730,6 @@ impl OrdersModel {
         self.wallets.get(&(user.clone(), currency)).map_or_else(Balance::default, |it| it.balance)
     }
 
-    /// A buyer's wallets.
     #[must_use]
     pub fn statement(&self, user: &UserId) -> WalletStatement {
         let theirs = self.wallets.iter().filter(|((of, _), _)| of == user);
@@ -839,7 +834,6 @@ impl OrdersModel {
         self.log.get(&order).map_or(&[], Vec::as_slice)
     }
 
-    /// An order.
     #[must_use]
     pub fn get(&self, number: OrderNumber) -> Option<Order> {
         self.orders.get(&number).cloned()
@@ -853,7 +847,6 @@ impl OrdersModel {
         distinct.filter_map(|number| self.orders.get(number).cloned()).collect()
     }
 
-    /// A payment.
     #[must_use]
     pub fn payment(&self, order: OrderNumber, payment: &PaymentKey) -> Option<PaymentRecord> {
         self.payments.get(&self.place_of(order, payment)?).cloned()

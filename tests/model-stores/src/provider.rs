@@ -34,20 +34,17 @@ pub struct InList {
 pub struct ProviderModel {
     /// The attempts that were started, or closed before they were.
     pub attempts: BTreeMap<AttemptKey, AtProvider>,
-    /// The captures.
     pub captured: BTreeMap<PaymentKey, Capture>,
     /// The times from which its search finds captures; one without a time it finds at once.
     pub listed_at: BTreeMap<PaymentKey, Timestamp>,
     /// The captures that its list has or will have; one that is not here it never lists.
     pub in_list: BTreeMap<PaymentKey, InList>,
-    /// The refunds.
     pub refunded: BTreeMap<PaymentKey, Money>,
     /// The parts that went back, by their names.
     pub parts: BTreeMap<RefundKey, (PaymentKey, Money)>,
     /// The parts that it refused because of a dispute. It remembers that under their idempotency keys for longer than
     /// anybody lives who asked.
     pub refused: BTreeSet<RefundKey>,
-    /// Its disputes.
     pub disputes: BTreeMap<DisputeId, DisputeReport>,
     /// Payments that went back again, which only a provider does that forgets its idempotency keys.
     pub refunded_again: BTreeSet<PaymentKey>,
@@ -58,14 +55,12 @@ pub struct ProviderModel {
 pub enum AtProvider {
     /// It can be paid until its expiry.
     Open {
-        /// The provider.
         provider: ProviderId,
         /// The amount that pays it.
         amount: Money,
         /// The time at which it ends by itself.
         expires_at: Timestamp,
     },
-    /// It was closed.
     Closed,
     /// It was paid by this payment.
     Paid(PaymentKey),

@@ -18,7 +18,6 @@ pub enum Message {
     Expiry {
         /// The inventory in which the number may have a hold.
         inventory: InventoryId,
-        /// The order.
         order: OrderNumber,
         /// Until when it may be paid.
         due_at: Timestamp,
@@ -67,14 +66,12 @@ impl Message {
 pub struct Sent {
     /// The time from which it may be delivered.
     pub visible_at: Timestamp,
-    /// The message.
     pub message: Message,
 }
 
 /// The messages that wait, each with how often it does.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct QueuesModel {
-    /// Earliest first.
     pub waiting: BTreeMap<Sent, u32>,
 }
 

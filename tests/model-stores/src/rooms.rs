@@ -15,20 +15,16 @@ use engine::ports::{AppendReply, MembershipPage, StoreError, Stored};
 /// The counter of a group.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Counter {
-    /// The next index.
     pub next: u32,
     /// N, once the first window is closed.
     pub closed: Option<u32>,
 }
 
-/// The rooms.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct RoomsModel {
-    /// The secrets.
     pub secrets: BTreeMap<SaleId, Secret>,
     /// The records as their lines, by number.
     pub logs: BTreeMap<SaleId, BTreeMap<u64, Arc<str>>>,
-    /// The counters.
     pub counters: BTreeMap<(SaleId, GroupId), Counter>,
     /// The memberships, by bucket and buyer.
     pub members: BTreeMap<(SaleId, u16), BTreeMap<UserId, Membership>>,
@@ -38,7 +34,6 @@ pub struct RoomsModel {
     pub marked: BTreeSet<(SaleId, u16)>,
     /// The chunks of leaves.
     pub chunks: BTreeMap<(SaleId, GroupId, u32), Vec<Hash>>,
-    /// The trees.
     pub trees: BTreeMap<(SaleId, GroupId), Tree>,
 }
 

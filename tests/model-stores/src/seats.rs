@@ -63,7 +63,6 @@ impl SeatsModel {
         self.get(inventory)?.loaded.clone()
     }
 
-    /// An order's hold.
     #[must_use]
     pub fn record(&self, inventory: &InventoryId, order: OrderNumber) -> Option<HoldRecord> {
         self.get(inventory)?.holds.get(&order).cloned()

@@ -25,9 +25,7 @@ pub struct Stores {
     pub orders: OrdersModel,
     /// The catalogue, in DynamoDB.
     pub catalogue: CatalogueModel,
-    /// The queues.
     pub queues: QueuesModel,
-    /// The payment provider.
     pub provider: ProviderModel,
     /// How far its list of captures was read, in DynamoDB.
     pub cursors: CursorsModel,

@@ -15,9 +15,7 @@ use engine::ports::{ChangeReply, TakeReply, Waiting};
 pub struct SubscriptionsModel {
     /// The last teller of each, and until when it has it.
     pub readers: BTreeMap<Subscription, (ReaderId, Timestamp)>,
-    /// How far.
     pub progress: BTreeMap<Subscription, Progress>,
-    /// What waits.
     pub waiting: BTreeMap<(Subscription, OrderNumber), WaitingOrder>,
 }
 

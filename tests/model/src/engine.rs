@@ -79,7 +79,6 @@ pub enum Action {
     Callback(PaymentKey),
     /// A message is delivered; true: besides, and not instead.
     Deliver(Sent, bool),
-    /// The sweeper begins.
     Sweep,
     /// Somebody begins to load the sale.
     Load,
@@ -93,9 +92,7 @@ pub enum Action {
     Call(usize, usize, CallOutcome),
     /// The process of a task dies.
     Crash(usize),
-    /// Time goes on.
     Tick,
-    /// Redis loses everything.
     Lose,
     /// A replica of Redis falls behind: it stays as it is now.
     FallBehind,
@@ -106,7 +103,6 @@ pub enum Action {
 /// A scenario with its checks: what the checker explores.
 #[derive(Debug)]
 pub struct Engine {
-    /// The scenario.
     pub scenario: Scenario,
     rest: Rest,
 }

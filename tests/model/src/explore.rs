@@ -13,11 +13,8 @@ use crate::trace;
 /// The result of exploring a scenario.
 #[derive(Debug)]
 pub struct Explored {
-    /// The scenario.
     pub name: &'static str,
-    /// Different states.
     pub states: usize,
-    /// Steps between them.
     pub steps: usize,
     /// The longest of the shortest ways to a state.
     pub depth: usize,

@@ -70,16 +70,12 @@ pub enum Flow {
         /// The time of the request.
         now: Timestamp,
     },
-    /// The provider's callback.
     Pay {
-        /// The capture.
         capture: Capture,
         /// The time of the request.
         now: Timestamp,
     },
-    /// A message's consumer.
     Consume {
-        /// The message.
         sent: Sent,
         /// True for a copy that the queue delivered besides.
         is_copy: bool,
@@ -107,7 +103,6 @@ pub enum Flow {
         /// The time at which it began.
         now: Timestamp,
     },
-    /// The scheduled run.
     Sweep {
         /// The name that a load would get.
         epoch: Epoch,

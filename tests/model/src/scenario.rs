@@ -63,7 +63,6 @@ pub struct Refunded {
 /// A buyer and what is requested.
 #[derive(Debug, Clone)]
 pub struct Buyer {
-    /// The buyer's id.
     pub user: UserId,
     /// The number in the buyer's admission.
     pub number: OrderNumber,
@@ -137,14 +136,11 @@ impl Delivers {
     }
 }
 
-/// One scenario.
 #[derive(Debug, Clone)]
 pub struct Scenario {
     /// The name, unique among the scenarios.
     pub name: &'static str,
-    /// The sale.
     pub sale: Arc<Sale>,
-    /// The buyers.
     pub buyers: Vec<Buyer>,
     /// The moments that the clock shows, one after the other.
     pub times: Vec<Timestamp>,
@@ -239,7 +235,6 @@ pub fn dispute() -> DisputeId {
     DisputeId::new("dp").unwrap()
 }
 
-/// The provider.
 #[must_use]
 pub fn provider() -> ProviderId {
     ProviderId::new("bank").unwrap()
@@ -586,7 +581,6 @@ impl Scenario {
         Capture { key, order: *number, amount, attempt: None }
     }
 
-    /// The sale's id.
     #[must_use]
     pub fn id(&self) -> &SaleId {
         self.sale.id()

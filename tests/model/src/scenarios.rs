@@ -43,7 +43,6 @@ fn paid_for_two() -> Buyer {
     Buyer::new("1", 1, WHOLE, best(2)).pays(&[TWO_TICKETS_MINOR])
 }
 
-/// No queue delivers.
 const NONE: Delivers = Delivers {
     expiry: false,
     sync: false,

@@ -99,7 +99,6 @@ impl State {
         }
     }
 
-    /// The current time.
     #[must_use]
     pub fn now(&self, scenario: &Scenario) -> Timestamp {
         scenario.times[self.moment]

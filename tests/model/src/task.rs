@@ -72,7 +72,6 @@ pub struct Answer {
 /// A flow and how far it is.
 #[derive(Debug, Clone)]
 pub struct Task<F = Flow, O = Outcome> {
-    /// The flow.
     pub flow: F,
     answers: Vec<Arc<Answer>>,
     /// The calls it waits for, with their places.

@@ -50,7 +50,6 @@ rooms! {
 /// A guard, a scenario that shows it, and what breaks there.
 type Planted = (Guard, fn() -> Scenario, &'static str);
 
-/// Each guard.
 const PLANTED: [Planted; 11] = [
     (Guard::RoomMarker, Scenario::two_join, "R2"),
     (Guard::RoomClosing, Scenario::two_draw, "R3"),
@@ -76,7 +75,6 @@ fn without_a_guard_the_way_to_what_breaks_is_found() {
     }
 }
 
-/// Seeds of walks.
 const WALKS: u64 = 40;
 
 /// Both halves of the condition: not only a visit that begins meanwhile stays, but also what another device was told.

@@ -39,7 +39,6 @@ const ATTEMPTS: u64 = 7;
 /// The number of people whom one who tries out names asks for: more than the largest limit allows.
 const PROBES: u64 = 20;
 
-/// One buyer.
 pub(crate) struct Buyer {
     executor: Executor,
     index: u64,
@@ -213,7 +212,6 @@ impl Buyer {
         self.reserve(lines, place).await
     }
 
-    /// One request.
     async fn reserve(
         &self,
         lines: &[RequestedLine],

@@ -22,7 +22,6 @@ static WRITING: Mutex<()> = Mutex::new(());
 enum Mode {
     /// The stored seed; a search if it no longer breaks.
     Replay,
-    /// A search.
     Search,
     /// A search, whose seed is stored.
     Write,

@@ -25,7 +25,6 @@ pub type Flow = Pin<Box<dyn Future<Output = &'static str>>>;
 /// What a crowd meets.
 #[derive(Debug)]
 pub struct Environment {
-    /// The time.
     pub now: Timestamp,
     /// The stores and the provider.
     pub stores: Stores,
@@ -52,7 +51,6 @@ impl Client {
         self.0.lock().expect("nobody panics with it")
     }
 
-    /// The time.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.locked().now

@@ -84,8 +84,10 @@ enum Event {
     /// A call is answered.
     Answer(usize),
     /// A process is gone.
-    Die { process: usize, generation: u32 },
-    /// A timer fires.
+    Die {
+        process: usize,
+        generation: u32,
+    },
     Timer(usize),
 }
 
@@ -134,7 +136,6 @@ pub(crate) struct Invocation {
     pub read_at: BTreeMap<TierId, u64>,
 }
 
-/// A function sandbox.
 #[derive(Debug, Default)]
 struct Process {
     /// The number of times it was replaced by a new one.
@@ -153,9 +154,7 @@ struct Process {
 pub(crate) struct Environment {
     /// The plan of the run.
     pub plan: Plan,
-    /// The true time.
     pub now: Timestamp,
-    /// The stores.
     pub stores: Stores,
     /// What was acknowledged to anyone, and what must never change.
     pub oracle: Oracle,
@@ -829,7 +828,6 @@ impl Environment {
         self.changes += 1;
     }
 
-    /// Redis loses everything.
     pub(crate) fn flush(&mut self, place: u64) {
         self.strike(Fault::Flush, place);
         self.record(|| "Redis LOSES EVERYTHING".to_owned());

@@ -88,7 +88,6 @@ impl<T> Drop for Sender<T> {
 /// A handle of the executor, which actors hold.
 #[derive(Clone)]
 pub(crate) struct Executor {
-    /// The environment.
     pub environment: Shared,
     spawned: Rc<RefCell<Vec<Task>>>,
     busy: Rc<Cell<u64>>,

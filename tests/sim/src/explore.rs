@@ -34,7 +34,6 @@ pub struct Exploration {
 /// Seeds by what their sales have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Of {
-    /// All of them.
     Every,
     /// Those whose sale has no waiting room.
     Plain,

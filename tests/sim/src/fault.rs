@@ -41,7 +41,6 @@ pub enum Fault {
     DelayMessage,
     /// Redis fails over to a replica that has missed its last writes.
     Failover,
-    /// Redis loses everything.
     Flush,
     /// Redis loses one tier of a sale that keeps its tiers apart, and has the others.
     LoseTier,
@@ -66,7 +65,6 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Every kind.
     pub const ALL: [Self; 26] = [
         Self::Die,
         Self::LoseRequest,
@@ -138,13 +136,11 @@ impl fmt::Display for Fault {
 /// What may go wrong in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultProfile {
-    /// Nothing.
     NoFaults,
     /// One kind of fault.
     Single(Fault),
     /// Some kinds, so that rare combinations meet.
     Swarm,
-    /// All of them.
     All,
 }
 

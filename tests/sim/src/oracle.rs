@@ -101,7 +101,6 @@ struct Undecided {
 /// What there was before a call took effect, of what the rules compare.
 #[derive(Debug)]
 pub(crate) enum Before {
-    /// Nothing of interest.
     Nothing,
     /// The epoch of the inventory that a script met.
     Epoch(Option<Epoch>),

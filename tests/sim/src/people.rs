@@ -68,13 +68,10 @@ pub fn publish(client: &Client, sale: Sale) {
 pub struct Wish {
     /// The number that the order shall have.
     pub number: OrderNumber,
-    /// Whose it is.
     pub user: UserId,
-    /// The sale.
     pub sale: SaleId,
     /// The tier, by its name.
     pub tier: &'static str,
-    /// How many tickets.
     pub count: u16,
     /// What is given for it.
     pub exchange: Option<ExchangeRequest>,
@@ -217,7 +214,6 @@ pub fn paying(client: &Client, order: &Order) -> Option<Flow> {
 /// How a crowd walks.
 #[derive(Debug, Clone, Copy)]
 pub struct Walk {
-    /// How many steps.
     pub steps: u32,
     /// How many go at once.
     pub turns: usize,

@@ -52,7 +52,6 @@ pub(crate) enum Incident {
         /// The number of writes.
         writes: usize,
     },
-    /// Redis loses everything.
     Flush,
     /// Redis loses one of the sale's tiers, if they are kept apart.
     LoseTier {
@@ -68,13 +67,11 @@ pub(crate) enum Incident {
 /// A run before it begins.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
-    /// The seed.
     pub seed: u64,
     /// The kinds of fault that may strike.
     pub profile: FaultProfile,
     /// The rate of each kind.
     pub rates: Rates,
-    /// The sale.
     pub sale: Sale,
     /// The number of buyers.
     pub buyers: u64,
@@ -304,12 +301,10 @@ fn rows(count: i64) -> Value {
     Value::Array((1..=count).map(row).collect())
 }
 
-/// The sale's id.
 pub(crate) fn sale_id() -> SaleId {
     SaleId::new("sim").expect("it is a slug")
 }
 
-/// The provider's id.
 pub(crate) fn provider_id() -> ProviderId {
     ProviderId::new("test").expect("it is a slug")
 }

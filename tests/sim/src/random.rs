@@ -28,7 +28,6 @@ impl SeededRng {
         Self::new(mix(key, label))
     }
 
-    /// The next draw.
     pub fn draw(&mut self) -> u64 {
         self.drawn += 1;
         mix(self.key, self.drawn)

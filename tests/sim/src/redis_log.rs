@@ -20,7 +20,6 @@ pub(crate) struct RedisLog {
 }
 
 impl RedisLog {
-    /// Records a write.
     pub(crate) fn record(&mut self, now: Timestamp, call: &Arc<Call>) {
         self.writes.push_back((now, Arc::clone(call)));
         while self.writes.len() > MAX {

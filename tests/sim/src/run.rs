@@ -20,7 +20,6 @@ use crate::trace::Trace;
 /// Result of a run.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// The seed.
     pub seed: u64,
     /// The kinds of fault that could strike.
     pub profile: FaultProfile,

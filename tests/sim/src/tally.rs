@@ -7,7 +7,6 @@ use crate::fault::Fault;
 /// Counts over one run or many.
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
-    /// Runs.
     pub runs: u64,
     /// Calls that took effect.
     pub steps: u64,
@@ -29,7 +28,6 @@ impl Tally {
         *self.faults.entry(fault).or_default() += 1;
     }
 
-    /// Counts an outcome.
     pub(crate) fn reach(&mut self, outcome: &str) {
         match self.reached.get_mut(outcome) {
             Some(count) => *count += 1,

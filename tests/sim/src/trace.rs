@@ -32,7 +32,6 @@ impl Trace {
         self.lines.push(format!("{seconds:>6}.{ms:03}  {text}"));
     }
 
-    /// Everything, as text.
     pub(crate) fn text(&self) -> String {
         self.lines.join("\n")
     }

@@ -52,7 +52,6 @@ const FACTS: [FactKind; 4] =
 /// What the subscriber does at a time.
 #[derive(Debug, Clone, Default)]
 struct Mood {
-    /// It takes nothing.
     is_down: bool,
     /// It takes nothing of these orders.
     refuses: BTreeSet<OrderNumber>,

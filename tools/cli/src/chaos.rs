@@ -33,7 +33,6 @@ pub struct ChaosCommand {
     #[arg(long, value_enum, value_delimiter = ',', value_name = "FAULT",
           default_values_t = Kind::ALL)]
     faults: Vec<Kind>,
-    /// How often each.
     #[arg(long, value_name = "N", default_value_t = 1)]
     times: usize,
     /// Instead: N kills with -9 of the engine, of Valkey (a replica that lags is promoted) and

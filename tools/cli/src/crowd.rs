@@ -45,7 +45,6 @@ pub struct CrowdArgs {
 /// How a crowd comes unless it is said.
 #[derive(Debug, Clone, Copy)]
 pub struct Otherwise {
-    /// How many people.
     pub arrivals: u64,
     /// In an open loop: the seconds within which they come, and the shape; `None` for a closed loop.
     pub open: Option<(f64, Shape)>,

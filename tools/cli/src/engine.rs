@@ -30,14 +30,12 @@ pub struct EngineArgs {
 /// An engine's adapters, and how they were set up.
 #[derive(Debug)]
 pub struct Reached {
-    /// The adapters.
     pub app: App,
     /// How they were set up.
     pub config: Config,
 }
 
 impl Reached {
-    /// Its dead-letter queues.
     #[must_use]
     pub fn dead_letters(&self) -> DeadLetterQueues<'_, LivePorts> {
         use engine::ports::Ports as _;

@@ -79,7 +79,6 @@ pub struct Cli {
     #[arg(long, global = true, value_name = "DIR", env = "ONSALE_DATA_DIR", default_value = data_dir::DEFAULT,
           display_order = LAST)]
     data_dir: PathBuf,
-    /// Report as JSON.
     #[arg(long, global = true, display_order = LAST)]
     json: bool,
     #[command(subcommand)]

@@ -58,7 +58,6 @@ const WARM_WRITES: u32 = 20_000;
 const PAYMENTS_PER_SECOND: u32 = 1000;
 
 impl LimitsArgs {
-    /// The limits.
     #[must_use]
     pub fn limits(&self) -> Limits {
         match self.limits {

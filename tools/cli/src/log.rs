@@ -157,7 +157,6 @@ mod tests {
 
     use super::*;
 
-    /// What was written.
     #[derive(Clone, Default)]
     struct Written(Arc<Mutex<Vec<u8>>>);
 

@@ -239,7 +239,6 @@ impl Outcome {
     }
 }
 
-/// Books one transfer.
 async fn post_one(
     reached: &Reached,
     transfer: Transfer,

@@ -14,7 +14,6 @@ pub struct BuiltPagesArgs {
 }
 
 impl BuiltPagesArgs {
-    /// The folder.
     #[must_use]
     pub fn directory(&self) -> Option<PathBuf> {
         self.built_pages.clone().filter(|folder| !folder.as_os_str().is_empty())

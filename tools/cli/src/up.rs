@@ -207,7 +207,6 @@ struct State {
 }
 
 impl State {
-    /// In words.
     fn text(&self, data_dir: &Path) -> String {
         let own = if self.ephemeral {
             "in memory; gone when this ends".to_owned()

@@ -33,7 +33,6 @@ pub struct VerifyDrawCommand {
     /// A hash that you saw during the sale: of a record, of a root, or the commitment; more than once if you like.
     #[arg(long, value_name = "HASH")]
     seen: Vec<Hash>,
-    /// Your group.
     #[arg(long, value_name = "GROUP", default_value = "all")]
     group: GroupId,
     /// Your index: where your place was, when it was due, and whether you stand in the tree.

@@ -55,7 +55,6 @@ pub enum Error {
     Malformed {
         /// The file, and the line where it is known.
         what: String,
-        /// The reason.
         why: String,
     },
     /// The flags leave something open or name something that is not there.
@@ -66,7 +65,6 @@ pub enum Error {
     Rules {
         /// The first of them, for the message.
         first: Defect,
-        /// Each of them.
         rules: Vec<Defect>,
     },
 }

@@ -29,7 +29,6 @@ pub enum SourceDefect {
     /// Two seats have the key that should be one seat's own.
     #[error("seat {key} is duplicated: {first} and {again}")]
     DuplicateSeat {
-        /// The key.
         key: String,
         /// Place of the first seat.
         first: Place,
@@ -39,7 +38,6 @@ pub enum SourceDefect {
     /// A seat has no key, or one that cannot name a seat.
     #[error("{at} has no usable key: {why}")]
     UnusableKey {
-        /// The seat.
         at: Place,
         /// The rule that its key breaks.
         why: String,
@@ -64,32 +62,21 @@ pub enum SourceDefect {
     },
     /// Two seats of a row lie at one point, so that nobody can tell who sits beside whom.
     #[error("two seats lie at one point: {first} and {again}")]
-    SamePoint {
-        /// The one.
-        first: Place,
-        /// The other.
-        again: Place,
-    },
+    SamePoint { first: Place, again: Place },
     /// Two parts of the source contradict each other.
     #[error("{first} and {again} disagree: {how}")]
     Disagreement {
-        /// The one.
         first: Place,
-        /// The other.
         again: Place,
         /// Their difference, in words.
         how: String,
     },
     /// A fare is between stops that are no journey of this train.
     #[error("{at} is no journey of this train")]
-    NoJourney {
-        /// The fare.
-        at: Place,
-    },
+    NoJourney { at: Place },
     /// A class has fares and no seat.
     #[error("class {class} has {fares} fares and no seat; the first: {at}")]
     FaresWithoutSeats {
-        /// The class.
         class: String,
         /// Number of its fares.
         fares: usize,
@@ -99,7 +86,6 @@ pub enum SourceDefect {
     /// A class has seats and no fare.
     #[error("class {class} has {seats} seats and no fare; the first: {at}")]
     SeatsWithoutFares {
-        /// The class.
         class: String,
         /// Number of its seats.
         seats: usize,
@@ -117,9 +103,7 @@ pub enum SourceDefect {
     /// A trip does not run on the requested day.
     #[error("{at} does not run on {day}: {why}")]
     DoesNotRun {
-        /// The trip.
         at: Place,
-        /// The day.
         day: String,
         /// The reason, with its place in the feed.
         why: String,
@@ -127,7 +111,6 @@ pub enum SourceDefect {
     /// The route of a trip is not a railway.
     #[error("{at} is {what}, not a train")]
     NotATrain {
-        /// The route.
         at: Place,
         /// Its kind: `a bus`.
         what: String,
@@ -135,25 +118,18 @@ pub enum SourceDefect {
     /// One train runs as two trips with different rules; two sales would sell its seats twice.
     #[error("train {number} runs as two trips: {first} and {again}; {how}")]
     SameTrain {
-        /// The train's number.
         number: String,
-        /// The requested trip.
         first: Place,
-        /// The other one.
         again: Place,
         /// The difference of their journeys, in words.
         how: String,
     },
     /// The rules of the stops, or the fares, leave no journey.
     #[error("no journey of {at} can be sold")]
-    NothingToSell {
-        /// The trip.
-        at: Place,
-    },
+    NothingToSell { at: Place },
     /// A train stops more often than a sale may have legs.
     #[error("{at} has {stops} stops; a sale has at most 65")]
     TooManyStops {
-        /// The train.
         at: Place,
         /// Number of its stops.
         stops: usize,
@@ -161,7 +137,6 @@ pub enum SourceDefect {
     /// A train that stops fewer than two times goes nowhere.
     #[error("{at} has {stops} stops; a journey needs two")]
     TooFewStops {
-        /// The train.
         at: Place,
         /// Number of its stops.
         stops: usize,
@@ -240,9 +215,7 @@ impl fmt::Display for Remedy {
 /// A defect and its remedy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// The defect.
     pub defect: SourceDefect,
-    /// Its resolution.
     pub remedy: Remedy,
 }
 
@@ -286,7 +259,6 @@ pub struct Report {
     pub source: String,
     /// The sale that was made of it, if one could be.
     pub sale: Option<SaleId>,
-    /// The result.
     pub outcome: Outcome,
     /// Number of seats in the source.
     pub seats_read: usize,
@@ -298,7 +270,6 @@ pub struct Report {
     pub tiers: Vec<TierCount>,
     /// The number of the defects of each kind, by the kind's name in JSON.
     pub defects_by_kind: BTreeMap<&'static str, usize>,
-    /// Every defect.
     pub findings: Vec<Finding>,
     /// Facts about the import that are no defects.
     pub notes: Vec<String>,

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 pub(super) const SALE: &str = "g35-2026-11-21";
 /// First stop of the journey in every example.
 pub(super) const FROM: &str = "VNP";
-/// Where it ends.
 pub(super) const TO: &str = "NGH";
 /// The day of the journey.
 pub(super) const DAY: &str = "2026-11-21";
@@ -229,7 +228,6 @@ pub(super) fn payment_started() -> Value {
     })
 }
 
-/// A buyer's wallets.
 pub(super) fn wallets() -> Value {
     json!({ "wallets": [{
         "currency": "EUR", "balance_minor": 4150,
@@ -246,7 +244,6 @@ pub(super) fn points() -> Value {
     json!({ "points": 1110, "growth": 555, "orders": [{ "order": ORDER, "points": 1110, "growth": 555 }] })
 }
 
-/// A buyer's request.
 pub(super) fn refund_of_ticket() -> Value {
     json!({ "number": 1, "tickets": [{ "tier": "second", "seat": "01-1A" }] })
 }

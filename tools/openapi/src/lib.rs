@@ -44,7 +44,6 @@ pub fn print() -> String {
     format!("{:#}\n", document())
 }
 
-/// The document.
 #[must_use]
 pub fn document() -> Value {
     let mut schemas = Schemas::new();
@@ -246,7 +245,6 @@ fn security(route: &Row) -> Value {
 /// The responses that refuse, by name: several operations answer the same.
 type Refusals = BTreeMap<String, Value>;
 
-/// One operation.
 fn describe(
     route: &Row,
     operation: Operation,

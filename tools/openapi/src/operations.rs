@@ -31,9 +31,7 @@ type Examples = fn() -> Vec<(&'static str, &'static str, Value)>;
 /// The schema of a type, which is then among the components.
 type SchemaOf = fn(&mut Schemas) -> Value;
 
-/// One operation.
 pub(super) struct Operation {
-    /// Its name.
     pub(super) id: &'static str,
     /// The group it is in.
     pub(super) tag: &'static str,
@@ -49,7 +47,6 @@ pub(super) struct Operation {
     pub(super) success: Success,
 }
 
-/// A request's body.
 pub(super) struct Body {
     pub(super) schema: SchemaOf,
     pub(super) most_bytes: usize,
@@ -62,7 +59,6 @@ pub(super) struct Success {
     pub(super) description: &'static str,
     /// Its `Cache-Control`; one of these.
     pub(super) caching: &'static [&'static str],
-    /// Its content type.
     pub(super) media_type: &'static str,
     pub(super) schema: SchemaOf,
     pub(super) examples: Examples,

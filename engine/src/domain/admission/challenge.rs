@@ -56,7 +56,6 @@ impl Pressure {
 pub struct Attempts {
     /// Fewest attempts, at least one.
     pub min: u32,
-    /// Most attempts.
     pub max: u32,
 }
 

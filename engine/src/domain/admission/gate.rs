@@ -94,7 +94,6 @@ pub struct Admit {
     pub user: UserId,
     /// Most tickets that the buyer will order.
     pub tickets: u16,
-    /// The time now.
     pub now: Timestamp,
     /// Time between two admissions of a buyer, in milliseconds.
     pub user_lock_ms: u32,
@@ -161,7 +160,6 @@ pub struct GateShard {
     /// Tickets that may still be admitted, less than none if the last buyer took more than there were;
     /// `None` before the first admission.
     pub budget: Option<i64>,
-    /// Number of top-ups.
     pub generation: u64,
     /// The second that `admitted` counts.
     pub second: i64,

@@ -35,7 +35,6 @@ pub const MAX_WINDOW_SECONDS: u32 = 86_400;
 /// The window of the built-in limits, in seconds.
 pub const WINDOW_SECONDS: u32 = 60;
 
-/// An operator's rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rule {
     /// Its id, unique in the sale.
@@ -55,7 +54,6 @@ pub struct Rule {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Subject {
-    /// One buyer.
     Buyer(UserId),
     /// Everybody who comes from these addresses.
     Address(Network),
@@ -67,7 +65,6 @@ pub enum Subject {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
-    /// Refuses.
     Deny,
     /// Lets so many requests pass in a window, all of those together whom the rule is about.
     Limit {
@@ -170,7 +167,6 @@ impl BuiltIn {
 /// Who asks. Address and hint are personal data: nobody writes them anywhere but as keyed hashes.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Client {
-    /// The buyer.
     pub buyer: UserId,
     /// The address that the request came from; `None` if whoever passed it on does not say.
     pub address: Option<IpAddr>,
@@ -188,7 +184,6 @@ impl std::fmt::Debug for Client {
 /// What is counted for a request.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Counter {
-    /// The buyer's requests.
     Buyer,
     /// The buyer's requests in the sale.
     Asks,
@@ -205,7 +200,6 @@ pub enum Counter {
 /// One count that decides.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Check {
-    /// What is counted.
     pub counter: Counter,
     /// Length of its windows in seconds; `None` for the whole sale.
     pub seconds: Option<u32>,
@@ -220,9 +214,7 @@ pub struct Check {
 pub enum RefusedBy {
     /// An operator's rule that denies.
     Denied(RuleId),
-    /// An operator's limit.
     Limited(RuleId),
-    /// A built-in limit.
     BuiltIn(BuiltIn),
 }
 
@@ -240,7 +232,6 @@ impl RefusedBy {
 /// A refusal, with its rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// The rule.
     pub by: RefusedBy,
     /// What the rule says to whom it refuses.
     pub text: String,
@@ -251,11 +242,9 @@ pub struct Refusal {
 /// What becomes of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It passes.
     Pass,
     /// It passes, and a challenge is this many doublings harder than otherwise: 1 to [`MAX_LEVEL`].
     Harder(u8),
-    /// It is refused.
     Refused(Refusal),
 }
 

@@ -29,7 +29,6 @@ pub struct ClockTime(u16);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(into = "String")]
 pub struct LocalTime {
-    /// The day.
     pub day: Day,
     /// The minute of the day, 0 to 1439.
     minute: u16,

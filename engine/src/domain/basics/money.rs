@@ -73,7 +73,6 @@ impl schemars::JsonSchema for Currency {
 pub struct MinorUnits(pub i64);
 
 impl MinorUnits {
-    /// No money.
     pub const ZERO: Self = Self(0);
 }
 

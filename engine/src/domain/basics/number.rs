@@ -35,7 +35,6 @@ const SECOND_BITS: u32 = 32;
 pub struct Gene(u16);
 
 impl Gene {
-    /// Number of genes.
     pub const COUNT: u16 = 1 << GENE_BITS;
 
     /// The gene of a text id: a decimal integer below 2^63 without leading zeros is its own gene
@@ -88,7 +87,6 @@ impl OrderNumber {
         Timestamp::from_ms(NUMBER_EPOCH_MS + seconds.cast_signed() * 1000)
     }
 
-    /// The number itself.
     #[must_use]
     pub fn get(self) -> u64 {
         self.0

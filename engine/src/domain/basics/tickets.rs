@@ -11,7 +11,6 @@ use std::str::FromStr;
 pub struct Tickets(u16);
 
 impl Tickets {
-    /// No ticket.
     pub const NONE: Self = Self(0);
 
     /// A number of tickets.
@@ -26,7 +25,6 @@ impl Tickets {
         Self(u16::try_from(count).unwrap_or(u16::MAX))
     }
 
-    /// The bare number.
     #[must_use]
     pub const fn get(self) -> u16 {
         self.0

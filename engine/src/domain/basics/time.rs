@@ -88,7 +88,6 @@ impl<const MAX: u32> BoundedSeconds<MAX> {
 /// A moment is a clock that stands still: for work that is over before anything changes, and for
 /// tests. Edges give `&Timestamp::now`.
 pub trait Clock: Send + Sync {
-    /// The time now.
     fn time(&self) -> Timestamp;
 }
 

@@ -29,7 +29,6 @@ pub enum Inconsistency {
     /// A buyer's count is zero, or less than the tickets that the buyer holds.
     #[error("buyer {user} holds {held} tickets and is counted with {counted}")]
     Uncounted {
-        /// The buyer.
         user: UserId,
         /// Tickets in the buyer's holds.
         held: u32,

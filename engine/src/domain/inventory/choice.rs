@@ -33,7 +33,6 @@ pub enum Choice {
     Seats(Vec<Seat>),
     /// The best that are left.
     Best {
-        /// Number of seats.
         count: u16,
         /// Whether they may be scattered.
         together: Together,

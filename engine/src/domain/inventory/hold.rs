@@ -12,17 +12,14 @@ use crate::domain::sale::SaleState;
 /// Hold every line of an order, or none.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Hold {
-    /// The inventory.
     pub inventory: InventoryId,
     /// Epoch of the sale as the caller knows it.
     pub epoch: Epoch,
     /// Number of the order to be.
     pub order: OrderNumber,
-    /// Its buyer.
     pub user: UserId,
     /// The fingerprint of what is asked for.
     pub fingerprint: RequestFingerprint,
-    /// The time now.
     pub now: Timestamp,
     /// End of the payment window.
     pub deadline: Timestamp,

@@ -16,9 +16,7 @@ use crate::domain::basics::tickets::Tickets;
 /// Everything a sale starts from, or starts again from after Redis lost it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Load {
-    /// The inventory.
     pub inventory: InventoryId,
-    /// Its terms.
     pub terms: Terms,
     /// The epoch that Redis is expected to have now; `None` if it should have forgotten the sale.
     pub expected: Option<Epoch>,

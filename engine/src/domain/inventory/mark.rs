@@ -8,7 +8,6 @@ use crate::domain::basics::number::OrderNumber;
 /// After a claim conflict: give a hold back, but leave taken what truly belongs to other orders.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Mark {
-    /// The inventory.
     pub inventory: InventoryId,
     /// Number of the order that lost its seats.
     pub order: OrderNumber,

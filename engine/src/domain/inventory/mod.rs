@@ -59,7 +59,6 @@ pub struct Inventory {
     pub staging: Option<Staging>,
     /// The bitmaps of its tiers, also of a load that is not yet published.
     pub tiers: BTreeMap<TierId, TierGrid>,
-    /// Its holds.
     pub holds: BTreeMap<OrderNumber, HoldRecord>,
     /// What each buyer has held or bought; never zero.
     pub bought: BTreeMap<UserId, Tickets>,

@@ -13,7 +13,6 @@ use crate::domain::sale::SaleState;
 pub struct Terms {
     /// `Open` if the sale takes reservations.
     pub state: SaleState,
-    /// Begin of selling.
     pub opens_at: Timestamp,
     /// End of selling, exclusive.
     pub closes_at: Timestamp,

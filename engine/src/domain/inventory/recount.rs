@@ -8,11 +8,9 @@ use crate::domain::basics::tickets::Tickets;
 /// Correct how many tickets a buyer holds or has bought.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Recount {
-    /// The inventory.
     pub inventory: InventoryId,
     /// Epoch of the sale as the caller knows it.
     pub epoch: Epoch,
-    /// The buyer.
     pub user: UserId,
     /// What Redis said before the caller read the holds, and then the orders.
     pub seen: Tickets,

@@ -8,7 +8,6 @@ use crate::domain::basics::number::OrderNumber;
 /// Give a hold back, if it still is what the caller saw.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Release {
-    /// The inventory.
     pub inventory: InventoryId,
     /// Number of the order.
     pub order: OrderNumber,

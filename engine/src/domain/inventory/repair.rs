@@ -7,7 +7,6 @@ use crate::domain::basics::ids::{Epoch, InventoryId, Leg, Seat, TierId};
 /// Free seat-legs of one tier that are taken though nobody holds or claims them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Repair {
-    /// The inventory.
     pub inventory: InventoryId,
     /// Epoch of the sale as the caller knows it.
     pub epoch: Epoch,

@@ -8,7 +8,6 @@ use crate::domain::basics::number::OrderNumber;
 /// Write the hold of a pending order that Redis has forgotten.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Restore {
-    /// The inventory.
     pub inventory: InventoryId,
     /// Epoch of the sale as the caller knows it.
     pub epoch: Epoch,
@@ -28,7 +27,6 @@ pub struct Restore {
 /// How many of some seat-legs are sold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SeatsSold {
-    /// None.
     None,
     /// Some, but not all.
     Some,

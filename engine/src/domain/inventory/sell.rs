@@ -9,13 +9,11 @@ use crate::domain::basics::number::OrderNumber;
 /// the counters of the seats' blocks and then the order.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Sell {
-    /// The inventory.
     pub inventory: InventoryId,
     /// Epoch of the sale as the caller knows it.
     pub epoch: Epoch,
     /// Number of the order.
     pub order: OrderNumber,
-    /// Its buyer.
     pub user: UserId,
     /// The lines that it bought.
     pub lines: Vec<HeldLine>,

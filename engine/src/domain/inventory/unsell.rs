@@ -9,13 +9,11 @@ use crate::domain::basics::ids::{Epoch, InventoryId, UserId};
 /// it, and only while no seat of its block was freed since: then nobody can have held it meanwhile.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Unsell {
-    /// The inventory.
     pub inventory: InventoryId,
     /// Epoch of the sale as the caller knows it.
     pub epoch: Epoch,
     /// The buyer who had the tickets.
     pub user: UserId,
-    /// Their seats.
     pub lines: Vec<HeldLine>,
     /// For each line, the counters of the blocks of its seats ([`Freed::of`](super::Freed::of)) before the
     /// caller saw them sold and then nobody claim them.

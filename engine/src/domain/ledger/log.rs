@@ -1,8 +1,8 @@
 //! The log: the facts of all orders, in the order in which they were settled.
 //!
-//! It has a few shards for the whole deployment; an order is always in the same one, so that its facts stand
-//! in their order. The records of a shard have dense positions, so that a reader who has come as far as one
-//! of them misses nothing. A record has what was settled of one sale in one transaction.
+//! The whole deployment has a few shards. An order is always in the same shard, so its facts stand in their order. The
+//! positions in a shard are consecutive, so a reader who has read to a position has missed no record. A record has the
+//! facts of one sale that one transaction settled.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -17,7 +17,7 @@ use crate::domain::order::Order;
 use crate::domain::order::fact::Fact;
 use crate::domain::order::order_refund::RefundNumber;
 
-/// Shards of the log: as many transactions can append to it at once.
+/// Number of shards: as many transactions can append to the log concurrently.
 pub const LOG_SHARDS: u8 = 4;
 
 /// A shard of the log.
@@ -25,7 +25,6 @@ pub const LOG_SHARDS: u8 = 4;
 pub struct LogShard(u8);
 
 impl LogShard {
-    /// Every shard.
     pub fn all() -> impl Iterator<Item = Self> {
         (0..LOG_SHARDS).map(Self)
     }
@@ -47,7 +46,6 @@ impl LogShard {
 /// A place in the log: the records of a shard have the positions 1, 2, 3, …
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LogPosition {
-    /// The shard.
     pub shard: LogShard,
     /// The position in it.
     pub number: u64,
@@ -56,11 +54,9 @@ pub struct LogPosition {
 /// The facts of one order that were settled together.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Told {
-    /// The order.
     pub order: OrderNumber,
-    /// What it costs.
     pub total: Money,
-    /// The seats that it was made with.
+    /// The seats with which the order was made.
     pub lines: Vec<HeldLine>,
     /// For each refund that the facts speak of, the seats of its tickets.
     pub returned: BTreeMap<RefundNumber, Vec<HeldLine>>,
@@ -69,7 +65,7 @@ pub struct Told {
 }
 
 impl Told {
-    /// What is told of an order when the rest of its facts is settled.
+    /// The unsettled facts of an order, with the seats that they speak of.
     #[must_use]
     pub fn of(order: &Order) -> Self {
         Self::with(
@@ -78,7 +74,7 @@ impl Told {
         )
     }
 
-    /// What the log tells of some settled facts of an order: what it told when they were settled.
+    /// Settled facts of an order, as the log had them when they were settled.
     #[must_use]
     pub fn again(order: &Order, from: NonZeroU32, to: NonZeroU32) -> Self {
         let numbers = (1..=u32::MAX).filter_map(NonZeroU32::new);
@@ -108,25 +104,22 @@ impl Told {
     }
 }
 
-/// What was settled of one sale in one transaction.
+/// The facts of one sale that one transaction settled.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct LogRecord {
-    /// The sale.
     pub sale: SaleId,
     /// When it was settled.
     pub at: Timestamp,
     /// The orders and their facts.
     pub told: Vec<Told>,
-    /// What those facts move, booked with them.
+    /// The transfers of those facts, booked in the same transaction.
     pub transfers: Vec<Transfer>,
 }
 
 /// A record and its place in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlacedRecord {
-    /// Its place.
     pub place: LogPosition,
-    /// The record.
     pub record: LogRecord,
 }
 

@@ -1,10 +1,10 @@
 //! Points and growth: what a sale gives its buyers for what they pay. Points are what a buyer may spend elsewhere,
 //! growth is what a buyer's standing is reckoned by. Neither is money, and neither pays an order here.
 //!
-//! What an order gives is a function of its facts: of the money that it keeps. So it is given once, in full again
-//! whenever a fact changes it, and taken back with a refund, in whatever order and however often anybody looks: a
-//! refund that comes before the points were given leaves nothing to give. What was given is kept for each order, and
-//! the buyer has the sum.
+//! An award is a function of the order's facts: of the money that the order keeps. So the award is given once, replaced
+//! whenever a fact changes it, and taken back by a refund, however often and in whatever order it is computed. A refund
+//! that is recorded before the points were given leaves nothing to give. The store keeps the award of each order, and
+//! the buyer's sum.
 
 use std::collections::BTreeMap;
 
@@ -24,17 +24,14 @@ impl PointsTerms {
     }
 }
 
-/// Points and growth.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Points {
-    /// Points.
     pub points: u64,
-    /// Growth.
     pub growth: u64,
 }
 
 impl Points {
-    /// These when `given` is given in place of `before`.
+    /// The sum after an order's award changes from `before` to `given`.
     #[must_use]
     pub fn replacing(self, before: Self, given: Self) -> Self {
         let sum =
@@ -49,30 +46,29 @@ impl Points {
 /// What an order has given its buyer so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Award {
-    /// The facts of the order that it is by: so many from the first.
+    /// Number of the order's facts, from the first, from which the award was computed.
     pub facts: u32,
-    /// What was given.
     pub given: Points,
 }
 
-/// What a buyer has, and what each order has given.
+/// A buyer's points and growth, in total and by order.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct PointsStatement {
-    /// All that the buyer has.
+    /// The buyer's total.
     pub has: Points,
-    /// What each order has given.
+    /// The award of each order.
     pub awards: BTreeMap<OrderNumber, Award>,
 }
 
 impl Order {
-    /// The money that it keeps, by its facts: what paid it without what was given back of that.
+    /// The money that the order keeps by its facts: the payment without its refunds.
     #[must_use]
     pub fn kept(&self) -> MinorUnits {
         self.facts.all.iter().fold(MinorUnits::ZERO, |kept, fact| fact.keeps(kept))
     }
 
-    /// What it gives its buyer by all of its facts; `None` if its sale gives nothing, or it was never paid. What fills
-    /// a wallet buys nothing yet.
+    /// The award that all facts of the order give its buyer; `None` if the sale gives nothing, or the order was never
+    /// paid. An order that fills a wallet gives nothing, because it buys nothing yet.
     #[must_use]
     pub fn award(&self) -> Option<Award> {
         let gives = !self.tops_up() && self.facts.all.iter().any(Fact::is_payment);

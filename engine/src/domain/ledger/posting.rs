@@ -1,9 +1,9 @@
 //! Postings: transfers of their own, which no order's fact moves.
 //!
-//! What a provider pays out and keeps for its service, and what merchants are paid, is known from outside. Each is
-//! one transfer with a key, which makes it once: it is written with both accounts in one transaction, under the
-//! balance and the version that were read of either. Whoever was not first reads again, at most
-//! [three times](PAUSES_MS).
+//! Payouts and fees of providers and settlements with merchants are known from outside. Each is one transfer with a
+//! key, so that it is made once: one transaction writes the posting and both accounts, on condition of the balance and
+//! the version that were read of each. A posting that loses against another reads again, at most [three
+//! times](PAUSES_MS).
 
 use serde::{Deserialize, Serialize};
 
@@ -33,10 +33,10 @@ pub enum PostingKind {
     SettlementBack,
 }
 
-/// Why a posting is none.
+/// Why a posting is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PostingFault {
-    /// It moves nothing, or less.
+    /// The amount is not above 0.
     #[error("a posting moves more than nothing")]
     Nothing,
     /// Its account has no such money.
@@ -52,14 +52,12 @@ pub enum PostingFault {
 pub struct Posting {
     /// Its name among all postings.
     pub key: PostingKey,
-    /// What it moves.
     pub transfer: Transfer,
     /// When it was first posted.
     pub at: Timestamp,
 }
 
 impl PostingKind {
-    /// Every kind.
     pub const ALL: [Self; 6] = [
         Self::ProviderFee,
         Self::ProviderFeeBack,

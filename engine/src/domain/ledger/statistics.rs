@@ -15,21 +15,18 @@ use crate::domain::order::fact::Fact;
 pub struct TierTotals {
     /// Tickets that are sold and live.
     pub tickets: u64,
-    /// What they cost.
     pub revenue_minor: MinorUnits,
 }
 
 /// What some facts add to the statistics of one tier, or take from them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct TierChange {
-    /// Tickets.
     pub tickets: i64,
-    /// What they cost.
     pub revenue_minor: MinorUnits,
 }
 
-/// What settling the rest of some orders' facts does to the statistics, per sale and tier: tickets that are
-/// sold are added, those of a refund are taken off.
+/// The change of the statistics, by sale and tier, from settling the unsettled facts of these orders: sold tickets are
+/// added, refunded tickets are taken off.
 #[must_use]
 pub fn changes<'a>(
     orders: impl IntoIterator<Item = &'a Order>,
@@ -43,7 +40,7 @@ pub fn changes<'a>(
     sums
 }
 
-/// What the settled facts of some orders come to, per sale and tier.
+/// The sum of the settled facts of these orders, by sale and tier.
 #[must_use]
 pub fn totals<'a>(
     orders: impl IntoIterator<Item = &'a Order>,

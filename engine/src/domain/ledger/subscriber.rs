@@ -1,9 +1,9 @@
-//! Subscribers: whoever is told of facts, as the log has them.
+//! Subscribers: the receivers of facts from the log.
 //!
-//! A subscriber has read each shard of the log to a position, of which all before it was told. A fact that could not
-//! be told, and those of its order after it, wait: the facts of an order are told in their order, and no order waits for
-//! another. If nothing at all can be told, the position stays where it is. Either way it is tried again after longer
-//! and longer pauses, and given up after [three days](GIVE_UP_SECONDS): then an operator has to have it tried again.
+//! A subscriber has a position in each shard of the log: every fact before it was told, or waits. A fact that could not
+//! be told waits, with the later facts of its order: the facts of an order are told in their order, and no order waits
+//! for another. If no fact at all can be told, the position stays. In both cases the teller tries again after longer
+//! and longer pauses, and gives up after [three days](GIVE_UP_SECONDS): then an operator has to request another try.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
@@ -23,19 +23,17 @@ pub const GIVE_UP_SECONDS: i64 = 3 * 86_400;
 const PAUSES_SECONDS: [i64; 7] = [5, 30, 120, 600, 1800, 7200, 14_400];
 /// The longest pause of a subscriber to whom nothing can be told: once it answers again, it has much to hear.
 const LONGEST_PAUSE_SECONDS: i64 = 900;
-/// As many facts in a row are tried before it is believed that nothing can be told.
+/// Failed facts in a row after which the teller takes the subscriber for unreachable.
 pub const ENOUGH_FAILED: usize = 5;
 
 /// A subscriber's part of one shard of the log.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Subscription {
-    /// The subscriber.
     pub subscriber: SubscriberId,
-    /// The shard.
     pub shard: LogShard,
 }
 
-/// Since when something could not be told, and when it is tried again.
+/// A failed delivery: since when it fails, and when it is tried again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Failing {
     /// When it was tried first.
@@ -47,7 +45,7 @@ pub struct Failing {
 }
 
 impl Failing {
-    /// After one more try that failed; the first one if there was none. A pause is at most `longest_seconds`.
+    /// The state after one more failed try; `before` is `None` at the first one. A pause is at most `longest_seconds`.
     fn after(before: Option<Self>, now: Timestamp, longest_seconds: i64) -> Self {
         let (since, tries) = before.map_or((now, 0), |before| (before.since, before.tries));
         let pause = usize::try_from(tries).ok().and_then(|tries| PAUSES_SECONDS.get(tries));
@@ -57,26 +55,26 @@ impl Failing {
         Self { since, tries: tries.saturating_add(1), next }
     }
 
-    /// After one more try to tell something of an order.
+    /// The state after one more failed try to tell facts of an order.
     #[must_use]
     pub fn of_order(before: Option<Self>, now: Timestamp) -> Self {
         Self::after(before, now, PAUSES_SECONDS[PAUSES_SECONDS.len() - 1])
     }
 
-    /// After one more try to tell anything at all.
+    /// The state after one more failed try to tell anything at all.
     #[must_use]
     pub fn of_all(before: Option<Self>, now: Timestamp) -> Self {
         Self::after(before, now, LONGEST_PAUSE_SECONDS)
     }
 
-    /// True if it may be tried at a time.
+    /// True if a try is due at a time.
     #[must_use]
     pub fn is_due(&self, now: Timestamp) -> bool {
         self.next.is_some_and(|next| next <= now)
     }
 }
 
-/// How far a subscriber was told of a shard.
+/// A subscriber's position in a shard.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Progress {
     /// The last position of which everything was told, or waits.
@@ -88,11 +86,9 @@ pub struct Progress {
 /// Facts of one order that could not be told, or come after one that could not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct WaitingOrder {
-    /// The order.
     pub order: OrderNumber,
     /// The first fact that waits.
     pub from: NonZeroU32,
-    /// The last one.
     pub to: NonZeroU32,
     /// Since when, and until when.
     pub failing: Failing,
@@ -108,7 +104,7 @@ pub struct Wishes {
 }
 
 impl Wishes {
-    /// True if a fact of a sale is one of them.
+    /// True if the subscriber asked for a fact of this kind and sale.
     #[must_use]
     pub fn have(&self, sale: &SaleId, kind: FactKind) -> bool {
         let is_sale = self.sales.is_empty() || self.sales.contains(sale);
@@ -119,9 +115,7 @@ impl Wishes {
 /// One fact, to be told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// The sale.
     pub sale: SaleId,
-    /// The order.
     pub order: OrderNumber,
     /// What the order costs.
     pub total: Money,
@@ -129,7 +123,6 @@ pub struct Event {
     pub lines: Vec<HeldLine>,
     /// The fact's number within the order.
     pub number: NonZeroU32,
-    /// The fact.
     pub fact: Fact,
 }
 
@@ -170,7 +163,7 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
 
-    /// The seconds at which something is tried that never succeeds, and how often.
+    /// The seconds at which a delivery that never succeeds is tried, and the number of tries.
     fn tried(after: fn(Option<Failing>, Timestamp) -> Failing) -> Vec<i64> {
         let mut failing = after(None, NOW);
         let mut tried = vec![0];

@@ -1,7 +1,7 @@
 //! Takings: what a sale sold and took, minute by minute, as its records in the log say.
 //!
-//! A record's minute is that in which its facts were settled, some seconds after they happened: the index by which
-//! a sale's records are found is by that time, so a minute that is over is never told otherwise later.
+//! A record belongs to the minute in which its facts were settled, some seconds after they happened. The index that
+//! finds a sale's records is by that time, so the figures of a past minute never change.
 
 use std::collections::BTreeMap;
 
@@ -15,12 +15,11 @@ use crate::domain::inventory::HeldLine;
 /// Milliseconds of a minute.
 const MINUTE_MS: i64 = 60_000;
 
-/// What was sold and taken in some time. Amounts are minor units of the sale's currency.
+/// Sales and takings of a period.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Taking {
     /// Orders that became paid.
     pub orders: u64,
-    /// Their tickets.
     pub tickets: u64,
     /// Tickets that were refunded.
     pub returned: u64,
@@ -69,8 +68,8 @@ fn tickets(line: &HeldLine) -> u64 {
 }
 
 impl Takings {
-    /// Those of a sale of which nothing is known yet. Money in another currency than the sale's is left out: such a
-    /// capture bought nothing.
+    /// The empty takings of a sale. Money in another currency than the sale's is left out: such a capture bought
+    /// nothing.
     #[must_use]
     pub const fn new(currency: Currency) -> Self {
         Self { currency, minutes: BTreeMap::new(), tiers: BTreeMap::new() }
@@ -113,8 +112,8 @@ impl Takings {
                     minute.commission -= amount;
                 }
                 TransferCode::Unowned => minute.unowned += amount,
-                // Money on its way back was counted when it was given back, what is disputed is if it is lost, and
-                // postings are of no order.
+                // A refund was counted when it was made, a dispute is counted if it is lost, and postings belong to no
+                // order.
                 TransferCode::SentBack
                 | TransferCode::Disputed
                 | TransferCode::DisputeOver
@@ -145,7 +144,6 @@ impl Takings {
         self.tiers.iter()
     }
 
-    /// All minutes together.
     #[must_use]
     pub fn total(&self) -> Taking {
         self.minutes.values().fold(Taking::default(), |sum, minute| Taking {

@@ -26,7 +26,6 @@ pub enum Account {
     /// What a provider has, with the opposite sign: it falls by what is captured and rises by what is sent back
     /// and paid out.
     Provider(ProviderId),
-    /// The platform's commission.
     Fees,
     /// What is owed to those who paid: captures that buy nothing, refunds until the money is back, and what tickets
     /// are worth that are exchanged, until it pays the order that replaces them.
@@ -180,31 +179,30 @@ pub struct Transfer {
     pub from: Account,
     /// The account whose balance rises.
     pub to: Account,
-    /// What for.
     pub code: TransferCode,
     /// How much; more than nothing.
     pub amount: Money,
 }
 
-/// What some transfers come to, by accounts, code and currency: one amount, unless it is more than an amount can be.
-/// Nobody but a provider bounds what is captured.
+/// The sum of some transfers by accounts, code and currency: one amount, or several where the sum exceeds an amount.
+/// Only the provider bounds what is captured.
 type Sums = BTreeMap<(Account, Account, TransferCode, Currency), Vec<MinorUnits>>;
 
-/// The transfers that settling the rest of these orders' facts makes: one for each pair of accounts, code and
-/// currency, or more if one amount cannot say it.
+/// The transfers of settling the unsettled facts of these orders: one for each pair of accounts, code and currency, or
+/// more where the sum exceeds an amount.
 #[must_use]
 pub fn transfers<'a>(orders: impl IntoIterator<Item = &'a Order>) -> Vec<Transfer> {
     summed(orders, |order, number| number > order.facts.settled)
 }
 
-/// The transfers that the settled facts of these orders come to.
+/// The transfers of the settled facts of these orders.
 #[must_use]
 pub fn booked<'a>(orders: impl IntoIterator<Item = &'a Order>) -> Vec<Transfer> {
     summed(orders, |order, number| number <= order.facts.settled)
 }
 
-/// What a capture for which there is no order has moved so far. No order tells of it, so nothing settles it: it is
-/// booked with its own record, and once more with that of its refund ([`of_no_order_now`]).
+/// The transfers so far of a capture without an order. No order has facts of the capture, so settling never books it:
+/// its own record books it, and the record of its refund books it once more ([`of_no_order_now`]).
 #[must_use]
 pub fn of_no_order(payment: &PaymentRecord) -> Vec<Transfer> {
     if payment.outcome != PaymentOutcome::Refund(RefundReason::UnknownOrder) {
@@ -221,7 +219,7 @@ pub fn of_no_order(payment: &PaymentRecord) -> Vec<Transfer> {
     moved
 }
 
-/// What the record of a payment moves that is written now: [`of_no_order`], without what was moved before it.
+/// The transfer of a payment's record that is written now: [`of_no_order`] without the transfers before it.
 #[must_use]
 pub fn of_no_order_now(payment: &PaymentRecord) -> Option<Transfer> {
     let state = payment.refund.as_ref()?.state;
@@ -241,7 +239,7 @@ fn summed<'a>(
         // What the merchant and the platform have of the order so far.
         let mut kept = MinorUnits::ZERO;
         for (number, fact) in (1..).zip(&order.facts.all) {
-            let moved = moved(order, fact, &mut kept);
+            let moved = derive_transfers(order, fact, &mut kept);
             if !takes(order, number) {
                 continue;
             }
@@ -264,7 +262,7 @@ fn summed<'a>(
     transfers
 }
 
-/// Adds an amount to the last one of a sum, or behind it.
+/// Adds an amount to the last amount of a sum, or appends it if that would overflow.
 fn add(amounts: &mut Vec<MinorUnits>, more: MinorUnits) {
     if let Some(last) = amounts.last_mut()
         && let Some(sum) = last.0.checked_add(more.0)
@@ -275,9 +273,10 @@ fn add(amounts: &mut Vec<MinorUnits>, more: MinorUnits) {
     }
 }
 
-/// What one fact of an order moves. `kept` is what is left of its payment before, and then after it: commission is
-/// on that, so that an order of which all goes back has cost its merchant nothing, however it was cut.
-fn moved(order: &Order, fact: &Fact, kept: &mut MinorUnits) -> Vec<Transfer> {
+/// Derives the transfers of one fact of an order. `kept` is the rest of the order's payment before the fact, and after
+/// the call the rest after it. The commission is on that rest, so an order that is refunded whole costs its merchant
+/// nothing, in however many parts.
+fn derive_transfers(order: &Order, fact: &Fact, kept: &mut MinorUnits) -> Vec<Transfer> {
     let Some(moved) = &fact.cause.moved else { return Vec::new() };
     let Money { amount_minor: all, currency } = moved.amount;
     let terms = &order.merchant;
@@ -292,7 +291,7 @@ fn moved(order: &Order, fact: &Fact, kept: &mut MinorUnits) -> Vec<Transfer> {
     match fact.kind {
         FactKind::Paid | FactKind::Rescued => {
             let commission = terms.commission(all);
-            // Money for tickets that it replaces is owed since they were given up.
+            // The money of replaced tickets is owed since those tickets were given up.
             let from = || if order.is_moved(&moved.payment) { Account::Owed } else { provider() };
             vec![
                 transfer(from(), merchant(), TransferCode::Sale, all - commission),
@@ -338,7 +337,6 @@ pub struct Balance {
 }
 
 impl Balance {
-    /// What is left.
     #[must_use]
     pub const fn left(&self) -> i128 {
         self.incoming - self.outgoing

@@ -5,9 +5,9 @@
 //! that goes back of an order which a wallet has paid goes back into it; an order that has filled it is refunded
 //! from it, the way it was paid.
 //!
-//! What a wallet has changes with the facts of its buyer's orders, in the very transactions that tell them, so that
-//! each fact moves it exactly once. What a fact moves is a function of the order. In the ledger the accounts of the
-//! merchant and the provider called [`WALLET`] have, with opposite signs, what all wallets have together.
+//! The facts of a buyer's orders change the wallet, in the transactions that record them, so that each fact changes it
+//! exactly once. The change is a function of the order. In the ledger the accounts of the merchant and the provider
+//! called [`WALLET`] have, with opposite signs, the sum of all wallets.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -54,7 +54,6 @@ impl WalletChange {
 /// Its text is `<order>-paid`, or with a refund `<order>-r1-refund_made`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WalletEntryName {
-    /// The order.
     pub order: OrderNumber,
     /// What the fact is.
     pub kind: FactKind,
@@ -65,20 +64,16 @@ pub struct WalletEntryName {
 /// One change of a wallet. Never changed itself.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct WalletEntry {
-    /// Its name.
     pub name: WalletEntryName,
     /// The sale of its order.
     pub sale: SaleId,
-    /// What changed.
     pub change: WalletChange,
-    /// When.
     pub at: Timestamp,
 }
 
 /// A wallet in one currency, with everything that has moved it, oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Wallet {
-    /// What it has.
     pub balance: Balance,
     /// What has moved it.
     pub entries: Vec<WalletEntry>,
@@ -146,7 +141,7 @@ impl Capture {
 }
 
 impl Order {
-    /// True if it fills its buyer's wallet when it is paid, and is never paid from one.
+    /// True if the order fills its buyer's wallet when it is paid; such an order is never paid from a wallet.
     #[must_use]
     pub fn tops_up(&self) -> bool {
         self.merchant.merchant.is_wallet()
@@ -158,7 +153,7 @@ impl Order {
         self.payment.as_ref().is_some_and(|payment| payment.provider.is_wallet())
     }
 
-    /// What a fact of it changes of its buyer's wallet; `None` if nothing.
+    /// The change of the buyer's wallet by a fact of the order; `None` if the fact changes nothing.
     #[must_use]
     pub fn wallet_change(&self, fact: &Fact) -> Option<WalletChange> {
         let moved = fact.cause.moved.as_ref()?;
@@ -166,7 +161,7 @@ impl Order {
         let is_from_wallet = moved.payment.provider.is_wallet();
         let amount_minor = match fact.kind {
             FactKind::Paid | FactKind::Rescued if self.tops_up() => amount,
-            // What pays it with money of tickets that it replaces has left the wallet before.
+            // The money of replaced tickets has left the wallet before.
             FactKind::Paid | FactKind::Rescued
                 if is_from_wallet && !self.is_moved(&moved.payment) =>
             {
@@ -192,7 +187,7 @@ impl Order {
         (amount_minor != MinorUnits::ZERO).then_some(WalletChange { amount_minor, is_gone })
     }
 
-    /// What its last fact changes.
+    /// The change by the order's last fact.
     #[must_use]
     pub fn wallet_change_now(&self) -> Option<WalletChange> {
         self.wallet_change(self.facts.all.last()?)
@@ -204,7 +199,7 @@ impl Order {
         self.wallet_entry(self.facts.all.last()?)
     }
 
-    /// What all of its facts have changed.
+    /// The changes by all facts of the order.
     pub fn wallet_entries(&self) -> impl Iterator<Item = WalletEntry> {
         self.facts.all.iter().filter_map(|fact| self.wallet_entry(fact))
     }
@@ -232,7 +227,7 @@ mod tests {
         Order { total, ..order }
     }
 
-    fn told(merchant: &str, kind: FactKind, payment: &str, by: Actor) -> Option<i64> {
+    fn change_after(merchant: &str, kind: FactKind, payment: &str, by: Actor) -> Option<i64> {
         let merchant = MerchantId::new(merchant).unwrap();
         let merchant = MerchantTerms { merchant, ..MerchantTerms::house() };
         let order = Order { merchant, ..paying() };
@@ -243,7 +238,7 @@ mod tests {
         };
         let capture = Capture { key, order: order.number, amount: order.total, attempt: None };
         let cause = Cause { by, ..Cause::capture(&capture, None) };
-        let change = order.told(kind, cause, order.created_at).wallet_change_now()?;
+        let change = order.append_fact(kind, cause, order.created_at).wallet_change_now()?;
         let needs = change.needs().map(|needs| i64::try_from(needs).unwrap());
         assert!(change.is_gone || needs == Some(-change.amount_minor.0).filter(|taken| *taken > 0));
         assert!(!change.is_gone || needs.is_none());
@@ -259,12 +254,12 @@ mod tests {
             let or = |other, amount| (kind == other).then_some(amount);
             let pays = if kind.sells() { Some(-all) } else { or(FactKind::Refunded, all) };
             let fills = if kind.sells() { Some(all) } else { or(FactKind::RefundMade, -all) };
-            assert_eq!(told("opera", kind, "stripe/pi_1", by), None, "{kind:?}");
-            assert_eq!(told("opera", kind, "wallet/1", by), pays, "{kind:?}");
-            assert_eq!(told("wallet", kind, "stripe/pi_1", by), fills, "{kind:?}");
+            assert_eq!(change_after("opera", kind, "stripe/pi_1", by), None, "{kind:?}");
+            assert_eq!(change_after("opera", kind, "wallet/1", by), pays, "{kind:?}");
+            assert_eq!(change_after("wallet", kind, "stripe/pi_1", by), fills, "{kind:?}");
         }
-        // What a lost dispute takes is gone.
-        let lost = told("wallet", FactKind::RefundMade, "stripe/pi_1", Actor::Provider);
+        // The amount of a lost dispute is gone.
+        let lost = change_after("wallet", FactKind::RefundMade, "stripe/pi_1", Actor::Provider);
         assert_eq!(lost, Some(-all));
     }
 

@@ -16,8 +16,8 @@ use crate::domain::basics::time::Timestamp;
 use crate::domain::inventory::{HeldLine, HoldRecord};
 use crate::domain::sale::MerchantTerms;
 
-/// Time after an order's last change of state by which what follows from it should be finished, in seconds:
-/// until then the sweeper leaves it to the messages.
+/// Seconds after an order's last change of state by which the messages should have finished what follows; the sweeper
+/// leaves the order alone until then.
 pub const FOLLOW_UP_SECONDS: i64 = 60;
 
 /// An order. One without lines is a tombstone: it says that its number will never be an order.
@@ -25,15 +25,11 @@ pub const FOLLOW_UP_SECONDS: i64 = 60;
 pub struct Order {
     /// Its number, unique among all sales.
     pub number: OrderNumber,
-    /// Its sale.
     pub sale: SaleId,
-    /// Its buyer.
     pub user: UserId,
-    /// Its state.
     pub state: OrderState,
     /// Its lines, one a tier; empty for a tombstone.
     pub lines: Vec<OrderLine>,
-    /// Its price.
     pub total: Money,
     /// The fingerprint of the request.
     pub fingerprint: RequestFingerprint,
@@ -53,7 +49,6 @@ pub struct Order {
     pub refunds: RefundCounts,
     /// Whose money it is, as its sale said when it was made.
     pub merchant: MerchantTerms,
-    /// What it replaces.
     pub exchange: Option<Exchange>,
 }
 
@@ -69,7 +64,7 @@ impl Order {
         self.lines.iter().map(OrderLine::count).sum()
     }
 
-    /// The order after an event, with the fact that tells it; `None` if the event cannot happen to it.
+    /// The order after an event, with the event's fact; `None` if the event is impossible in this state.
     #[must_use]
     pub fn after(&self, event: OrderEvent, cause: Cause, now: Timestamp) -> Option<Self> {
         let state = transition(self.state, event)?;
@@ -77,9 +72,9 @@ impl Order {
         Some(Self { state, changed_at: now, facts, ..self.clone() })
     }
 
-    /// The order after something that leaves its state as it is.
+    /// The order with one more fact, in the same state.
     #[must_use]
-    pub fn told(&self, kind: FactKind, cause: Cause, now: Timestamp) -> Self {
+    pub fn append_fact(&self, kind: FactKind, cause: Cause, now: Timestamp) -> Self {
         Self { facts: self.facts.with(kind, now, cause), ..self.clone() }
     }
 
@@ -96,8 +91,8 @@ impl Order {
         since.map(|since| since.plus_seconds(FOLLOW_UP_SECONDS))
     }
 
-    /// Since when its facts should be settled; `None` if they are. What is told of a cancelled order is told
-    /// when the message of its deadline comes: cancelling it sends none.
+    /// The time since which the order's facts should be settled; `None` if they are. The facts of a cancelled order are
+    /// settled when its expiry message comes: cancelling sends no message.
     #[must_use]
     pub fn unsettled_since(&self) -> Option<Timestamp> {
         let last = self.facts.last_at().filter(|_| !self.facts.are_settled())?;
@@ -117,7 +112,7 @@ impl Order {
         self.total.amount_minor == MinorUnits::ZERO && !self.is_tombstone()
     }
 
-    /// True if it only blocks its number.
+    /// True for a tombstone: the order only blocks its number.
     #[must_use]
     pub fn is_tombstone(&self) -> bool {
         self.lines.is_empty()
@@ -126,14 +121,14 @@ impl Order {
     /// The seats of its live tickets, as the inventory knows them.
     #[must_use]
     pub fn held_lines(&self) -> Vec<HeldLine> {
-        let live = self.lines.iter().filter_map(|line| line.held(line.live()));
+        let live = self.lines.iter().filter_map(|line| line.held_line_of(line.live()));
         live.collect()
     }
 
     /// The seats of all its tickets, also of those that are refunded.
     #[must_use]
     pub fn all_lines(&self) -> Vec<HeldLine> {
-        self.lines.iter().filter_map(|line| line.held(line.tickets.iter())).collect()
+        self.lines.iter().filter_map(|line| line.held_line_of(line.tickets.iter())).collect()
     }
 
     /// The hold that Redis should have while the order is pending.
@@ -152,17 +147,17 @@ impl Order {
         self.live_tickets().filter_map(|(_, ticket)| ticket.attendee.as_ref())
     }
 
-    /// The hashes that it claims for them: of each attendee one by each key.
+    /// The hashes that the order claims for its attendees: for each attendee one hash by each key.
     pub fn attendee_claims(&self) -> impl Iterator<Item = AttendeeHash> {
         let claims = self.claims_its_people();
         let hashes = self.attendees().flat_map(|attendee| &attendee.hashes).copied();
         hashes.filter(move |_| claims)
     }
 
-    /// The attendees as they are counted against what its buyer may name.
+    /// The hashes by which the order's attendees count against the number of people whom its buyer may name.
     #[must_use]
     pub fn named(&self) -> BTreeSet<AttendeeHash> {
-        self.attendees().filter_map(Attendee::counted).collect()
+        self.attendees().filter_map(Attendee::counting_hash).collect()
     }
 }
 
@@ -186,7 +181,7 @@ impl Order {
     #[must_use]
     pub fn seats_of(&self, refund: RefundNumber) -> Vec<HeldLine> {
         let of_refund = |line: &OrderLine| {
-            line.held(line.tickets.iter().filter(|ticket| ticket.refund == Some(refund)))
+            line.held_line_of(line.tickets.iter().filter(|ticket| ticket.refund == Some(refund)))
         };
         self.lines.iter().filter_map(of_refund).collect()
     }

@@ -1,9 +1,9 @@
 //! Attempts: the payments that were started for an order, and what is known of each.
 //!
-//! An attempt is written on its order before the provider is asked for it, with every parameter of that
-//! request. The order's number and the attempt's are the idempotency key, and the provider's own name of
-//! it: an answer that was lost is found by sending the very same request again. One attempt is open at a
-//! time, so that a buyer who goes to another provider cannot pay at both.
+//! An attempt is written on its order before the provider is asked, with every parameter of that request. The order's
+//! number and the attempt's are the idempotency key and the provider's own name of the attempt: a lost answer is found
+//! by sending the same request again. One attempt is open at a time, so that a buyer who goes to another provider
+//! cannot pay at both.
 
 use std::fmt;
 use std::str::FromStr;
@@ -49,7 +49,6 @@ impl FromStr for AttemptNumber {
 /// The name of an attempt among all orders, as providers know it: `<order>-<attempt>`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AttemptKey {
-    /// The order.
     pub order: OrderNumber,
     /// The attempt's number within it.
     pub number: AttemptNumber,
@@ -165,7 +164,6 @@ impl ReturnUrl {
         is_one.then_some(Self(text)).ok_or(InvalidReturnUrl)
     }
 
-    /// The address.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -201,7 +199,6 @@ impl fmt::Display for ReturnUrl {
 /// What a buyer chose to pay with.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PaymentChoice {
-    /// The provider.
     pub provider: ProviderId,
     /// What is paid with there.
     pub method: PaymentMethod,
@@ -218,8 +215,8 @@ pub struct Attempt {
     pub choice: PaymentChoice,
     /// The time at which it was written, before its provider was asked.
     pub started_at: Timestamp,
-    /// The time at which the provider itself ends it, if nobody else does: at its order's deadline, or
-    /// as soon after it as the provider allows.
+    /// The time at which the provider ends the attempt if nobody else does: at the order's deadline, or as soon after
+    /// it as the provider allows.
     pub expires_at: Timestamp,
     /// The provider's name of it, once it has answered.
     pub reference: Option<PaymentId>,
@@ -253,7 +250,7 @@ pub struct Attempts {
 }
 
 impl Attempts {
-    /// Those by which money may come, apart from the one that paid.
+    /// The attempts that may still bring money, apart from the one that paid.
     pub fn open(&self) -> impl Iterator<Item = &Attempt> {
         let is_open = |attempt: &&Attempt| {
             attempt.state == AttemptState::Open && Some(attempt.number) != self.paid
@@ -261,7 +258,7 @@ impl Attempts {
         self.all.iter().filter(is_open)
     }
 
-    /// True if money may come by one of them, apart from the one that paid.
+    /// True if an attempt may still bring money, apart from the one that paid.
     #[must_use]
     pub fn any_open(&self) -> bool {
         self.open().next().is_some()
@@ -273,7 +270,7 @@ impl Attempts {
         self.all.iter().find(|attempt| attempt.number == number)
     }
 
-    /// The attempts with another one of this choice, open, which its provider ends at `expires_at`; and its
+    /// Adds an open attempt of this choice, which its provider ends at `expires_at`; returns the attempts with its
     /// number. `None` if there are [`MAX_ATTEMPTS`] already.
     #[must_use]
     pub fn with_another(

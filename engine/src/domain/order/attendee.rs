@@ -74,10 +74,10 @@ pub struct Attendee {
 }
 
 impl Attendee {
-    /// The hash that counts this person, and that stands for the id in the request's fingerprint: that
-    /// of the oldest key, which stays the same while a newer one is brought in.
+    /// The hash that counts this person, and that represents the id in the request's fingerprint: the hash by the
+    /// oldest key, which stays the same while a newer key is introduced.
     #[must_use]
-    pub fn counted(&self) -> Option<AttendeeHash> {
+    pub fn counting_hash(&self) -> Option<AttendeeHash> {
         self.hashes.last().copied()
     }
 }
@@ -91,8 +91,8 @@ pub fn max_named(limit: Tickets) -> usize {
 /// True if a buyer who has named some people of a sale may name these: all of them again, or few
 /// enough that they and the others stay within [`max_named`].
 ///
-/// So a buyer learns of no more people than that whether they have a ticket, and can keep no more
-/// of them from getting one.
+/// This bounds the number of people of whom a buyer learns whether they have a ticket, and whom a buyer can keep from
+/// getting one.
 #[must_use]
 pub fn may_name(
     named: &BTreeSet<AttendeeHash>,

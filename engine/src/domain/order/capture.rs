@@ -13,7 +13,6 @@ use crate::domain::basics::time::Timestamp;
 /// A payment: the provider and the provider's id of it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PaymentKey {
-    /// The provider.
     pub provider: ProviderId,
     /// The payment's id at the provider.
     pub payment: PaymentId,
@@ -22,7 +21,6 @@ pub struct PaymentKey {
 /// Money that a provider says it has captured, with a signature that was checked.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Capture {
-    /// The payment.
     pub key: PaymentKey,
     /// The number of the order that it is meant for.
     pub order: OrderNumber,
@@ -119,7 +117,6 @@ impl PaymentOutcome {
 /// A capture and what became of it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PaymentRecord {
-    /// The capture.
     pub capture: Capture,
     /// What became of it.
     pub outcome: PaymentOutcome,
@@ -139,7 +136,6 @@ pub struct PaymentRecord {
 /// A capture, and when it was decided.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Captured {
-    /// The capture.
     pub capture: Capture,
     /// Time of the decision.
     pub decided_at: Timestamp,

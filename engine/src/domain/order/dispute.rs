@@ -34,9 +34,9 @@ impl DisputeState {
         }
     }
 
-    /// What is told when a dispute comes into this state.
+    /// The kind of the fact that records a dispute's change into this state.
     #[must_use]
-    pub const fn told(self) -> FactKind {
+    pub const fn fact_kind(self) -> FactKind {
         match self {
             Self::Open => FactKind::DisputeOpened,
             Self::Won => FactKind::DisputeWon,
@@ -50,7 +50,6 @@ impl DisputeState {
 pub struct Dispute {
     /// Its name at the provider.
     pub id: DisputeId,
-    /// Its state.
     pub state: DisputeState,
     /// What was taken back, in the payment's currency; no more than was captured.
     pub amount_minor: MinorUnits,

@@ -13,7 +13,6 @@ use crate::domain::basics::tickets::Tickets;
 pub struct ExchangeRequest {
     /// The order that has the tickets.
     pub order: OrderNumber,
-    /// The tickets.
     pub tickets: Vec<TicketName>,
 }
 
@@ -22,9 +21,7 @@ pub struct ExchangeRequest {
 pub struct Exchange {
     /// The order whose tickets it replaces.
     pub order: OrderNumber,
-    /// That order's sale.
     pub sale: SaleId,
-    /// The tickets.
     pub tickets: Vec<TicketName>,
     /// What they are worth by the terms of their purchase.
     pub value_minor: MinorUnits,
@@ -39,14 +36,14 @@ impl Exchange {
 }
 
 impl Order {
-    /// True if it is to be paid with the money of the tickets that it replaces: their worth is enough.
+    /// True if the worth of the replaced tickets is enough to pay the order.
     #[must_use]
     pub fn is_covered(&self) -> bool {
         let worth = self.exchange.as_ref().map(|exchange| exchange.value_minor);
         worth.is_some_and(|worth| self.total.amount_minor <= worth)
     }
 
-    /// True if it needs no payment of its buyer.
+    /// True if the order needs no payment from its buyer.
     #[must_use]
     pub fn needs_no_payment(&self) -> bool {
         self.costs_nothing() && self.exchange.is_none() || self.is_covered()
@@ -59,7 +56,8 @@ impl Order {
         !self.exchange.as_ref().is_some_and(waits)
     }
 
-    /// Its tickets for which the buyer's limit makes room: those that it replaces in its own sale, until it is paid.
+    /// The number by which the order raises its buyer's limit until it is paid: the tickets that it replaces in its own
+    /// sale.
     #[must_use]
     pub fn replaced(&self) -> Tickets {
         let own = self.exchange.as_ref().filter(|exchange| exchange.sale == self.sale);

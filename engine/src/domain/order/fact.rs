@@ -1,8 +1,8 @@
 //! Facts: every change of an order, written on the order itself in the transaction that makes it.
 //!
-//! The condition of that transaction makes a fact exactly once; its place among the order's facts is its
-//! number. Statistics and the log are made of facts later, by [settling](crate::flows::sync) them: an order
-//! says how many of its facts are settled, and is due until all are.
+//! The condition of that transaction writes a fact exactly once; the fact's place among the order's facts is its
+//! number. [Settling](crate::flows::sync) derives statistics and the log from facts later: an order says how many of
+//! its facts are settled, and is due until all are.
 
 use std::num::NonZeroU32;
 
@@ -19,13 +19,11 @@ use crate::domain::basics::time::Timestamp;
 pub enum FactKind {
     /// It was made, with its seats claimed.
     Made,
-    /// It was paid.
     Paid,
     /// It was paid after it had expired, and its seats were claimed again.
     Rescued,
     /// It was cancelled before it was paid.
     Cancelled,
-    /// It ended unpaid.
     Expired,
     /// Its money is to be refunded.
     RefundDue,
@@ -79,7 +77,7 @@ impl FactKind {
         }
     }
 
-    /// What an event is told as.
+    /// The kind of an event's fact.
     #[must_use]
     pub const fn of(event: OrderEvent) -> Self {
         match event {
@@ -116,13 +114,10 @@ impl FactKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Actor {
-    /// The buyer.
     Buyer,
     /// A payment provider, by what it has captured or sent back.
     Provider,
-    /// An operator.
     Operator,
-    /// A deadline.
     Deadline,
 }
 
@@ -145,7 +140,6 @@ impl Actor {
 /// Money that a fact speaks of.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Moved {
-    /// The payment.
     pub payment: PaymentKey,
     /// What was captured, or sent back.
     pub amount: Money,
@@ -158,16 +152,12 @@ pub struct Moved {
 /// Who caused a change, and what money moved with it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Cause {
-    /// Who caused it.
     pub by: Actor,
-    /// The money.
     pub moved: Option<Moved>,
 }
 
 impl Cause {
-    /// The buyer's wish.
     pub const BUYER: Self = Self { by: Actor::Buyer, moved: None };
-    /// An operator's wish.
     pub const OPERATOR: Self = Self { by: Actor::Operator, moved: None };
     /// A deadline that has passed.
     pub const DEADLINE: Self = Self { by: Actor::Deadline, moved: None };
@@ -204,9 +194,7 @@ impl Cause {
 /// One thing that happened to an order.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Fact {
-    /// What happened.
     pub kind: FactKind,
-    /// When.
     pub at: Timestamp,
     /// Who caused it, and the money.
     pub cause: Cause,
@@ -215,7 +203,6 @@ pub struct Fact {
 /// The facts of an order, in the order in which they were made: the first is number 1.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Facts {
-    /// All of them.
     pub all: Vec<Fact>,
     /// How many of them are settled.
     pub settled: u32,
@@ -240,7 +227,7 @@ impl Fact {
         matches!(self.kind, FactKind::Paid | FactKind::Rescued)
     }
 
-    /// What its order keeps of the payment that paid it, after this fact, where it had `kept` before.
+    /// The rest of the payment that the order keeps after this fact, if it had `kept` before.
     #[must_use]
     pub fn keeps(&self, kept: MinorUnits) -> MinorUnits {
         let Some(moved) = &self.cause.moved else { return kept };
@@ -256,58 +243,58 @@ impl Fact {
 }
 
 impl Facts {
-    /// Those of an order that is made now by its buyer.
+    /// The facts of an order that its buyer makes now.
     #[must_use]
     pub fn made(now: Timestamp) -> Self {
         let made = Fact { kind: FactKind::Made, at: now, cause: Cause::BUYER };
         Self { all: vec![made], settled: 0 }
     }
 
-    /// These and another one.
+    /// These facts and another one.
     #[must_use]
     pub fn with(&self, kind: FactKind, at: Timestamp, cause: Cause) -> Self {
         let all = self.all.iter().cloned().chain([Fact { kind, at, cause }]).collect();
         Self { all, ..*self }
     }
 
-    /// How many there are.
+    /// Number of facts.
     #[must_use]
     pub fn count(&self) -> u32 {
         u32::try_from(self.all.len()).unwrap_or(u32::MAX)
     }
 
-    /// Those that are settled.
+    /// The settled facts.
     #[must_use]
     pub fn settled(&self) -> &[Fact] {
         let settled = usize::try_from(self.settled).unwrap_or(usize::MAX);
         self.all.get(..settled).unwrap_or(&self.all)
     }
 
-    /// Those that are not, each with its number.
+    /// The unsettled facts, each with its number.
     pub fn unsettled(&self) -> impl Iterator<Item = (NonZeroU32, &Fact)> {
         let numbers = (1..=u32::MAX).filter_map(NonZeroU32::new);
         numbers.zip(&self.all).skip(self.settled().len())
     }
 
-    /// True if none is left to settle.
+    /// True if all facts are settled.
     #[must_use]
     pub fn are_settled(&self) -> bool {
         self.settled == self.count()
     }
 
-    /// These, all of them settled.
+    /// These facts, all of them settled.
     #[must_use]
     pub fn all_settled(&self) -> Self {
         Self { settled: self.count(), ..self.clone() }
     }
 
-    /// The time of the last one.
+    /// The time of the last fact.
     #[must_use]
     pub fn last_at(&self) -> Option<Timestamp> {
         self.all.last().map(|fact| fact.at)
     }
 
-    /// True if, by those that are settled, the order's tickets count as sold.
+    /// True if the settled facts count the order's tickets as sold.
     #[must_use]
     pub fn are_counted(&self) -> bool {
         self.settled().iter().any(|fact| fact.kind.sells())

@@ -61,8 +61,11 @@ impl OrderLine {
         self.tickets.iter().filter(|ticket| ticket.is_live())
     }
 
-    /// The seats of some of its tickets, as the inventory knows them; `None` without any.
-    pub(crate) fn held<'a>(&self, tickets: impl Iterator<Item = &'a Ticket>) -> Option<HeldLine> {
+    /// The seats of some of the line's tickets, as the inventory knows them; `None` without any ticket.
+    pub(crate) fn held_line_of<'a>(
+        &self,
+        tickets: impl Iterator<Item = &'a Ticket>,
+    ) -> Option<HeldLine> {
         let seats: Vec<Seat> = tickets.map(|ticket| ticket.seat).collect();
         let (tier, legs) = (self.tier.clone(), self.legs);
         (!seats.is_empty()).then_some(HeldLine { tier, legs, seats })
@@ -128,7 +131,6 @@ impl Issue {
     /// The issue of a ticket that was never issued anew.
     pub const FIRST: Self = Self(1);
 
-    /// The number itself.
     #[must_use]
     pub const fn get(self) -> u32 {
         self.0
@@ -166,6 +168,5 @@ impl fmt::Display for Issue {
 pub struct CheckIn {
     /// When its code was scanned, by the clock of the device at the door.
     pub at: Timestamp,
-    /// The door.
     pub door: DoorName,
 }

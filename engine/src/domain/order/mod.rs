@@ -1,4 +1,4 @@
-//! The order and its records: what an order has. The decisions that change it are in later rooms.
+//! The order and its records. The decisions that change an order are in later modules.
 //!
 //! An [`Order`] has [lines](OrderLine) of [tickets](Ticket), [attempts](attempt) at paying it, one
 //! [payment](PaymentRecord) with its [disputes](dispute), [refunds](order_refund), and a [`fact`] for every change. A

@@ -1,10 +1,10 @@
 //! Refunds of paid orders, as the order has them: money of a payment that goes back in parts, and the tickets that go
 //! with it.
 //!
-//! A refund is an item of its own. Its name, `<order>-r<number>`, is the idempotency key and stands in the
-//! provider's metadata: what went back of a payment cannot be told part from part by amounts. Numbers are
-//! given by who asks, from 1 on without a gap, so that a request that is repeated finds the refund that it
-//! made. The order counts its refunds, and the payment what goes back of it, never more than was captured.
+//! A refund is an item of its own. Its name, `<order>-r<number>`, is the idempotency key and stands in the provider's
+//! metadata: amounts alone do not identify the parts of a payment that went back. The caller numbers refunds from 1
+//! without a gap, so that a repeated request finds the refund that it made. The order counts its refunds, and the
+//! payment sums the refunded amounts, never more than was captured.
 
 use std::fmt;
 use std::str::FromStr;
@@ -32,7 +32,6 @@ numbered_within_order!(
 /// The name of a refund among all orders, as providers know it: `<order>-r<number>`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RefundKey {
-    /// The order.
     pub order: OrderNumber,
     /// The refund's number within it.
     pub number: RefundNumber,
@@ -114,13 +113,11 @@ impl AskedBy {
 /// A refund of a paid order.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct OrderRefund {
-    /// Its name.
     pub key: RefundKey,
     /// The payment that it goes back of.
     pub payment: PaymentKey,
     /// The tickets that were taken back with it.
     pub tickets: Vec<TicketName>,
-    /// What goes back.
     pub amount: Money,
     /// What of its tickets' worth does not go back, but pays the order that they were exchanged for.
     pub kept_minor: MinorUnits,

@@ -89,7 +89,6 @@ impl RefundState {
 /// A refund: its state, since when, and why it failed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Refund {
-    /// Its state.
     pub state: RefundState,
     /// Time of the last record of its state.
     pub changed_at: Timestamp,
@@ -184,7 +183,7 @@ impl Order {
         if is_own && waits {
             return self.after(OrderEvent::RefundConfirmed, cause, now);
         }
-        Some(self.told(FactKind::Refunded, cause, now))
+        Some(self.append_fact(FactKind::Refunded, cause, now))
     }
 }
 

@@ -59,7 +59,7 @@ pub fn fingerprint(
             }
         }
         for attendee in attendees {
-            let hash = attendee.counted().map(|hash| hash.to_string()).unwrap_or_default();
+            let hash = attendee.counting_hash().map(|hash| hash.to_string()).unwrap_or_default();
             part(&format!("attendee {hash}"));
         }
     }
@@ -117,7 +117,7 @@ pub fn order_lines(
     requested.iter().zip(&record.lines).map(line).collect()
 }
 
-/// What some lines cost.
+/// The total price of some lines.
 #[must_use]
 pub fn total_minor(lines: &[OrderLine]) -> MinorUnits {
     lines.iter().map(OrderLine::total_minor).sum()

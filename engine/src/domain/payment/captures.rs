@@ -11,8 +11,8 @@ use crate::domain::basics::ids::{DisputeId, PageMark, ProviderId};
 use crate::domain::basics::time::{BoundedSeconds, Timestamp};
 use crate::domain::order::{Capture, Order};
 
-/// Seconds that each pass reads again of what the pass before has read: no capture may be listed later
-/// than that after it was made. Stripe publishes no such lag; its deliveries are a matter of seconds.
+/// Seconds by which each pass overlaps the pass before: no capture may be listed later than that after it was made.
+/// Stripe publishes no such lag; its deliveries are a matter of seconds.
 pub const OVERLAP_SECONDS: i64 = 300;
 /// Seconds for which a provider keeps its list: 29 days, one less than Stripe.
 /// Source: <https://docs.stripe.com/api/events/list>
@@ -21,14 +21,15 @@ pub const KEPT_SECONDS: i64 = 29 * 24 * 60 * 60;
 /// reader and a pass that takes long.
 const READ_LATELY_SECONDS: i64 = 180;
 
-/// Seconds after which a list is read although nothing waits for it: it tells of disputes too, weeks after a sale.
+/// Seconds after which a list is read although no order waits for it: the list has disputes too, weeks after a sale.
 const READ_AT_LEAST_SECONDS: i64 = 60 * 60;
 
-/// The longest that a provider lists a capture late. What is listed later than its bound is not read again.
+/// The longest time by which a provider lists a capture late. A capture that is listed later than that is not read
+/// again.
 pub type ListLag = BoundedSeconds<240>;
 
 impl ListLag {
-    /// A minute, also for clocks that differ by some seconds. No provider publishes it.
+    /// A minute, which includes a difference of some seconds between clocks. No provider publishes its lag.
     pub const DEFAULT: Self = Self::new(60);
 }
 
@@ -41,7 +42,6 @@ impl Default for ListLag {
 /// A provider that can be asked, and whether it lists its captures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listing {
-    /// The provider.
     pub provider: ProviderId,
     /// The lag of its list; `None` if it has none and is searched order by order.
     pub lag: Option<ListLag>,
@@ -52,7 +52,6 @@ pub struct Listing {
 pub struct ListedDispute {
     /// The mark of the entry: behind it the list goes on.
     pub mark: PageMark,
-    /// The dispute.
     pub dispute: DisputeId,
 }
 
@@ -123,7 +122,7 @@ impl Cursor {
         let since = self.since;
         match next {
             Some(_) => Self { pass: Some(Pass { after: next, ..pass.clone() }), ..self.clone() },
-            // A clock that was set back reads nothing away.
+            // A clock that was set back does not lower the cursor.
             None => Self { since, read_to: pass.begun_at.max(self.read_to), pass: None },
         }
     }
@@ -142,7 +141,7 @@ impl Cursor {
         self.since <= order.created_at && order.pay_by <= self.complete_to(lag)
     }
 
-    /// True if it was not read for an hour: something other than a capture may be on it.
+    /// True if the list was not read for an hour: it may have entries other than captures.
     #[must_use]
     pub fn is_old(&self, now: Timestamp) -> bool {
         self.read_to.plus_seconds(READ_AT_LEAST_SECONDS) <= now
@@ -162,7 +161,7 @@ pub enum Coverage {
     Read,
     /// Its providers' lists are being read, and not yet past its deadline.
     BeingRead,
-    /// It has to be asked for: some provider lists nothing, or nobody reads its list.
+    /// The providers have to be asked: one of them lists nothing, or nobody reads its list.
     Unread,
 }
 

@@ -1,14 +1,14 @@
-//! Disputes: whoever paid has had the bank take a captured payment back, until the provider says whose the money is.
+//! Disputes: the payer's bank takes a captured payment back, until the provider decides who gets the money.
 //!
-//! While a dispute is open its money is nobody's (the account `disputed`), and nothing of its payment is refunded: the
-//! same money would go back twice. One that is won leaves the order as it was. One that is lost is a refund that the
-//! provider has made by itself: the tickets go with it, unless the sale says that they stay. Refunds that were made
-//! before anybody here knew of it, and which the provider refuses because the money is gone, are back by it as well. What is left of a lost dispute after both is more than there was to lose: it stays on the account, for
-//! a person.
+//! While a dispute is open, its money belongs to nobody (the account `disputed`), and nothing of its payment is
+//! refunded: the same money would go back twice. A dispute that is won leaves the order as it was. A dispute that is
+//! lost is a refund that the provider has made by itself: the tickets are refunded too, unless the sale says that they
+//! stay. Some refunds were made before we knew of the dispute, and the provider refuses them because the money is gone:
+//! the dispute has paid them back as well. An amount that exceeds both stays on the account, for a person.
 //!
-//! What a notification says of a dispute may be late, come twice, or come in another order than it happened. So it is
-//! only a hint to ask: the provider says how the dispute is now, and one step after the other is recorded until the
-//! order says the same.
+//! A notification about a dispute may be late, come twice, or come out of order. So a notification is only a hint to
+//! ask: the provider says the dispute's present state, and the flow records one step after the other until the order
+//! says the same.
 
 use super::refund::{RefundRequest, RefundedTickets};
 use crate::domain::basics::ids::DisputeId;
@@ -27,15 +27,12 @@ pub const MAX_DISPUTES: usize = 10;
 /// A dispute as its provider tells it now.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct DisputeReport {
-    /// Its name.
     pub id: DisputeId,
-    /// The payment.
     pub payment: PaymentKey,
     /// The order that the payment was meant for.
     pub order: OrderNumber,
     /// What was taken back.
     pub amount: Money,
-    /// Its state.
     pub state: DisputeState,
 }
 
@@ -73,19 +70,18 @@ pub struct DisputePlan {
 /// The next step towards what the provider says of a dispute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DisputeStep {
-    /// There is none.
     Nothing,
-    /// It is recorded.
     Record(Box<DisputePlan>),
-    /// It is lost: first its money is counted as refunded.
+    /// The dispute is lost: first its money is counted as refunded.
     Refund(RefundRequest),
-    /// It is lost: first a refund is recorded as back, whose money went by it (the refund as it shall be), unless its
-    /// provider says that it has sent it.
+    /// The dispute is lost: first a refund is recorded whose money the dispute has paid back (the refund as it shall
+    /// be), unless its provider says that it has sent it.
     Back(Box<OrderRefund>),
 }
 
-/// Decides what follows from a dispute as its provider tells it. `payment` is the record of the order's own payment,
-/// `refunds` are those of the order, `revokes` says whether tickets go with a lost one. Reads nothing but its arguments.
+/// Decides the next step for a dispute as its provider tells it. `payment` is the record of the order's own payment,
+/// `refunds` are those of the order, and `revokes` says whether a lost dispute takes the tickets back. Reads nothing
+/// but its arguments.
 ///
 /// # Errors
 /// The first [`DisputeRefusal`].
@@ -115,7 +111,7 @@ pub fn decide_dispute(
         if payment.disputes.len() >= MAX_DISPUTES {
             return Err(DisputeRefusal::TooMany);
         }
-        // One that is heard of when it is over was opened all the same.
+        // A dispute that we first hear of when it is over is recorded as opened all the same.
         let amount_minor = report.amount.amount_minor.min(payment.capture.amount.amount_minor);
         let (id, state) = (report.id.clone(), DisputeState::Open);
         let opened = Dispute { id, state, amount_minor, opened_at: now, changed_at: now };
@@ -145,15 +141,15 @@ pub fn decide_dispute(
     }
 }
 
-/// What became of the money of a dispute that is being lost.
+/// The money of a dispute that is being lost.
 struct Loss {
-    /// True if the refund that it is was made.
+    /// True if the refund that records the dispute was made.
     is_made: bool,
-    /// What that refund is of, or shall be: what was left of the payment.
+    /// The amount of that refund, made or to be made: the rest of the payment.
     taken: MinorUnits,
-    /// What is back by it of earlier refunds.
+    /// The amount of earlier refunds that the dispute has paid back.
     covered: MinorUnits,
-    /// What is left in a currency.
+    /// The rest in a currency.
     left: Money,
 }
 
@@ -178,8 +174,8 @@ impl Loss {
         Self { is_made: made.is_some(), taken, covered, left }
     }
 
-    /// The next refund whose money went by the dispute: one that its provider has not taken, and that what is left of the
-    /// dispute covers.
+    /// The next refund that the dispute has paid back: a refund that its provider has not taken, and that the rest of
+    /// the dispute covers.
     fn next_back(
         &self,
         dispute: &Dispute,
@@ -198,7 +194,7 @@ impl Loss {
         Some(OrderRefund { refund: Refund { state, changed_at: now, refusal }, ..refund.clone() })
     }
 
-    /// The refund that the dispute is, unless it was made; `None` too if it would be of nothing.
+    /// The refund that records the dispute; `None` if it was made, or if its amount would be 0 and no ticket goes.
     fn refund(&self, order: &Order, dispute: &Dispute, revokes: bool) -> Option<RefundRequest> {
         let is_nothing = !revokes && self.taken == MinorUnits::ZERO;
         if self.is_made || is_nothing || order.state != OrderState::Paid {
@@ -207,7 +203,7 @@ impl Loss {
         let tickets =
             if revokes { RefundedTickets::All } else { RefundedTickets::Named(Vec::new()) };
         Some(RefundRequest {
-            // Of an order that has as many as there may be, the number says nothing.
+            // If the order has the most refunds that are allowed, the number does not matter.
             number: RefundNumber::try_from(order.refunds.made.saturating_add(1))
                 .unwrap_or(RefundNumber::FIRST),
             tickets,
@@ -218,12 +214,12 @@ impl Loss {
     }
 }
 
-/// What stands on a refund that is back by a dispute, in the place of a refusal.
+/// The text on a refund whose money went by a dispute, in place of a refusal.
 fn mark_of(dispute: &Dispute) -> String {
     format!("by dispute {}", dispute.id)
 }
 
-/// The order and its payment with a dispute that is new, or has changed, which moves this much.
+/// The order and its payment with a new or changed dispute, which moves this much.
 fn planned(
     order: &Order,
     payment: &PaymentRecord,
@@ -234,7 +230,7 @@ fn planned(
     let amount = Money { amount_minor: moved, ..payment.capture.amount };
     let moved = Moved { payment: payment.capture.key.clone(), amount, reason: None, refund: None };
     let cause = Cause { by: Actor::Provider, moved: Some(moved) };
-    let order = order.told(dispute.state.told(), cause, now);
+    let order = order.append_fact(dispute.state.fact_kind(), cause, now);
     let mut disputes = payment.disputes.clone();
     match disputes.iter_mut().find(|known| known.id == dispute.id) {
         Some(known) => *known = dispute,
@@ -265,7 +261,7 @@ mod tests {
     }
 
     /// A paid order of two tickets at 500.
-    fn paid() -> (Order, PaymentRecord) {
+    fn paid_order() -> (Order, PaymentRecord) {
         let user = UserId::new("7").unwrap();
         let key = PaymentKey {
             provider: ProviderId::new("stripe").unwrap(),
@@ -337,7 +333,7 @@ mod tests {
 
     #[test]
     fn a_dispute_that_is_won_leaves_the_order_as_it_was() {
-        let (order, payment) = paid();
+        let (order, payment) = paid_order();
         let decide = |order: &Order, payment: &PaymentRecord, state| {
             let report = report(payment, "dp_1", 1000, state);
             decide_dispute(order, payment, &[], &report, true, NOW)
@@ -358,7 +354,7 @@ mod tests {
     #[test]
     fn a_dispute_that_is_lost_is_a_refund_first() {
         for (revokes, left_live) in [(true, 0), (false, 2)] {
-            let (order, payment) = paid();
+            let (order, payment) = paid_order();
             let lost = report(&payment, "dp_1", 700, DisputeState::Lost);
             let (order, payment) =
                 recorded(decide_dispute(&order, &payment, &[], &lost, revokes, NOW));
@@ -385,7 +381,7 @@ mod tests {
 
     #[test]
     fn one_dispute_is_open_at_a_time() {
-        let (order, payment) = paid();
+        let (order, payment) = paid_order();
         let open = report(&payment, "dp_1", 1000, DisputeState::Open);
         let (order, payment) = recorded(decide_dispute(&order, &payment, &[], &open, true, NOW));
         let other = report(&payment, "dp_2", 1, DisputeState::Open);
@@ -399,7 +395,7 @@ mod tests {
     #[test]
     fn a_refund_that_was_not_sent_is_back_by_a_lost_dispute() {
         for (disputed, refund_of_rest, told) in [(1000, 600, 1000), (700, 600, 600)] {
-            let (order, payment) = paid();
+            let (order, payment) = paid_order();
             let request = RefundRequest {
                 number: RefundNumber::FIRST,
                 tickets: RefundedTickets::Named(Vec::new()),
@@ -435,7 +431,7 @@ mod tests {
 
     #[test]
     fn what_paid_no_order_or_is_of_another_currency_is_for_a_person() {
-        let (order, payment) = paid();
+        let (order, payment) = paid_order();
         let open = report(&payment, "dp_1", 1000, DisputeState::Open);
         let decide = |order: &Order, payment: &PaymentRecord, report: &DisputeReport| {
             decide_dispute(order, payment, &[], report, true, NOW)

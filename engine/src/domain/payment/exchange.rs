@@ -6,8 +6,9 @@
 //! like any other but that nobody gives back what the new order keeps. If the new one ends, or the old tickets are
 //! not there any more, the old order stands as it is.
 //!
-//! An order is paid by one payment. One that costs more than the old tickets are worth is paid whole, and their
-//! worth goes back the way it came; one that does not is paid with their money at once, and the rest goes back.
+//! One payment pays an order. A new order that costs more than the old tickets are worth is paid whole, and their worth
+//! is refunded to the old payment; a new order that does not is paid with their money at once, and the rest is
+//! refunded.
 
 use super::pay::CaptureFault;
 use super::refund::{
@@ -72,8 +73,8 @@ fn asks(
     })
 }
 
-/// Decides if the buyer of an order that is about to be made may give tickets of `old` for it. `payment` is the
-/// record of the old order's payment, `old_sale` its sale. Reads nothing but its arguments.
+/// Decides whether the buyer of a new order may give tickets of `old` for it. `payment` is the record of the old
+/// order's payment, `old_sale` its sale. Reads nothing but its arguments.
 ///
 /// # Errors
 /// The first [`ExchangeRefusal`].
@@ -109,8 +110,8 @@ pub fn decide_exchange(
     })
 }
 
-/// True if the lines name the people of the tickets that are taken back, each as often: they have their claims
-/// already, and somebody else's could not be compared with them before the old ones go.
+/// True if the lines name the people of the refunded tickets, each as often: those people have their claims already,
+/// and another person's claim could not be compared with them before the old ones are given up.
 fn are_the_same_people(plan: &RefundPlan, lines: &[RequestedLine]) -> bool {
     let taken = plan.taken_back();
     let mut before: Vec<&Vec<AttendeeHash>> =
@@ -124,8 +125,8 @@ fn are_the_same_people(plan: &RefundPlan, lines: &[RequestedLine]) -> bool {
     people.all(|attendee| is_among(&attendee.hashes, &mut before)) && before.is_empty()
 }
 
-/// What the payment `by` of an exchange does to the old order: the tickets go, and what the new order does not keep
-/// of their worth goes back.
+/// Plans what the payment `by` of an exchange does to the old order: the tickets are refunded, and the part of their
+/// worth that the new order does not keep goes back.
 ///
 /// # Errors
 /// The first [`RefundRefusal`]: the old order is not what it was, and stands as it is.
@@ -145,7 +146,7 @@ pub fn redeem(
 }
 
 impl PaymentRecord {
-    /// The payment of `new` with money of this one, which pays the tickets that it replaces.
+    /// The payment of `new` with the money of this payment, which paid the tickets that `new` replaces.
     ///
     /// # Errors
     /// [`CaptureFault`] if it replaces none.

@@ -15,10 +15,9 @@ const _: () = assert!(ASKED_FOR_SECONDS < FOR_THE_PROVIDER_SECONDS);
 
 /// How long an order stays pending past its deadline unless its payment comes to light.
 ///
-/// A provider may list a capture late, and its callback may be lost. What it lists at the end of the
-/// grace has every capture that was made by the deadline, if the grace is longer than the
-/// provider's lag. So an order that was paid in time is not ended as unpaid.
-/// The longest is an hour: an outage of the provider's search.
+/// A provider may list a capture late, and its callback may be lost. The list at the end of the grace has every capture
+/// that was made by the deadline, if the grace is longer than the provider's lag. So an order that was paid in time
+/// does not end unpaid. The longest grace is an hour: an outage of the provider's search.
 pub type Grace = BoundedSeconds<3600>;
 
 impl Grace {

@@ -1,8 +1,8 @@
 //! The decisions on an order's money: pure functions, most of which return a plan of what changes.
 //!
-//! [`start`] begins an attempt, [`pay`] decides a capture, [`refund`] takes tickets back, [`exchange`] replaces them, and
-//! [`dispute`] follows a dispute step by step. [`captures`] says how much of a provider's list has been read, and
-//! [`grace`] how long an unpaid order waits for it.
+//! [`start`] begins an attempt, [`pay`] decides a capture, [`refund`] takes tickets back, [`exchange`] replaces them,
+//! and [`dispute`] follows a dispute step by step. [`captures`] says how far a provider's list was read, and [`grace`]
+//! how long an unpaid order waits for that.
 //!
 //! Builds on [`basics`](super::basics), [`sale`](super::sale) and [`order`](super::order).
 

@@ -68,7 +68,7 @@ pub fn decide_payment(order: Option<&Order>, capture: &Capture) -> PaymentDecisi
         if order.total.currency != capture.amount.currency {
             return PaymentDecision::Refund(RefundReason::WrongCurrency);
         }
-        // One capture pays an order, whole. Parts are not added up: each is refunded by itself.
+        // One capture pays an order whole. Partial captures are not added up: each is refunded.
         if order.total != capture.amount {
             return PaymentDecision::Refund(RefundReason::WrongAmount);
         }

@@ -38,7 +38,6 @@ pub struct RefundRequest {
     pub tickets: RefundedTickets,
     /// What goes back, if that is not what the tickets cost. Operators only.
     pub amount: Option<Money>,
-    /// Who asks.
     pub asked_by: AskedBy,
     /// Why, in the operator's words.
     pub reason: Option<String>,
@@ -64,10 +63,7 @@ pub enum RefundRefusal {
     Nothing,
     /// It is more than is left of the payment.
     #[error("{left} is left of the payment")]
-    MoreThanLeft {
-        /// What is left.
-        left: Money,
-    },
+    MoreThanLeft { left: Money },
     /// It is of another currency than the order.
     #[error("the order is in {0}")]
     OtherCurrency(Currency),
@@ -99,7 +95,6 @@ pub enum RefundRefusal {
 pub struct RefundPlan {
     /// The order as it shall be: the tickets marked, the refund counted.
     pub order: Order,
-    /// The refund.
     pub refund: OrderRefund,
     /// The payment as it shall be: what goes back is counted.
     pub payment: PaymentRecord,
@@ -138,7 +133,7 @@ pub fn decide_refund(
     decide_refund_keeping(order, payment, request, MinorUnits::ZERO, now)
 }
 
-/// [`decide_refund`] of which some does not go back: it pays another order of the buyer.
+/// Decides as [`decide_refund`], where a part does not go back: it pays another order of the buyer.
 ///
 /// # Errors
 /// As [`decide_refund`].
@@ -156,7 +151,7 @@ pub(crate) fn decide_refund_keeping(
     });
     let payment = payment.filter(|_| order.state == OrderState::Paid).ok_or_else(not_paid)?;
     check_number(order, request.number)?;
-    // What a dispute takes is gone, however old the payment is.
+    // A dispute takes the money however old the payment is.
     if request.asked_by != AskedBy::Dispute {
         let is_asked = !payment.capture.key.provider.is_wallet();
         if is_asked && payment.captured_at().plus_seconds(REFUNDABLE_SECONDS) <= now {
@@ -177,7 +172,7 @@ pub(crate) fn decide_refund_keeping(
         return Err(RefundRefusal::Nothing);
     }
     let key = RefundKey { order: order.number, number: request.number };
-    // Nobody is asked to send nothing.
+    // A refund of 0 is not requested from a provider.
     let is_back = amount.amount_minor == MinorUnits::ZERO;
     let state = if is_back { RefundState::Refunded } else { RefundState::Due };
     let refund = OrderRefund {
@@ -250,7 +245,7 @@ fn taken_back(
     Ok((names, price))
 }
 
-/// What goes back: what was asked for, or what the tickets are worth; of a whole order all that is left.
+/// The amount that goes back: the amount asked for, or the worth of the tickets; for a whole order all that is left.
 fn amount_of(
     order: &Order,
     request: &RefundRequest,
@@ -264,7 +259,7 @@ fn amount_of(
             AskedBy::Operator | AskedBy::SaleCancelled | AskedBy::Dispute | AskedBy::Exchange,
             Some(amount),
         ) => amount,
-        // What went back before without a ticket is not owed once more.
+        // An amount that was refunded before without a ticket is not owed once more.
         (AskedBy::Buyer | AskedBy::Exchange, None) => {
             Money { amount_minor: price.min(left.amount_minor), ..left }
         }
@@ -284,7 +279,7 @@ fn amount_of(
 }
 
 impl Order {
-    /// The order with a refund that is made now; `None` if it is not paid.
+    /// The order with a new refund; `None` if it is not paid.
     fn with_refund(&self, refund: &OrderRefund, now: Timestamp) -> Option<Self> {
         let mut order = self.clone();
         for line in &mut order.lines {
@@ -308,13 +303,13 @@ impl Order {
             AskedBy::Dispute => Actor::Provider,
         };
         let order = order.after(event, Cause::refund_made(refund, by), now)?;
-        // Tickets that cost nothing, and were the last: there is nothing to wait for.
+        // The last tickets cost nothing, so there is no money to wait for.
         let confirmed = transition(order.state, OrderEvent::RefundConfirmed);
         let state = confirmed.filter(|_| order.is_all_back()).unwrap_or(order.state);
         Some(Self { state, ..order })
     }
 
-    /// The order as it is when the money of one more of its refunds is back.
+    /// The order after the money of one more of its refunds is back.
     #[must_use]
     pub fn after_part(&self, refund: &OrderRefund, now: Timestamp) -> Self {
         let RefundCounts { made, back } = self.refunds;
@@ -324,7 +319,7 @@ impl Order {
         let confirmed = order
             .is_all_back()
             .then(|| order.after(OrderEvent::RefundConfirmed, cause.clone(), now));
-        confirmed.flatten().unwrap_or_else(|| order.told(FactKind::Refunded, cause, now))
+        confirmed.flatten().unwrap_or_else(|| order.append_fact(FactKind::Refunded, cause, now))
     }
 
     /// True if all the money of its refunds is back.
@@ -339,7 +334,7 @@ impl OrderRefund {
     #[must_use]
     pub fn answers(&self, request: &RefundRequest, order: &Order, left: Money) -> bool {
         let by_default = match request.asked_by {
-            // A buyer's amount is what the terms said then.
+            // The terms of that time decided a buyer's amount.
             AskedBy::Buyer | AskedBy::Exchange => true,
             AskedBy::Operator | AskedBy::SaleCancelled | AskedBy::Dispute => match &request.tickets
             {
@@ -348,7 +343,7 @@ impl OrderRefund {
             },
         };
         let is_named = match &request.tickets {
-            // After a refund of all that lived then there is no other.
+            // After a refund of all live tickets there is no other.
             RefundedTickets::All => {
                 order.live_tickets().next().is_none() && order.refunds.made == self.key.number.get()
             }
@@ -363,13 +358,14 @@ impl OrderRefund {
             && request.amount.map_or(by_default, |amount| amount == self.amount)
     }
 
-    /// What its tickets cost.
+    /// The price of the refund's tickets.
     fn price(&self, order: &Order) -> MinorUnits {
         let line = |name: &TicketName| order.lines.iter().find(|line| line.tier == name.tier);
         self.tickets.iter().filter_map(line).map(|line| line.price_minor).sum()
     }
 
-    /// The time from which it may be asked for, [`PAUSE_SECONDS`] after the last of the others was.
+    /// The time from which the provider may be asked for the refund: [`PAUSE_SECONDS`] after it was asked for the last
+    /// of the others.
     #[must_use]
     pub fn may_be_asked_at(&self, others: &[Self]) -> Option<Timestamp> {
         let asked = |other: &&Self| {

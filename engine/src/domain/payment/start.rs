@@ -10,7 +10,6 @@ use crate::domain::order::{Capture, Order, OrderState};
 /// A provider by which payments can be started here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offer {
-    /// The provider.
     pub provider: ProviderId,
     /// What can be paid with there, each with the shortest life of an attempt that the provider allows, in
     /// seconds.
@@ -68,7 +67,6 @@ pub enum StartReply {
 pub enum CloseReply {
     /// It is closed: no money comes by it.
     Closed,
-    /// It was paid.
     Paid(Capture),
     /// It cannot be closed for now.
     NotYet,
@@ -77,7 +75,7 @@ pub enum CloseReply {
 }
 
 impl CloseReply {
-    /// True if no money can come by an attempt of which this was said.
+    /// True if an attempt with this reply can bring no money any more.
     #[must_use]
     pub fn is_final(&self, attempt: &Attempt, now: Timestamp) -> bool {
         match self {
@@ -89,7 +87,7 @@ impl CloseReply {
 }
 
 impl Order {
-    /// True if an attempt at paying it may be started: it is pending, and its time is not up.
+    /// True if a payment of the order may be started: the order is pending, and its deadline has not passed.
     #[must_use]
     pub fn may_start(&self, now: Timestamp) -> bool {
         self.state == OrderState::Pending && (!stands(Guard::StartInTime) || now < self.pay_by)

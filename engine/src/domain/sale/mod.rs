@@ -8,6 +8,9 @@
 //!
 //! Builds on [`basics`](super::basics).
 
+// Others read it without its code: each public item says what it is.
+#![warn(missing_docs)]
+
 use std::collections::{BTreeMap, HashMap};
 
 pub mod archive;

@@ -12,22 +12,17 @@ pub struct CheckInPlan {
     pub order: Order,
     /// The serial that was shown: the ticket's own.
     pub serial: Serial,
-    /// The check-in.
     pub check_in: CheckIn,
 }
 
 /// A ticket by which a door let somebody in although another check-in of it was there first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DoubleCheckIn {
-    /// The sale.
     pub sale: SaleId,
-    /// The order.
     pub order: OrderNumber,
-    /// The ticket.
     pub ticket: TicketNumber,
     /// The check-in that was recorded first.
     pub first: CheckIn,
-    /// The other one.
     pub again: CheckIn,
 }
 

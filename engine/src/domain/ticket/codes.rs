@@ -33,7 +33,6 @@ numbered_within_order!(
 /// What a code stands for: one issue of one ticket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Serial {
-    /// The order.
     pub order: OrderNumber,
     /// The ticket of the order.
     pub ticket: TicketNumber,
@@ -68,11 +67,8 @@ impl Ticket {
 /// A ticket of an order, with its number and its line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NumberedTicket<'a> {
-    /// Its number.
     pub number: TicketNumber,
-    /// Its line.
     pub line: &'a OrderLine,
-    /// The ticket.
     pub ticket: &'a Ticket,
 }
 
@@ -166,7 +162,6 @@ pub type Revocations = BTreeMap<TicketNumber, Option<Issue>>;
 /// The tickets of an order that are not all what they were at first.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RevokedOrder {
-    /// The order.
     pub order: OrderNumber,
     /// Its tickets that were refunded or issued anew.
     pub tickets: Revocations,
@@ -175,14 +170,12 @@ pub struct RevokedOrder {
 /// One page of what was revoked of a sale, by the number of the order.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct RevokedPage {
-    /// The orders.
     pub orders: Vec<RevokedOrder>,
     /// The order with which the next page begins; `None` at the end.
     pub next: Option<OrderNumber>,
 }
 
 impl ReissuePlan {
-    /// What it revokes.
     #[must_use]
     pub fn revokes(&self) -> Revocations {
         let raised = self.before.iter().map(|(number, issue)| (*number, Some(issue.next())));

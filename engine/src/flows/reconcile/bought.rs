@@ -1,8 +1,8 @@
 //! The part of a comparison that finds buyers of whom Redis has too many tickets.
 //!
-//! A refund takes its tickets off what its buyer has bought, with their seats. Where that was cut off, or Redis
-//! has forgotten it, nothing else takes them off, and the buyer may be refused what the limit allows. Of
-//! all others a number that is too high corrects itself with the hold that it is of.
+//! A refund subtracts its tickets from the number that its buyer has bought, when it frees their seats. If that was cut
+//! off, or Redis has forgotten it, no other step subtracts them, and the buyer may be refused tickets that the limit
+//! allows. A number that is too high for another reason is corrected together with the hold that it counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -81,7 +81,8 @@ async fn count(
     held.iter().for_each(|(_, record)| add(&record.lines));
     for order in orders_in(ports, at, user).await? {
         add(&order.all_lines());
-        // Another hold under its number is of a repeated request, which will be refused and gives it back.
+        // Another hold under the order's number belongs to a repeated request, which will be refused and gives the hold
+        // back.
         let all = order.all_lines();
         let is_held =
             held.iter().any(|(number, hold)| *number == order.number && hold.lines == all);
@@ -111,12 +112,12 @@ fn untold(order: &Order, grids: &BTreeMap<TierId, TierGrid>, snapshot: &SaleSnap
     };
     let refunded = order.lines.iter().flat_map(|line| {
         let refunded = line.tickets.iter().filter(|ticket| !ticket.is_live());
-        refunded.filter_map(|ticket| line.held(std::iter::once(ticket)))
+        refunded.filter_map(|ticket| line.held_line_of(std::iter::once(ticket)))
     });
     Tickets::of_seats(refunded.filter(|line| line.seat_legs().all(is_sold_for_it)).count())
 }
 
-/// A buyer's orders in an inventory, whatever became of them.
+/// A buyer's orders in an inventory, in any state.
 async fn orders_in(ports: &impl Ports, at: &InventoryId, user: &UserId) -> Stored<Vec<Order>> {
     let mut found = Vec::new();
     let mut before: Option<OrderNumber> = None;

@@ -12,8 +12,8 @@ use crate::flows::hold::inventory_of;
 use crate::ports::{DUE_SHARDS, Due, Orders, Ports, Seats, Stored};
 
 impl<P: Ports> Pass<'_, P> {
-    /// Finishes what is due, in a second round also what failed in the first: an order that is past
-    /// its deadline must not wait for another minute because of one call that a store refused.
+    /// Finishes the due work, and in a second round the work that failed in the first: an order past its deadline must
+    /// not wait another minute because a store refused one call.
     pub(super) async fn finish_orders_until_done<E: Future<Output = ()> + Send>(
         &mut self,
         limit: &mut Limit<E>,
@@ -22,7 +22,7 @@ impl<P: Ports> Pass<'_, P> {
         if !limit.is_over && (self.run.report.failed > 0 || !self.run.unread.is_empty()) {
             self.run.report.failed = 0;
             self.run.unread.clear();
-            // What was only found is found again, and what failed is tried again.
+            // Discrepancies that were only found are found again, and those whose repair failed are tried again.
             self.run.found.retain(|(_, outcome)| match outcome {
                 Outcome::Repaired | Outcome::Changed => true,
                 Outcome::Found | Outcome::Failed(_) => false,
@@ -32,9 +32,8 @@ impl<P: Ports> Pass<'_, P> {
         finished
     }
 
-    /// Finishes what the index in DynamoDB says is due; which orders that were, apart from those
-    /// that could not be finished. A shard that cannot be listed holds the others up as little as an
-    /// order that cannot be finished.
+    /// Finishes the work that the index in DynamoDB says is due, and returns the orders it finished. A shard that
+    /// cannot be listed, or an order that cannot be finished, does not hold the others up.
     async fn finish_orders<E: Future<Output = ()> + Send>(
         &mut self,
         limit: &mut Limit<E>,
@@ -77,7 +76,7 @@ impl<P: Ports> Pass<'_, P> {
                 },
             }
         }
-        // A refund leaves its order where it is.
+        // A finished refund does not finish its order.
         let finishes = |discrepancy: &Discrepancy| {
             let is_refund =
                 matches!(discrepancy, Discrepancy::Refund(..) | Discrepancy::OrderRefund(_));
@@ -95,7 +94,7 @@ impl<P: Ports> Pass<'_, P> {
         Ok(finished)
     }
 
-    /// What Redis holds of an order, for a dry run to print. A repair reads it by itself.
+    /// Looks up the order's hold in Redis, for a dry run to print. A repair reads the hold itself.
     async fn look_up(&self, order: &Order) -> HoldLookup {
         if self.epoch.is_some() {
             return HoldLookup::LeftToTheRepair;
@@ -115,7 +114,7 @@ fn of_shard(shard: u8) -> String {
     format!("shard {shard} of what is due")
 }
 
-/// What is unfinished about an order that the index names. The index may be behind.
+/// The unfinished work of an order that the index names; none if the index is behind.
 fn unfinished(order: Order, hold: HoldLookup) -> Vec<Discrepancy> {
     match order.state {
         OrderState::Pending => vec![Discrepancy::Overdue(Box::new(order), hold)],

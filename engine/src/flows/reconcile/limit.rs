@@ -1,11 +1,11 @@
-//! Until when a part of a run may go on.
+//! The time limit of a part of a run.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
 
 use futures_util::future::{Either, select};
 
-/// Until when some work may go on.
+/// The time limit of some work.
 pub(super) struct Limit<E> {
     end: Pin<Box<E>>,
     pub(super) is_over: bool,
@@ -16,7 +16,7 @@ impl<E: Future<Output = ()> + Send> Limit<E> {
         Self { end: Box::pin(end), is_over: false }
     }
 
-    /// Does some work; `None` if the time is over before it is done. It is then dropped where it is.
+    /// Does some work; `None` if the time is over before the work is done. The work is then dropped where it is.
     pub(super) async fn within<T>(&mut self, work: impl Future<Output = T> + Send) -> Option<T> {
         if self.is_over {
             return None;

@@ -1,8 +1,8 @@
 //! Reconcile: the sweeper and the repair. Queues are a hint; this is the truth.
 //!
-//! It finishes what is due in DynamoDB and in Redis, loads sales that Redis has lost, and compares
-//! the two tier by tier: hold by hold, with a compare-and-set, while the sale goes on. Everything it
-//! finds is a [`Discrepancy`]; a dry run only lists them.
+//! The sweeper finishes the due work in DynamoDB and in Redis, loads sales that Redis has lost, and compares the two
+//! stores tier by tier: hold by hold, with a compare-and-set, while the sale continues. Every difference is a
+//! [`Discrepancy`]; a dry run only lists them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::{Future, pending};
@@ -61,7 +61,7 @@ pub async fn reconcile(ports: &impl Ports, epoch: &Epoch, now: Timestamp) -> Sto
     run(ports, epoch, now).await.map(|run| run.report)
 }
 
-/// [`reconcile`] with each discrepancy and what became of it.
+/// Does as [`reconcile`], and returns each discrepancy with its outcome.
 ///
 /// # Errors
 /// As [`reconcile`].
@@ -69,11 +69,10 @@ pub async fn run(ports: &impl Ports, epoch: &Epoch, now: Timestamp) -> Stored<Ru
     run_until(ports, epoch, now, [pending(), pending(), pending()]).await
 }
 
-/// [`run`], of which each part ends with a moment of its own: to finish what is due in DynamoDB; to
-/// load sales and finish what is due in Redis; to compare. Work that is under way then stops where it
-/// is, as if the process had died there, which it may at every step. What there was no time for is
-/// counted, and comes at another place in the next minute's order, so that nothing waits for ever
-/// behind what takes too long.
+/// Does as [`run`], with a time limit for each of three parts: finishing the due work in DynamoDB; loading sales and
+/// finishing the due work in Redis; comparing. At its limit a part stops where it is, as if the process had died there,
+/// which is allowed at every step. Work that got no time is counted, and has another place in the next minute's order,
+/// so that no work waits for ever behind slow work.
 ///
 /// # Errors
 /// As [`reconcile`].
@@ -86,7 +85,7 @@ pub async fn run_until(
     Pass::new(ports, Some(epoch), now, true).go(ends).await
 }
 
-/// [`reconcile`] of every sale, also those at rest, with each discrepancy and what became of it.
+/// Does as [`reconcile`] for every sale, also those at rest, and returns each discrepancy with its outcome.
 ///
 /// # Errors
 /// As [`reconcile`].
@@ -94,8 +93,8 @@ pub async fn reconcile_all(ports: &impl Ports, epoch: &Epoch, now: Timestamp) ->
     Pass::new(ports, Some(epoch), now, false).go([pending(), pending(), pending()]).await
 }
 
-/// Everything that [`reconcile_all`] would find now. Changes nothing. A sale that is not loaded is not
-/// compared: a load brings all of it.
+/// Finds everything that [`reconcile_all`] would find now. Changes nothing. A sale that is not loaded is not compared:
+/// a load writes all of it.
 ///
 /// # Errors
 /// As [`reconcile`].
@@ -129,8 +128,7 @@ impl<'a, P: Ports> Pass<'a, P> {
         let [mut finishing, mut preparing, mut comparing] = ends.map(Limit::until);
         let finished = self.finish_orders_until_done(&mut finishing).await;
         let mut selling = Vec::new();
-        // Every sale sells again, and its deadlines are kept, before the first one is compared, which
-        // may take long.
+        // Every sale is loaded and its deadlines are kept before the first sale is compared, which may take long.
         for sale in self.in_turn(self.ports.catalogue().sales().await?) {
             match preparing.within(self.prepare(&sale, &finished)).await {
                 Some(Ok(Some(published))) => selling.push(published),
@@ -158,7 +156,7 @@ impl<'a, P: Ports> Pass<'a, P> {
         Ok(self.run)
     }
 
-    /// Removes what is left of an archived sale: whoever archived it was cut off.
+    /// Removes the keys and the list entry that are left of an archived sale, if the archiving was cut off.
     async fn finish_archiving(&mut self, published: &Published) -> Stored<()> {
         if self.epoch.is_some() {
             archive::finish(self.ports, &published.sale).await?;
@@ -174,8 +172,8 @@ impl<'a, P: Ports> Pass<'a, P> {
         }
     }
 
-    /// Work in the order in which it is done: each minute another one, by chance. Taking turns by
-    /// counting would begin at the same places again and again when a run takes several minutes.
+    /// Puts work into the order in which it is done: each minute another random one. A rotation by a counter would
+    /// begin at the same places again and again when a run takes several minutes.
     fn in_turn<T: Hash>(&self, mut work: Vec<T>) -> Vec<T> {
         if self.is_scheduled {
             let minute = self.now.ms().div_euclid(60_000);
@@ -305,7 +303,7 @@ impl<'a, P: Ports> Pass<'a, P> {
         let Some(epoch) = self.epoch else { return Ok(()) };
         for attempt in 1..=READINGS {
             let leaked = SaleSnapshot::read_leaked(self.ports, published, &repair).await?;
-            // All of one block, as what was disturbed.
+            // The first discrepancy has all leaked seat-legs: a disturbed repair is of one block.
             let Some(discrepancy) = leaked.into_iter().next() else { return Ok(()) };
             let done = repair_discrepancy(self.ports, &discrepancy, epoch, self.now).await;
             if done != Ok(0) || attempt == READINGS {
@@ -407,8 +405,8 @@ fn is_at_rest(sale: &Sale, now: Timestamp) -> bool {
     now.ms().div_euclid(60_000).rem_euclid(MINUTES_AT_REST) != its_minute
 }
 
-/// Orders by number, each with why it could not be read; absent ones are left out. One that cannot
-/// be read must not hold the others up.
+/// Reads orders by number; an order that cannot be read comes with the error, and one that does not exist is left out.
+/// One error does not hold the others up.
 async fn read_each(
     ports: &impl Ports,
     numbers: Vec<OrderNumber>,

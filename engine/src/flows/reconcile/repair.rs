@@ -18,7 +18,7 @@ use crate::flows::refund;
 use crate::flows::sync::settle;
 use crate::ports::{Orders, Ports, Queue, Seats, StoreError, Stored};
 
-/// Pieces of due work that are done at once.
+/// Pieces of due work done concurrently.
 const TOGETHER: usize = 16;
 
 /// Repairs discrepancies that have nothing to do with each other, some at a time: an order that ends
@@ -80,7 +80,7 @@ async fn count(
     let mut done = Vec::new();
     for (index, order) in sold {
         let alone = match &failed {
-            // One of them is at fault, and must not hold up the others.
+            // One of the orders is at fault, and must not hold up the others.
             StoreError::Contract(_) => count_one(ports, order, now).await,
             StoreError::Unavailable(_) | StoreError::Unknown(_) | StoreError::Limited(_) => {
                 Err(failed.clone())

@@ -74,7 +74,6 @@ impl Report {
 pub enum Outcome {
     /// It was only found.
     Found,
-    /// It is repaired.
     Repaired,
     /// It was no longer there, or has changed: the next run reads it again.
     Changed,
@@ -87,7 +86,6 @@ pub enum Outcome {
 pub struct Run {
     /// Counts of what it did.
     pub report: Report,
-    /// Each discrepancy.
     pub found: Vec<(Discrepancy, Outcome)>,
     /// Names of what could not be read, each with the reason.
     pub unread: Vec<String>,

@@ -1,5 +1,5 @@
-//! Awaited turns: a room in which somebody waits makes a turn a minute at the least, also where nobody asks for
-//! its document.
+//! Awaited turns: a room in which somebody waits makes at least one turn a minute, even if nobody requests its
+//! document.
 
 use futures_util::future::join_all;
 
@@ -10,10 +10,10 @@ use crate::domain::basics::ids::SaleId;
 use crate::domain::basics::time::Timestamp;
 use crate::ports::{BoardPorts, Catalogue, Freshness, Ports, Stored};
 
-/// Rooms that are looked at together.
+/// Rooms checked concurrently.
 const TOGETHER: usize = 16;
 
-/// What [`make_turns`] came to.
+/// Result of [`make_turns`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AwaitedTurns {
     /// Rooms that are open: each has made a turn within the last seconds, if anybody waits in it.

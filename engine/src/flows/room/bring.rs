@@ -1,7 +1,7 @@
-//! Bring the round: whoever has the beacon's round, wherever it comes from, may bring it; its signature decides.
+//! Bring the round: anybody may submit a round of the beacon, from any source; its signature decides.
 //!
-//! So an operator whose servers cannot, or do not want to, reach the beacon holds up no draw: the round is public,
-//! and nobody can make one.
+//! So a draw does not wait for an operator whose servers cannot reach the beacon, or whose operator does not want them
+//! to: the round is public, and nobody can forge one.
 
 use crate::domain::admission::room::draw::Source;
 use crate::domain::admission::room::serving::{Event, GroupState, Room, State};
@@ -16,9 +16,7 @@ use crate::ports::{Beacon, RoomPorts, StoreError};
 /// A round of a beacon, as somebody says that it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Round {
-    /// Its number.
     pub number: u64,
-    /// Its signature.
     pub signature: Signature,
 }
 
@@ -43,7 +41,6 @@ pub enum Refusal {
     /// The signature is not that of the round.
     #[error("the signature is not that of the beacon's round")]
     Forged,
-    /// A store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -64,7 +61,7 @@ pub async fn bring(
     if !state.groups.iter().any(|group| is_by(group, round)) {
         return Err(Refusal::NotAwaited);
     }
-    // What is known costs nothing to compare; only then the signature, which does.
+    // Comparing with known rounds costs nothing, so the signature, which costs time, is verified last.
     if awaiting(&room, &state, round).is_empty() {
         return Ok(Brought::Before);
     }

@@ -2,17 +2,18 @@
 //!
 //! 1. The counter of each group is closed, which fixes N.
 //! 2. Each bucket gets its marker, and is read after that.
-//! 3. The leaves are kept in chunks, each as whoever came first wrote it: two draws at once may have seen
-//!    different latecomers, but the chunks of both have everybody who was answered `Certain`.
-//! 4. The tree over the kept chunks is kept. Only then the beacon is asked for its latest round, which the
-//!    log quotes with N and root: its eighth successor is 24 s ahead of a root that nobody can change.
+//! 3. The leaves are kept in chunks, and the first draw that writes a chunk decides its content: two concurrent draws
+//!    may have read different latecomers, but the chunks of both have every buyer who was answered `Certain`.
+//! 4. The tree over the kept chunks is kept. Only then the beacon is asked for its latest round, which the log quotes
+//!    with N and root: its eighth successor is 24 s ahead of a root that nobody can change.
 //! 5. That round, or the secret in its place, makes the seed, by a record of the log.
 //!
-//! A beacon that says nothing delays the closing by two minutes at most: then no round is quoted, and the secret decides.
+//! A beacon that does not answer delays the closing by two minutes at most: then no round is quoted, and the secret
+//! decides.
 //!
-//! What is kept is never written twice, so any number of draws may run at once, sleep between any two steps
-//! or die, and the next one goes on where they were. A clock decides when the window closes and when the
-//! beacon is given up, never who is in the draw.
+//! Nothing that is kept is written twice, so any number of draws may run concurrently, sleep between any two steps or
+//! die, and the next draw continues. A clock decides when the window closes and when the beacon is given up, never who
+//! is in the draw.
 
 use futures_util::future::join_all;
 
@@ -43,12 +44,9 @@ pub enum Drawing {
     NotDue(Timestamp),
     /// N and root are fixed. The beacon has not said its latest round: ask again in some seconds.
     BeaconSilent,
-    /// N and root stand in the log. The beacon's round is not out, or its servers do not say it: ask again in some
+    /// N and root stand in the log. The beacon's round is not out, or its servers do not return it: ask again in some
     /// seconds.
-    AwaitsBeacon {
-        /// The round.
-        round: u64,
-    },
+    AwaitsBeacon { round: u64 },
     /// The secret has to decide, and is missing or not the one that was committed to: an operator must act.
     NoSecret,
     /// Every group has its seed.
@@ -87,7 +85,7 @@ pub(super) async fn record(
         if events.is_empty() {
             return Ok(());
         }
-        // Nothing was counted for this turn, so that it serves nobody.
+        // Nothing was counted for this turn, so it serves nobody.
         let joined = last.state.groups.iter().map(|group| group.joined).collect();
         let given = Given { joined, ..Given::default() };
         let next = last.next(room, at.ms(), events, given);
@@ -100,25 +98,25 @@ pub(super) async fn record(
     Err(StoreError::Unavailable("others append to the log all the time".to_owned()))
 }
 
-/// What a closing quotes of the beacon.
+/// The beacon's round that a closing quotes.
 enum Quoted {
     /// Its latest round; none if none is needed or comes.
     Said(Option<u64>),
-    /// It says nothing, and has time.
+    /// The beacon has not answered, and still has time.
     Silent,
 }
 
-/// What can be said of a group's source.
+/// State of a group's source of randomness.
 enum Decision {
-    /// It decides.
     Source(Source),
     /// The beacon's round is still to come.
-    Awaits { round: u64 },
-    /// The secret would, and is not there.
+    Awaits {
+        round: u64,
+    },
+    /// The secret should decide, and is missing.
     NoSecret,
 }
 
-/// One run.
 struct Draw<'a, P, C> {
     ports: &'a P,
     room: &'a Room,
@@ -199,7 +197,7 @@ impl<P: RoomPorts, C: Clock> Draw<'_, P, C> {
         let (rooms, sale) = (self.ports.rooms(), &self.room.sale);
         let mut windows = Vec::new();
         for group in self.groups() {
-            // Indices beyond the most that there may be were refused to those who got them.
+            // Buyers who got an index above the maximum were refused.
             let count = rooms.close_window(sale, group).await?.min(MAX_INDICES);
             windows.push(Window { group, count, roots: self.kept_roots(group, count).await? });
         }
@@ -273,7 +271,7 @@ impl<P: RoomPorts, C: Clock> Draw<'_, P, C> {
         Ok(leaves)
     }
 
-    /// Marks a bucket, and reads it then: of each member of a first window the group, index and leaf.
+    /// Marks a bucket, and then reads it: the group, index and leaf of each member of a first window.
     async fn bucket(
         &self,
         windows: &[Window<'_>],
@@ -328,8 +326,8 @@ impl<P: RoomPorts, C: Clock> Draw<'_, P, C> {
         Ok(drawing)
     }
 
-    /// What decides a group that is closed: the beacon; the secret where none is named, or where the round
-    /// has not come in time.
+    /// The source that decides a closed group: the beacon, or the secret if no beacon is named or its round has not
+    /// come in time.
     async fn decide(&self, closed: &Closed, now: Timestamp) -> Stored<Decision> {
         let Closed { closing, at_ms } = closed;
         if let (Some(chain), Some(round)) = (self.room.draw.beacon, closing.round()) {
@@ -353,7 +351,6 @@ impl<P: RoomPorts, C: Clock> Draw<'_, P, C> {
 /// The first window of a group that is being closed.
 struct Window<'a> {
     group: &'a GroupId,
-    /// N.
     count: u32,
     /// The roots of the chunks that are kept.
     roots: Vec<Option<Hash>>,

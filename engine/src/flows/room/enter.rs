@@ -1,8 +1,8 @@
-//! Enter: who has a place that is due is let in, for the length of a visit.
+//! Enter: a buyer whose place is due is admitted, for the length of a visit.
 //!
-//! What a buyer claims is refused first, before anything is verified: a false claim costs only who makes it.
-//! Then the place is computed from the index, and the visit is written on the membership before the admission
-//! is answered, so that whatever Redis forgets, a visit is used once and nobody's place is lost.
+//! The claim is checked first, before anything is verified: a false claim costs only the buyer who makes it. Then the
+//! place is computed from the index, and the visit is written on the membership before the admission is answered. So a
+//! visit is used once and nobody's place is lost, whatever Redis forgets.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -22,9 +22,7 @@ use crate::ports::{Board, BoardPorts, Came, RoomPorts, Rooms, StoreError, Stored
 /// A place that a buyer claims.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Claimed<'a> {
-    /// The group.
     pub group: &'a GroupId,
-    /// The place.
     pub place: u32,
 }
 
@@ -67,7 +65,6 @@ pub enum Refusal {
     /// The visit has no attempt left.
     #[error("the visit has no attempt left")]
     TooManyAttempts,
-    /// A store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -158,8 +155,8 @@ pub async fn check_place(
     }
 }
 
-/// Lets a buyer in whose place was checked by this view: begins the visit, or counts one more attempt. Returns
-/// by what an order is counted.
+/// Admits a buyer whose place was checked by this view: begins the visit, or counts one more attempt. Returns the entry
+/// by which an order is counted.
 ///
 /// # Errors
 /// Returns a [`Refusal`].
@@ -202,7 +199,7 @@ pub async fn enter(
     let entry = Entry { mark: began.mark() };
     if visit.attempts == 1 {
         let came = Came { due_mark: view.due_mark(at, claimed.place), entry };
-        // Who is not counted is taken for somebody who does not come: it costs time and nothing else.
+        // A buyer who is not counted is taken for one who did not come: that costs time and nothing else.
         if let Err(error) = ports.board().came(&room.sale, &came, now).await {
             tracing::warn!(sale = %room.sale, %error, "somebody who came was not counted");
         }

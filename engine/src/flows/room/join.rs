@@ -1,9 +1,9 @@
 //! Join: a buyer gets an index, and keeps it.
 //!
-//! The membership is written first, and the marker of its bucket read then, strongly. No marker: the draw
-//! has not begun to read the bucket, so that it will find the membership. A marker: the tree decides, and
-//! until it stands nothing is promised. That holds whatever clocks say, and however long a process sleeps
-//! between the index, the write and the read.
+//! The flow writes the membership first, and then reads the marker of its bucket with a strongly consistent read.
+//! Without a marker, the draw has not begun to read the bucket, so it will find the membership. With a marker, the tree
+//! decides, and the flow promises nothing until the tree is kept. That holds whatever clocks say, and however long a
+//! process sleeps between the index, the write and the read.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -33,11 +33,9 @@ const MAX_MEMBERSHIPS: usize = 3;
 /// A buyer's wish to join.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct JoinRequest {
-    /// The sale.
     pub sale: SaleId,
     /// The group; who is a member already stays in the one that was joined.
     pub group: GroupId,
-    /// The buyer.
     pub buyer: UserId,
     /// Random bytes for a new membership.
     pub nonce: Nonce,
@@ -60,7 +58,6 @@ pub enum Standing {
 /// The reply to joining.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Joined {
-    /// The buyer's membership.
     pub membership: Membership,
     /// What is certain of it.
     pub standing: Standing,
@@ -96,7 +93,6 @@ pub enum Refusal {
     /// Every index of the group is given.
     #[error("the waiting room is full")]
     Full,
-    /// A store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -112,10 +108,11 @@ pub fn open_sale(published: &Published, now: Timestamp) -> Result<(), Refusal> {
     if now < published.sale.file().closes_at { Ok(()) } else { Err(Refusal::SaleClosed) }
 }
 
-/// Makes a buyer a member of a room, or finds that the buyer is one. `stock` is what the process has left of
-/// the indices that it took. Who came too late for the first window, and was never answered `Certain`, becomes a
-/// member of a later one, if the room lets anybody join then. So does whose place has run out or whose visit is
-/// over, up to [`MAX_REJOINS`] times. A group that asks for a code asks each buyer once, for the first membership.
+/// Makes a buyer a member of a room, or finds the buyer's membership. `stock` has the indices that the process has
+/// taken and not given out. A buyer who came too late for the first window, and was never answered `Certain`, becomes a
+/// member of a later window, if the room admits members then. So does a buyer whose place has run out or whose visit is
+/// over, up to [`MAX_REJOINS`] times. A group that requires a code asks each buyer for it once, for the first
+/// membership.
 ///
 /// # Errors
 /// Returns a [`Refusal`].
@@ -156,13 +153,11 @@ pub async fn join(
 
 /// What becomes of a membership.
 enum Fate {
-    /// It stays.
     Known(Standing),
     /// The tree stands without it.
     CameTooLate,
 }
 
-/// One call.
 struct Joining<'a, P> {
     ports: &'a P,
     stock: &'a Mutex<IndexStock>,
@@ -209,7 +204,7 @@ impl<P: RoomPorts> Joining<'_, P> {
         if index.number < MAX_INDICES { Ok(index) } else { Err(Refusal::Full) }
     }
 
-    /// True if nothing can come of a membership any more: its place has run out, or its visit is over.
+    /// True if a membership can bring no admission any more: its place has run out, or its visit is over.
     async fn is_over(&self, membership: &Membership) -> Stored<bool> {
         let settings = &self.room.settings;
         // Before the opening nothing is served.
@@ -229,8 +224,8 @@ impl<P: RoomPorts> Joining<'_, P> {
         Ok(turn == Some(Turn::RunOut))
     }
 
-    /// Writes a membership with a new index, of a buyer who had joined before so many times; the one that is
-    /// kept.
+    /// Writes a membership with a new index, of a buyer who has joined that many times before; returns the membership
+    /// that is kept.
     async fn write(
         &self,
         group: &GroupId,
@@ -252,7 +247,7 @@ impl<P: RoomPorts> Joining<'_, P> {
         Ok(kept)
     }
 
-    /// Writes the first membership of a buyer, in the group that is asked for; the one that is kept.
+    /// Writes the first membership of a buyer, in the requested group; returns the membership that is kept.
     async fn write_first(&self) -> Result<Membership, Refusal> {
         let JoinRequest { group, code, .. } = self.request;
         let mut groups = self.room.settings.groups.iter();
@@ -262,12 +257,12 @@ impl<P: RoomPorts> Joining<'_, P> {
         self.write_by_code(code.ok_or(Refusal::CodeMissing)?).await
     }
 
-    /// Writes the first membership of a buyer, and uses a code for it in the same step: nobody who is cut off
-    /// loses a use, and nobody gets two places for one.
+    /// Writes the first membership of a buyer, and uses a code in the same transaction: a request that is cut off loses
+    /// no use, and nobody gets two places for one.
     async fn write_by_code(&self, code: CodeHash) -> Result<Membership, Refusal> {
         let JoinRequest { sale, group, buyer, .. } = self.request;
         let rooms = self.ports.rooms();
-        // It is looked at before an index is taken: whoever guesses leaves no gaps.
+        // The code is read before an index is taken: a guessed code leaves no gap.
         let first = rooms.code(sale, group, CodeShard { code, shard: 0 }).await?;
         let first = first.ok_or(Refusal::CodeRefused)?;
         let mut made = None;
@@ -291,7 +286,7 @@ impl<P: RoomPorts> Joining<'_, P> {
         Err(Refusal::CodeRefused)
     }
 
-    /// A membership with a new index, of a buyer who had joined before so many times; it is not written.
+    /// Makes a membership with a new index, of a buyer who has joined that many times before, without writing it.
     async fn new_membership(&self, group: &GroupId, rejoined: u8) -> Result<Membership, Refusal> {
         let index = self.index(group).await?;
         if self.room.settings.registered_only && index.window == JoinWindow::Later {
@@ -313,7 +308,7 @@ impl<P: RoomPorts> Joining<'_, P> {
 
     /// What is certain of a membership that is written.
     async fn standing(&self, membership: &Membership) -> Stored<Fate> {
-        // A later window has no tree: the log ends it, and an index below its end is in it.
+        // A later window has no tree: a record of the log ends it, and has every index below the end in it.
         let is_later = membership.index.window == JoinWindow::Later;
         if is_later || !stands(Guard::RoomMarker) {
             return Ok(Fate::Known(Standing::Certain));

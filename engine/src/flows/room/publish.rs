@@ -19,7 +19,6 @@ pub enum Refusal {
     /// The sale has a room with other settings or another beacon: those never change.
     #[error("the sale has a room with other settings or another beacon")]
     Differs,
-    /// A store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

@@ -1,5 +1,5 @@
-//! Request draws: a message for each room that is to be drawn, and again until it is. The same look at every room
-//! finds how old its last turn is, and whether a clock that is ahead has dated a record.
+//! Request draws: sends a message for each room whose draw is due, repeatedly until the room is drawn. The same check
+//! of every room finds the age of its last turn, and a record that was dated by a clock that is ahead.
 
 use futures_util::future::join_all;
 
@@ -14,15 +14,14 @@ use crate::ports::{Catalogue, Freshness, Ports, Queue, RoomPorts, Stored, delay_
 
 /// Seconds until a draw that awaits the beacon asks again: those between two rounds of quicknet.
 const AGAIN_SECONDS: i32 = 3;
-/// Rooms that are looked at together.
+/// Rooms checked concurrently.
 const TOGETHER: usize = 16;
-/// Time by which a record may be dated after the time of the look, in milliseconds: clocks that are kept right are
-/// apart by less.
+/// Milliseconds by which a record may be dated after the time of the check: synchronised clocks differ by less.
 const MAX_AHEAD_MS: i64 = 60_000;
 
-/// [`draw`], which asks for itself again by a delayed message: while the beacon's round is to come, and if it
-/// is not time yet. Not so without a secret, which no repetition brings, nor if it fails: then its message
-/// comes again.
+/// Runs [`draw`], and sends a delayed message for another run if the beacon's round is to come or if it is not time
+/// yet. If the secret is missing, no message is sent, because no repetition brings it; if the draw fails, its own
+/// message comes again.
 ///
 /// # Errors
 /// As [`draw`], and if the queue fails.
@@ -31,7 +30,7 @@ pub async fn draw_or_requeue(
     sale: &SaleId,
     clock: impl Clock,
 ) -> Stored<Drawing> {
-    // Boxed, as it is large: whoever waits for this has room for it once.
+    // Boxed because the future is large: the caller reserves room for it once.
     let drawing = Box::pin(draw(ports, sale, || clock.time())).await?;
     let delay = match drawing {
         Drawing::BeaconSilent | Drawing::AwaitsBeacon { .. } => Some(AGAIN_SECONDS),
@@ -53,7 +52,7 @@ pub struct Requested {
     pub late: u32,
     /// Rooms that could not be looked at, or whose message was not sent.
     pub failed: u32,
-    /// Rooms whose last record is dated more than a minute from now: a clock is wrong, this one or that of the process
+    /// Rooms whose last record is dated more than a minute from now. A clock is wrong: this one, or that of the process
     /// which has closed, opened or drawn by it before the time.
     pub ahead: u32,
     /// Age of the oldest last turn of a room that is open, and in which somebody waits and seats were free, in
@@ -61,8 +60,8 @@ pub struct Requested {
     pub oldest_turn_ms: u64,
 }
 
-/// Requests the draw of each sale that has a room, whose closing time is past, and that is not drawn. What
-/// nobody else has asked for, or what was cut off, so goes on.
+/// Requests the draw of each sale that has a room, whose closing time is past, and that is not drawn. So a draw that
+/// nobody else has requested, or that was cut off, continues.
 ///
 /// # Errors
 /// Fails only if the sales cannot be listed; a room that fails is counted.
@@ -125,11 +124,11 @@ async fn request_one(
         let record = last.number;
         tracing::error!(%sale, record, ahead_ms, "the room's log is ahead: a clock is wrong");
     }
-    Ok((found(ports, &room, &last, now).await?, is_ahead))
+    Ok((request_if_due(ports, &room, &last, now).await?, is_ahead))
 }
 
-/// Requests the draw of one room, if it is due by its last record.
-async fn found(
+/// Requests the draw of one room if its last record says that the draw is due.
+async fn request_if_due(
     ports: &(impl Ports + RoomPorts),
     room: &Room,
     last: &Record,

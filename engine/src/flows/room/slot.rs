@@ -1,4 +1,4 @@
-//! The sale's slot: with a room, requests to it are bounded by the classic rule, and what becomes of them is
+//! The sale's slot: in a sale with a room, the classic rule bounds the requests to the slot, and their outcomes are
 //! counted for the next turn.
 
 use std::sync::Mutex;
@@ -18,25 +18,25 @@ pub const TARGET_MS: u64 = 2_000;
 /// Whether a request may go to the sale's slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MayAsk {
-    /// It may.
     Yes,
-    /// There are as many in this second as there may be.
+    /// This second has as many requests as the rule allows.
     No {
         /// Time after which to ask again, in milliseconds.
         retry_ms: u64,
     },
 }
 
-/// Requests a second that may go to the slot whatever the rule says, which is by what was free at the last turn: seats
-/// come back between two turns, and whoever is inside has to hear that nothing is left.
+/// Requests a second that may go to the slot whatever the rule says. The rule counts the seats that were free at the
+/// last turn, but seats come back between two turns, and admitted buyers have to hear that nothing is left.
 const LEAST_PER_SECOND: u64 = 10;
-/// Most requests a second for one order: its buyer may have sent it twice. Whoever sends more takes nothing from others.
+/// Most requests a second for one order: its buyer may have sent a request twice. A buyer who sends more takes nothing
+/// from others.
 const MAX_OWN_PER_SECOND: u64 = 2;
 /// Time after which whoever sent more may send it again, in milliseconds.
 const OWN_RETRY_MS: u64 = 1_000;
 
-/// Whether one more request for an order may go to the sale's slot in this second. What cannot be counted may: the slot
-/// has a bound of its own.
+/// Decides whether one more request for an order may go to the sale's slot in this second. If Redis cannot count the
+/// request, it may: the slot has a bound of its own.
 ///
 /// # Errors
 /// Fails if what a gate has to know of the room cannot be read.
@@ -51,7 +51,8 @@ pub async fn may_ask(
     let may = view.requests_per_second.max(LEAST_PER_SECOND);
     Ok(match ports.board().asked(&room.sale, order, now).await {
         Ok(Asked { own, .. }) if own > MAX_OWN_PER_SECOND => MayAsk::No { retry_ms: OWN_RETRY_MS },
-        // As the room document says of the last seconds: whoever is refused more often waits longer.
+        // The wait follows the drop percentage, as in the room document: the more requests are refused, the longer a
+        // buyer waits.
         Ok(Asked { orders, .. }) if orders > may => {
             MayAsk::No { retry_ms: retry_ms(drop_percent(orders, may)) }
         }
@@ -63,18 +64,15 @@ pub async fn may_ask(
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Became {
     /// An order, now: this number of seat-legs.
-    Order {
-        /// Seat-legs.
-        held: u64,
-    },
+    Order { held: u64 },
     /// An answer without a new order: a refusal, or an order that was there.
     Answer,
     /// No answer, because a store failed.
     Failure,
 }
 
-/// Counts what became of a request of somebody who was let in, and how long it took. What is not counted costs
-/// its time and nothing else.
+/// Counts the outcome of an admitted buyer's request, and how long it took. An outcome that is not counted costs its
+/// time and nothing else.
 pub async fn report(
     ports: &impl BoardPorts,
     room: &Room,

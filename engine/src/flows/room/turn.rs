@@ -1,13 +1,13 @@
-//! Turn: whoever makes the room document moves the serving number.
+//! Turn: the process that makes the room document advances the serving number.
 //!
-//! What is shown in Redis is answered for a second. After that, one who asks reads the last record, what the gates
-//! have counted and what is left, and writes the next record under "no such record". Who loses that answers
-//! the winner's; who cannot read or write serves nobody, and says so. There is no scheduler and no leader, and
-//! where nobody waits, is due or is inside, nothing is written.
+//! A process answers the document in Redis for a second. After that, a process that is asked reads the last record, the
+//! gates' counts and what is left, and writes the next record on condition that it does not exist. A process that loses
+//! that write answers the winner's document; a process that cannot read or write serves nobody, and says so. There is
+//! no scheduler and no leader, and if nobody waits, is due or is inside, nothing is written.
 //!
-//! Redis gives the turn to one process a second, whatever the clocks of processes say, and a turn is dated after the one
-//! before. While Redis does not answer, nobody is served, and a clock that is behind the log waits until it has caught
-//! up.
+//! Redis gives the turn to one process a second, whatever the clocks of processes say, and a turn is dated after the
+//! one before. While Redis does not answer, nobody is served, and a process whose clock is behind the log waits until
+//! the clock has caught up.
 
 use std::future::Future;
 
@@ -33,7 +33,7 @@ const DRAW_REQUESTED_SECONDS: u32 = 30;
 /// Most attempts to append a command: whoever makes turns appends one a second.
 const MAX_ATTEMPTS: usize = 16;
 
-/// What the flow comes to.
+/// Result of the flow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Turned {
     /// What is shown now.
@@ -54,14 +54,14 @@ pub async fn turn(
     left: impl Future<Output = Option<Left>> + Send,
     now: Timestamp,
 ) -> Stored<Turned> {
-    // A board that cannot be read is one that has forgotten.
+    // If the board cannot be read, the turn goes on as if it had forgotten everything.
     let shown = ports.board().shown(&room.sale).await.ok().flatten();
     let age_ms = |shown: &Shown| now.ms_since(shown.made_at);
     if let Some(shown) = shown.clone().filter(|shown| (0..TURN_MS).contains(&age_ms(shown))) {
         return Ok(Turned { shown, needs_draw: false });
     }
     let is_ours = ports.board().take_turn(&room.sale, TURN_TAKEN_MS).await.ok();
-    // What a clock has shown that is ahead is replaced all the same, by whoever has the turn.
+    // A document dated by a clock that is ahead is replaced all the same, by the process that has the turn.
     let made_at = shown.as_ref().map_or(now, |shown| now.max(shown.made_at.plus_ms(1)));
     if is_ours == Some(false)
         && let Some(shown) = shown.filter(|shown| age_ms(shown) < MAX_SHOWN_MS)
@@ -80,7 +80,7 @@ pub async fn turn(
     };
     let Advanced { record, drop_percent } = advanced;
     let record = with_joined(ports, room, record).await;
-    let shown = made(room, &record, left.as_ref(), (stalled, drop_percent), now);
+    let shown = describe_turn(room, &record, left.as_ref(), (stalled, drop_percent), now);
     let shown = Shown { made_at, ..shown };
     if let Err(error) = ports.board().show(&room.sale, &shown).await {
         tracing::warn!(sale = %room.sale, %error, "the room could not be shown");
@@ -90,8 +90,8 @@ pub async fn turn(
     Ok(Turned { shown, needs_draw })
 }
 
-/// The record with the indices that are given by now where a first window is open: no turn is made then, which would
-/// say it.
+/// The record with the indices given by now, if a first window is open: no turn is made then, so no record would have
+/// them.
 async fn with_joined(ports: &impl BoardPorts, room: &Room, mut record: Record) -> Record {
     for (settings, state) in room.settings.groups.iter().zip(&mut record.state.groups) {
         if state.closed.is_none()
@@ -126,7 +126,7 @@ pub async fn command(
     let left = left.await;
     for _ in 0..MAX_ATTEMPTS {
         let last = last_record(ports, &room.sale).await?;
-        // Nothing was counted for this turn, so that it serves nobody.
+        // Nothing was counted for this turn, so it serves nobody.
         let joined = last.state.groups.iter().map(|group| group.joined).collect();
         let free = left.as_ref().map(|left| left.free);
         let given = Given { free, joined, ..Given::default() };
@@ -140,8 +140,9 @@ pub async fn command(
         match ports.rooms().append(&room.sale, &next).await? {
             AppendReply::Appended => {
                 let next = with_joined(ports, room, next).await;
-                let shown = made(room, &next, left.as_ref(), (false, 0), now);
-                // Once more: it has to be known within two seconds, also with nobody asking for the document.
+                let shown = describe_turn(room, &next, left.as_ref(), (false, 0), now);
+                // Showing is repeated: the gates must know the command within two seconds, even if nobody requests the
+                // document.
                 if ports.board().show(&room.sale, &shown).await.is_err() {
                     ports.board().show(&room.sale, &shown).await?;
                 }
@@ -153,7 +154,7 @@ pub async fn command(
     Err(StoreError::Unavailable("others append to the log all the time".to_owned()))
 }
 
-/// What a turn comes to.
+/// Result of a turn.
 struct Advanced {
     record: Record,
     /// The requests of a hundred that clients are to leave out, by what was counted for it.
@@ -172,7 +173,7 @@ async fn advance(
     let state = &last.state;
     let is_running = now.ms() >= room.settings.opens_at_ms && state.mode != Mode::Closed;
     let since_ms = now.ms().saturating_sub(last.at_ms);
-    // Without Redis nobody says how often turns are made: a clock that is behind the log counts nothing.
+    // Without Redis nothing limits how often turns are made: a clock that is behind the log counts nothing.
     let is_too_early = (0..TURN_MS).contains(&since_ms) || (since_ms < 0 && !is_timed);
     if !is_running || !state.is_drawn() || is_too_early {
         return Ok(stays());
@@ -187,7 +188,7 @@ async fn advance(
         return Ok(stays());
     }
     let oldest = Tally::oldest_mark(&room.settings, state.clock_ms);
-    // What is not known serves nobody: the turn is made, so that visits run out.
+    // If what is left is unknown, the turn serves nobody, but is made so that visits run out.
     let tally = ports.board().tally(&room.sale, oldest, now).await.ok();
     let drop_percent = tally.as_ref().map_or(0, Tally::drop_percent);
     let given = Given {
@@ -205,10 +206,10 @@ async fn advance(
     Ok(Advanced { record, drop_percent })
 }
 
-/// The time of the record of a turn that is made at `now`, in milliseconds since the Unix epoch: after that of the
-/// record before. A clock that is behind it dates the turn by the second that it counts. If it went back, the next
-/// turn of the clock that is ahead would count all of the time between the two once more, a minute of each visit
-/// for each turn.
+/// The time of the record of a turn that is made at `now`, in milliseconds since the Unix epoch: after the record
+/// before. If the clock is behind that record, the turn is dated after it by the second that the turn counts. If the
+/// log's time went back, the next turn of the clock that is ahead would count all of the time between the two again: a
+/// minute of each visit for each turn.
 fn dated(last_ms: i64, now: Timestamp) -> i64 {
     let counted_ms = i64::try_from(FUTURE_MS).unwrap_or(i64::MAX);
     if now.ms() < last_ms { last_ms.saturating_add(counted_ms) } else { now.ms() }
@@ -216,7 +217,7 @@ fn dated(last_ms: i64, now: Timestamp) -> i64 {
 
 /// What is shown of a record. A board that does not take it is made again by the next who asks. The pair says whether a
 /// turn was due and could not be made, and the share that clients are to leave out.
-fn made(
+fn describe_turn(
     room: &Room,
     record: &Record,
     left: Option<&Left>,

@@ -14,11 +14,8 @@ use crate::ports::{RoomPorts, Rooms, StoreError, Stored};
 /// A group of a room, by its position in the settings.
 #[derive(Debug, Clone, Copy)]
 pub struct GroupAt<'a> {
-    /// The sale.
     pub sale: &'a SaleId,
-    /// The group.
     pub group: &'a GroupId,
-    /// Its position.
     pub at: usize,
 }
 
@@ -46,7 +43,7 @@ pub async fn place(
     }
 }
 
-/// The window that an index was drawn in, be it the first or a later one; `None` while it is not drawn.
+/// Finds the window in which an index was drawn, the first or a later one; `None` while the index is not drawn.
 ///
 /// # Errors
 /// Fails if the store does.
@@ -74,7 +71,7 @@ pub async fn drawn_window(
     }
 }
 
-/// The later window that an index was drawn in; `None` while that has not ended.
+/// Finds the later window in which an index was drawn; `None` while that window has not ended.
 ///
 /// # Errors
 /// Fails if the store does.
@@ -116,8 +113,8 @@ fn state_of<'a>(record: &'a Record, group: GroupAt<'_>) -> Stored<&'a GroupState
     state.ok_or_else(|| StoreError::Contract(format!("a record of {} lacks a group", group.sale)))
 }
 
-/// The first record by which an index is drawn, of those up to `last`, by which it is: the ends of windows
-/// only grow along the log.
+/// Finds the first record that draws an index, up to `last`, which has it drawn: the ends of windows only grow along
+/// the log.
 async fn ending_record(
     ports: &impl RoomPorts,
     group: GroupAt<'_>,

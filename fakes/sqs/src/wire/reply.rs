@@ -23,12 +23,10 @@ pub(crate) struct Sent {
     pub sequence_number: Option<String>,
 }
 
-/// One delivered message.
 #[derive(Debug)]
 pub(crate) struct Delivery {
     /// The message as it was delivered.
     pub message: Message,
-    /// Its receipt handle.
     pub handle: String,
     /// True if it comes from a FIFO queue.
     pub fifo: bool,
@@ -64,28 +62,35 @@ pub(crate) enum Reply {
     Attributes(BTreeMap<String, String>),
     /// Outcomes of a batch by entry id.
     Batch(Vec<(String, Result<(), SqsError>)>),
-    /// No fields.
     Done,
     /// Number of messages that a cancelled task had moved.
-    MoveCancelled { moved: u64 },
+    MoveCancelled {
+        moved: u64,
+    },
     /// The handle of a new move task.
-    MoveStarted { handle: String },
+    MoveStarted {
+        handle: String,
+    },
     /// Move tasks, newest first.
     Moves(Vec<MoveStatus>),
-    /// Delivered messages.
     Received(Vec<Delivery>),
-    /// One sent message.
     Sent(Sent),
     /// Sent messages by entry id.
     SentBatch(Vec<(String, Result<Sent, SqsError>)>),
     /// URLs of queues that redrive to a queue, and the token of the next page.
-    SourceUrls { urls: Vec<String>, next: Option<String> },
+    SourceUrls {
+        urls: Vec<String>,
+        next: Option<String>,
+    },
     /// Tags of a queue.
     Tags(BTreeMap<String, String>),
     /// URL of a queue.
     Url(String),
     /// URLs of queues, and the token of the next page.
-    Urls { urls: Vec<String>, next: Option<String> },
+    Urls {
+        urls: Vec<String>,
+        next: Option<String>,
+    },
 }
 
 impl Reply {

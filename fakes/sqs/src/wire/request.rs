@@ -20,7 +20,6 @@ pub(crate) struct Page {
 /// A message to send.
 #[derive(Debug)]
 pub(crate) struct Send {
-    /// Body and attributes.
     pub content: Content,
     /// `DelaySeconds`, if the sender gave one.
     pub delay_seconds: Option<u64>,
@@ -35,10 +34,8 @@ pub(crate) struct Entry<T> {
     pub request: Result<T, SqsError>,
 }
 
-/// A receive.
 #[derive(Debug)]
 pub(crate) struct Receive {
-    /// The queue's name.
     pub queue: String,
     /// The most messages, 1 to 10.
     pub count: usize,

@@ -28,7 +28,6 @@ struct Sample {
 /// The medians of a function's samples.
 #[derive(Debug, Clone)]
 pub struct Figures {
-    /// Its name.
     pub function: String,
     /// The binary, in megabytes.
     pub binary_mb: f64,

@@ -74,7 +74,6 @@ pub struct Work {
 /// Requests of one kind.
 #[derive(Debug)]
 pub struct Case {
-    /// The row's name.
     pub name: &'static str,
     /// Each does the same work, for a buyer or an order of its own.
     pub works: Vec<Work>,

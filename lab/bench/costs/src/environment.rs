@@ -22,9 +22,7 @@ use shared::tickets::TicketSecrets;
 
 /// What the names of tables and queues begin with.
 const PREFIX: &str = "costs-";
-/// Signs admissions.
 const ADMISSION_SECRET: [u8; 32] = [7; 32];
-/// Signs payment callbacks.
 const PAYMENT_SECRET: &[u8] = b"whsec_costs";
 
 /// For how long what was prepared holds (admissions, payment windows, signatures of callbacks): everything is prepared
@@ -62,14 +60,12 @@ impl Own {
         Ok(Self(Stack::ephemeral().await?))
     }
 
-    /// Their addresses.
     #[must_use]
     pub fn servers(&self) -> Servers {
         self.0.endpoints().into()
     }
 }
 
-/// The engine.
 #[derive(Debug)]
 pub struct Environment {
     /// The app that handlers are given.

@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 /// Sender of a request.
 #[derive(Debug, Clone, Copy)]
 pub enum Sender<'a> {
-    /// Anybody.
     Nobody,
     /// A buyer whose token the gateway has verified.
     Buyer(&'a str),

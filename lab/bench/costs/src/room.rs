@@ -38,7 +38,6 @@ const REFUSED: &str = r#"{"statusCode":403"#;
 /// What has to be so before a request of a room document is counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Before {
-    /// Nothing.
     Anything,
     /// What is shown is young: the request is answered from it.
     Shown(SaleId),

@@ -24,14 +24,12 @@ const CACHES: f64 = 10.0;
 /// Zones of an endpoint.
 const ZONES: f64 = 2.0;
 
-/// One bill.
 #[derive(Debug, Clone, Serialize)]
 pub struct Bill {
     /// For what, in words.
     pub of: String,
     /// Its lines; what costs nothing is left out.
     pub lines: Vec<Line>,
-    /// Total cost.
     pub total: f64,
 }
 
@@ -50,13 +48,9 @@ impl Bill {
 pub struct Fixed {
     /// Queues that Lambda polls.
     pub polled_queues: f64,
-    /// Alarms.
     pub alarms: f64,
-    /// Dashboards.
     pub dashboards: f64,
-    /// Interface endpoints.
     pub endpoints: f64,
-    /// NAT gateways.
     pub nat_gateways: f64,
     /// Secrets, the given ones included.
     pub secrets: f64,

@@ -58,7 +58,6 @@ pub(crate) struct Look {
 }
 
 impl Environment {
-    /// Starts everything, empty.
     pub(crate) async fn start() -> Result<Self, Failure> {
         let data_dir = DataDir::temporary()?;
         let secrets = data_dir.secrets()?;
@@ -135,7 +134,6 @@ impl Environment {
         Ok(redis::Client::open(url)?.get_multiplexed_async_connection().await?)
     }
 
-    /// Begins to count.
     pub(crate) async fn begin(&self) -> Result<Begun, Failure> {
         let mut redis = self.redis().await?;
         // What a look itself moves is known by looking twice.
@@ -172,7 +170,6 @@ impl Environment {
         })
     }
 
-    /// Stops the servers.
     pub(crate) async fn stop(self) -> Result<(), Failure> {
         self.provider.stop().await;
         Ok(self.stack.stop().await?)

@@ -21,7 +21,6 @@ pub struct Plan {
     pub visitors: u64,
     /// Seconds within which what is left is read, once a second and sale.
     pub seconds: f64,
-    /// Number of sales.
     pub sales: u64,
     /// Most requests that can be sent: the ceiling of the rate × the longest time.
     pub max_requests: f64,
@@ -30,7 +29,6 @@ pub struct Plan {
 /// What a rehearsal will cost, beyond what the deployment costs anyway.
 #[derive(Debug, Clone, Serialize)]
 pub struct Forecast {
-    /// The plan.
     pub plan: Plan,
     /// The bill if everybody is let in and orders, or if as many are as the ceiling lets through.
     pub expected: Bill,

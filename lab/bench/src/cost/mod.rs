@@ -37,9 +37,7 @@ pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 /// Options of a cost estimate.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Options {
-    /// Number of people.
     pub visitors: u64,
-    /// Number of seats.
     pub seats: u32,
     /// Hours for which the sale is open.
     pub hours: f64,

@@ -19,13 +19,11 @@ pub struct Prices {
     pub as_of: String,
     /// The region that they are of.
     pub region: String,
-    /// The currency.
     pub currency: String,
     /// Notes on what they include.
     pub note: String,
     /// A million requests to an HTTP API.
     pub http_api_million: f64,
-    /// A million invocations.
     pub lambda_million: f64,
     /// A gigabyte of a function's memory for a second, on arm64.
     pub lambda_gb_second: f64,

@@ -9,7 +9,6 @@ use super::bill::{self, Bill, Fixed};
 use super::scenario::Scenario;
 use super::usage::Usage;
 
-/// The report.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
     /// The options of the measurement.

@@ -16,7 +16,6 @@ use crate::selling::hall;
 
 /// The sale with the room.
 const SALE: &str = "cost-room";
-/// Its seats.
 const SEATS: u32 = 10_000;
 /// A place that is never due.
 const FAR_AWAY: u32 = 4_000_000_000;

@@ -63,7 +63,6 @@ impl Default for Assumptions {
 /// Pieces of each kind of work in the load test.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Scenario {
-    /// Number of people.
     pub visitors: f64,
     /// Requests for what is left, and for orders.
     pub looks: f64,

@@ -12,7 +12,6 @@ use super::prices::Prices;
 pub struct Usage {
     /// Requests to the HTTP API.
     pub http_requests: f64,
-    /// Invocations of functions.
     pub invocations: f64,
     /// Processor time in functions, in milliseconds of a whole processor.
     pub cpu_ms: f64,
@@ -20,9 +19,7 @@ pub struct Usage {
     pub gb_seconds: f64,
     /// Round trips to DynamoDB.
     pub dynamodb_calls: f64,
-    /// Read request units.
     pub read_units: f64,
-    /// Write request units.
     pub write_units: f64,
     /// Requests to queues, the receiving and deleting that Lambda does included.
     pub sqs_requests: f64,
@@ -30,7 +27,6 @@ pub struct Usage {
     pub redis_trips: f64,
     /// Processing units (ECPU) of the cache.
     pub cache_units: f64,
-    /// Bytes of responses.
     pub egress_bytes: f64,
     /// Bytes that are logged.
     pub log_bytes: f64,
@@ -148,7 +144,6 @@ impl Usage {
         ]
     }
 
-    /// Its cost.
     #[must_use]
     pub fn cost(&self, prices: &Prices) -> f64 {
         self.bill(prices).iter().map(|line| line.cost).sum()

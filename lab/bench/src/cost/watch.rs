@@ -27,13 +27,10 @@ const TRANSACTION: f64 = 2.0;
 /// Counts of a proxy.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Counted {
-    /// Requests.
     pub calls: f64,
     /// Requests as SQS counts them, by their size.
     pub chunks: f64,
-    /// Read request units.
     pub reads: f64,
-    /// Write request units.
     pub writes: f64,
     /// Bytes of the answers.
     pub answered: f64,

@@ -10,12 +10,9 @@ use tokio::net::TcpStream;
 /// Where a head ends.
 const HEAD_END: &[u8] = b"\r\n\r\n";
 
-/// An answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Answer {
-    /// The HTTP status.
     pub(super) status: u16,
-    /// The body.
     pub(super) body: Vec<u8>,
 }
 
@@ -27,7 +24,6 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Connects.
     pub(super) async fn open(address: SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;

@@ -67,7 +67,6 @@ pub(super) async fn send(
     Ok(Sent { answers, latencies, elapsed })
 }
 
-/// An empty one.
 pub(super) fn histogram() -> Histogram<u64> {
     // A microsecond to a minute at three digits is always a valid histogram.
     Histogram::new_with_bounds(1, LONGEST_US, 3)

@@ -75,11 +75,8 @@ impl Sum {
 /// Cost of the requests of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Cost {
-    /// Number of requests.
     pub requests: u64,
-    /// Answers a second.
     pub per_second: f64,
-    /// Half were quicker.
     pub p50_ms: f64,
     /// 90 of 100 were quicker.
     pub p90_ms: f64,
@@ -95,12 +92,9 @@ pub struct Cost {
     pub redis_cpu_us: f64,
 }
 
-/// An endpoint.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
-    /// Its name.
     pub endpoint: &'static str,
-    /// Its cost.
     #[serde(flatten)]
     pub cost: Cost,
     /// Cost of the empty function in the same rounds.
@@ -114,12 +108,10 @@ pub struct Row {
     pub share: f64,
 }
 
-/// All endpoints.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
     /// Number of requests that were under way at a time.
     pub connections: usize,
-    /// Number of rounds.
     pub rounds: usize,
     /// True if the program was built with optimisation; figures of another build mean nothing.
     pub optimised: bool,
@@ -175,7 +167,6 @@ impl Tally {
         batches.empty.add(empty);
     }
 
-    /// The report.
     pub(super) fn report(&self, options: &Options) -> Report {
         Report {
             connections: options.connections,

@@ -66,7 +66,6 @@ pub(super) struct Writer {
     host: String,
 }
 
-/// A buyer.
 #[derive(Debug, Clone)]
 pub(super) struct Buyer {
     /// The `Authorization` header.

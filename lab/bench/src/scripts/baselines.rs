@@ -30,7 +30,6 @@ pub enum Baseline {
 }
 
 impl Baseline {
-    /// Both.
     pub const ALL: [Self; 2] = [Self::Any, Self::Best];
 
     /// Its name in the report.
@@ -42,7 +41,6 @@ impl Baseline {
         }
     }
 
-    /// The script.
     #[must_use]
     pub fn source(self) -> &'static str {
         match self {

@@ -37,7 +37,6 @@ const BASELINE_SEATS: u32 = 40_000;
 /// What is measured: a script, and for `hold` the way of choosing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Case {
-    /// Two neighbours, named.
     Chosen,
     /// Two neighbours, or nothing.
     BestRequired,

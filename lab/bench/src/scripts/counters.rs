@@ -69,7 +69,6 @@ impl Counters {
         self.0.get(name).copied().unwrap_or_default()
     }
 
-    /// All scripts together.
     #[must_use]
     pub fn scripts(&self) -> Count {
         self.of("evalsha")

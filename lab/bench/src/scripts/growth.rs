@@ -35,7 +35,6 @@ const ROWS_WITH_A_SEAT: u32 = 20;
 /// begin.
 const FIRST_CALLS: usize = 20;
 
-/// Measures all three.
 pub async fn measure(rig: &mut Rig, options: &Options) -> Result<Vec<Row>, Error> {
     let largest = options.seats.iter().copied().max().unwrap_or(0);
     let mut rows = Vec::new();

@@ -20,13 +20,11 @@ const THEATRE_ROW: [u8; 5] = [0; 5];
 const COACH_ROW: [u8; 1] = [0b0001_0011];
 /// The seats of the train.
 const TRAIN_SEATS: u32 = 1200;
-/// Its legs.
 const TRAIN_LEGS: u16 = 15;
 
 /// One tier of a hall.
 #[derive(Debug, Clone)]
 pub struct Tier {
-    /// Its name.
     pub id: TierId,
     /// 1 where there is no seat.
     pub initial: Vec<u8>,
@@ -41,13 +39,11 @@ pub struct Tier {
 pub struct Hall {
     /// Its name in the report.
     pub name: String,
-    /// The sale.
     pub inventory: InventoryId,
     /// Number of its legs.
     pub legs: u16,
     /// The tier with rows.
     pub seated: Tier,
-    /// The tier without.
     pub standing: Tier,
 }
 
@@ -122,7 +118,6 @@ pub fn epoch() -> Result<Epoch, Error> {
 }
 
 impl Hall {
-    /// A theatre.
     pub fn theatre(seats: u32) -> Result<Self, Error> {
         Ok(Self {
             name: format!("theatre of {seats}"),
@@ -133,7 +128,6 @@ impl Hall {
         })
     }
 
-    /// A train.
     pub fn train() -> Result<Self, Error> {
         Ok(Self {
             name: format!("train of {TRAIN_SEATS}, {TRAIN_LEGS} legs"),
@@ -144,12 +138,10 @@ impl Hall {
         })
     }
 
-    /// Both tiers.
     pub fn tiers(&self) -> [&Tier; 2] {
         [&self.seated, &self.standing]
     }
 
-    /// All legs.
     pub fn whole(&self) -> Legs {
         Legs::new(0, self.legs).unwrap_or(Legs::ONE)
     }

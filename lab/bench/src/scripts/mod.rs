@@ -50,11 +50,9 @@ pub struct Options {
     pub seed: u64,
     /// Loads under which the throughput is compared.
     pub throughput: Vec<Load>,
-    /// What is measured.
     pub subject: Subject,
 }
 
-/// What is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject {
     /// Every script in every state, and the throughput.
@@ -68,7 +66,6 @@ pub enum Subject {
 /// Number of requests that are under way at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Load {
-    /// Connections.
     pub connections: usize,
     /// Requests sent on each before their replies are read.
     pub depth: usize,
@@ -80,13 +77,11 @@ pub enum Error {
     /// The server did not start.
     #[error(transparent)]
     Server(#[from] servers::Error),
-    /// A script failed.
     #[error("a script failed: {0}")]
     Store(#[from] StoreError),
     /// The server refused something else.
     #[error("redis: {0}")]
     Redis(#[from] redis::RedisError),
-    /// A connection broke.
     #[error("the connection: {0}")]
     Io(#[from] std::io::Error),
     /// The server answered what it cannot have meant.

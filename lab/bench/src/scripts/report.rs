@@ -65,7 +65,6 @@ pub struct Row {
     pub seats: u32,
     /// Tiers of the sale.
     pub tiers: u32,
-    /// Its legs.
     pub legs: u16,
     /// Share of the tier's seat-legs that is taken, in per cent.
     pub filled_percent: f64,
@@ -73,7 +72,6 @@ pub struct Row {
     pub script: &'static str,
     /// What is asked of it.
     pub asks: &'static str,
-    /// Its cost.
     #[serde(flatten)]
     pub figure: Figure,
     /// Multiple of the cost of the script that does nothing.
@@ -91,7 +89,6 @@ pub struct Report {
     pub processors: usize,
     /// The seed of the crowd.
     pub seed: u64,
-    /// Number of rounds.
     pub rounds: usize,
     /// The script that does nothing.
     pub noop: Figure,

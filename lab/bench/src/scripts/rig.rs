@@ -33,7 +33,6 @@ pub struct Rig {
     server: RedisServer,
     /// For everything but scripts.
     pub control: MultiplexedConnection,
-    /// The inventory.
     pub seats: RedisSeats,
     gate: RedisGate,
     connection: Connection,
@@ -66,7 +65,6 @@ pub enum Act {
     AddTokens(Box<AddTokens>),
     /// A script to compare with: two seats of a tier.
     Baseline(Baseline, String),
-    /// Nothing.
     Noop,
 }
 

@@ -27,7 +27,6 @@ const MAX_CALLS: usize = 20_000;
 pub struct Throughput {
     /// Number of requests that were under way.
     pub load: Load,
-    /// Number of rounds.
     pub rounds: usize,
     /// Calls of each kind in a round.
     pub calls: usize,
@@ -43,7 +42,6 @@ pub struct Throughput {
     pub hold_cpu_us: f64,
 }
 
-/// Measures.
 pub async fn measure(rig: &mut Rig, load: Load, options: &Options) -> Result<Throughput, Error> {
     let hall = Hall::theatre(SEATS)?;
     let calls = calls(options);
@@ -94,7 +92,6 @@ pub fn noop_request() -> Vec<u8> {
 
 /// What a round has come to.
 pub struct Round {
-    /// Calls a second.
     pub per_second: f64,
     /// The server's processor time for one, network included, in microseconds.
     pub cpu_us: f64,

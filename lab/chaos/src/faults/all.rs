@@ -12,7 +12,6 @@ fn networks() -> [Network; 3] {
     To::ALL.map(Network::among_others)
 }
 
-/// All of it.
 #[derive(Debug)]
 pub struct All;
 

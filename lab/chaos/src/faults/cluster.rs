@@ -81,11 +81,9 @@ struct Parts {
     /// What the slot has of the sale.
     inventory: InventoryId,
     slot: u16,
-    /// Its master.
     owner: Node,
     /// The replica of its master.
     follower: Node,
-    /// Another master.
     other: Node,
 }
 

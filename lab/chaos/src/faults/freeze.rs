@@ -12,14 +12,10 @@ use local::servers::Signal;
 /// DynamoDB.
 const FROZEN: Duration = Duration::from_secs(3);
 
-/// What stands still.
 #[derive(Debug)]
 pub enum Freeze {
-    /// Valkey.
     Redis,
-    /// The engine.
     Engine,
-    /// DynamoDB and SQS.
     Stores,
 }
 

@@ -28,7 +28,6 @@ use super::rig::{Profile, Rig};
 /// What a fault acts on.
 #[derive(Debug)]
 pub struct FaultContext {
-    /// Everything that runs.
     pub rig: Rig,
     /// The crowd that buys meanwhile.
     pub controller: Arc<Controller>,
@@ -39,13 +38,11 @@ pub struct FaultContext {
 /// Data that Redis forgot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lost {
-    /// Nothing.
     Nothing,
     /// The holds of these orders.
     Holds(BTreeSet<OrderNumber>),
     /// All of these inventories.
     Inventories(Vec<InventoryId>),
-    /// All of it.
     Everything,
 }
 
@@ -80,7 +77,6 @@ pub trait Fault: Send {
     /// Its name in reports.
     fn name(&self) -> &'static str;
 
-    /// Breaks it.
     fn inject<'a>(&'a mut self, context: &'a mut FaultContext) -> Step<'a, Struck>;
 
     /// Returns when it has lasted long enough.
@@ -133,7 +129,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Every fault.
     pub const ALL: [Self; 14] = [
         Self::KillEngine,
         Self::KillRedis,
@@ -188,7 +183,6 @@ impl Kind {
         }
     }
 
-    /// The fault.
     #[must_use]
     pub fn fault(self) -> Box<dyn Fault> {
         match self {

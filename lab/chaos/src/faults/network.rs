@@ -11,16 +11,12 @@ use crate::proxy::faults::ProxyFaults;
 /// The way to which server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum To {
-    /// To DynamoDB.
     DynamoDb,
-    /// To SQS.
     Sqs,
-    /// To Redis.
     Redis,
 }
 
 impl To {
-    /// Every way.
     pub const ALL: [Self; 3] = [Self::DynamoDb, Self::Sqs, Self::Redis];
 
     /// Requests of a thousand that meet a fault. Few of those to Redis: a connection that is cut

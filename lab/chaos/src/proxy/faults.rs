@@ -21,17 +21,14 @@ const MAX_LATE_MS: u64 = 1500;
 pub enum Kind {
     /// It is carried out, and its reply lost.
     LostReply,
-    /// It is lost.
     LostRequest,
     /// The connection is cut in the middle of the reply.
     CutReply,
-    /// It takes long.
     Late,
     /// It is carried out twice.
     Twice,
     /// It conflicts with another one, or the server is not ready for it.
     Refused,
-    /// It is throttled.
     Throttled,
     /// Part of a batch is not done.
     Unprocessed,

@@ -26,7 +26,6 @@ pub struct Request {
 /// Action on a request.
 #[derive(Debug, Clone)]
 pub enum Act {
-    /// Let it through.
     Forward,
     /// Let it through after this time.
     ForwardLate(Duration),

@@ -38,17 +38,14 @@ impl Visits {
 /// The accounts of a decile of the crowd.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Decile {
-    /// People's accounts.
     pub people: u64,
     /// Of these, those that were let in.
     pub people_admitted: u64,
-    /// Bots' accounts.
     pub bots: u64,
     /// Of these, those that were let in.
     pub bots_admitted: u64,
 }
 
-/// Figures of fairness.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Fairness {
     /// Accounts by tenths of the crowd, in the order of their coming.

@@ -67,7 +67,6 @@ impl Crowd {
 pub struct Arrival {
     /// When, in microseconds from the beginning.
     pub micros: u64,
-    /// The class.
     pub class: Class,
     /// Number of the person or bot whose account it is.
     pub owner: u32,
@@ -76,9 +75,7 @@ pub struct Arrival {
 /// What a plan is made of.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Terms {
-    /// Which classes come.
     pub crowd: Crowd,
-    /// Number of accounts.
     pub accounts: u64,
     /// Distribution of those who come at the opening or afterwards.
     pub shape: Shape,
@@ -89,7 +86,6 @@ pub struct Terms {
     /// True if places of a waiting room can be had from the beginning on: half of everybody comes from then on, and
     /// not from the opening on.
     pub has_room: bool,
-    /// The seed.
     pub seed: u64,
 }
 

@@ -18,9 +18,7 @@ const LEAST_WAIT: Duration = Duration::from_secs(2);
 pub struct Promise {
     /// When it was shown.
     pub at: Instant,
-    /// The shortest wait.
     pub least: Duration,
-    /// The longest.
     pub most: Duration,
 }
 
@@ -36,7 +34,6 @@ pub struct Promises {
 /// Figures of all promises.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct PromiseFigures {
-    /// Number of them.
     pub count: u64,
     /// Share of those whose wait was within the range, rounded outwards to whole seconds.
     pub within: f64,

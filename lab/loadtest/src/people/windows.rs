@@ -8,11 +8,9 @@ use serde::{Deserialize, Serialize};
 /// The window that an index was drawn in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub struct Window {
-    /// Its first index.
     pub first: u32,
     /// One past its last index.
     pub end: u32,
-    /// Its seed.
     pub seed: Hash,
 }
 
@@ -38,7 +36,6 @@ pub struct Member {
     pub sale: usize,
     /// Position of the group in the room.
     pub group: usize,
-    /// The index.
     pub index: u32,
     /// True if it is a bot's.
     pub is_bot: bool,
@@ -47,13 +44,10 @@ pub struct Member {
 /// Places of one window.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct WindowShare {
-    /// The group.
     pub group: GroupId,
-    /// The first index.
     pub first: u32,
     /// One past the last index.
     pub end: u32,
-    /// Places of members.
     pub places: u64,
     /// Those of them that are bots'.
     pub bots: u64,

@@ -119,13 +119,11 @@ impl Target {
 }
 
 impl Confirmed {
-    /// The address.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.0.url
     }
 
-    /// Its host.
     #[must_use]
     pub fn host(&self) -> &str {
         &self.0.host

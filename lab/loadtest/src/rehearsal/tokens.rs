@@ -23,7 +23,6 @@ const MAX_TOKEN_BYTES: usize = 8_192;
 pub struct NoToken {
     /// Number of the buyer.
     pub buyer: u64,
-    /// The program.
     pub program: String,
     /// What it did instead.
     pub why: String,

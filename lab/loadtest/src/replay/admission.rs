@@ -10,7 +10,6 @@ use crate::people::plan::Crowd;
 
 /// What the challenge of a replay asks, and what the crowd is told.
 const QUESTION: &str = "What is sold here?";
-/// The answer.
 pub const ANSWER: &str = "tickets";
 /// How long before the opening the draw closes, in seconds: a replay is short.
 const DRAW_LEAD_SECONDS: u32 = 10;
@@ -56,7 +55,6 @@ impl Admission {
 /// Who comes to a replay, and how they are let in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct AdmissionOptions {
-    /// Which classes come.
     pub crowd: Crowd,
     /// How they are let in.
     pub admission: Admission,

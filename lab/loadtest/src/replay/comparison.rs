@@ -27,16 +27,13 @@ mod goals {
 /// One way of letting people in, and what came of it.
 #[derive(Debug, Serialize)]
 pub struct Run {
-    /// The way.
     pub admission: Admission,
-    /// The replay.
     pub replay: Outcome,
 }
 
 /// A replay with each way of letting people in.
 #[derive(Debug, Serialize)]
 pub struct Comparison {
-    /// The runs.
     pub runs: Vec<Run>,
 }
 
@@ -144,7 +141,6 @@ fn sold() -> Vec<Row> {
     ]
 }
 
-/// Who was served.
 fn served() -> Vec<Row> {
     vec![
         free("bots of accounts", |run| {

@@ -34,7 +34,6 @@ const SETTLE: Duration = Duration::from_secs(120);
 /// The options of a replay.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The published on-sale.
     pub published: &'static Published,
     /// The part of it that is replayed: people and tickets alike.
     pub scale: f64,
@@ -54,7 +53,6 @@ pub struct Options {
     pub progress: bool,
     /// The limits of the services.
     pub limits: Limits,
-    /// Who looks on.
     pub spectators: Spectators,
 }
 
@@ -104,7 +102,6 @@ pub struct Times {
 }
 
 impl Times {
-    /// Everything.
     #[must_use]
     pub fn total(&self) -> f64 {
         self.starting + self.selling + self.settling + self.auditing
@@ -118,7 +115,6 @@ pub struct Outcome {
     pub published: Published,
     /// The part of it that was replayed, 1 for all.
     pub scale: f64,
-    /// Number of tickets.
     pub tickets: u32,
     /// Who came, and how they were let in.
     pub admission: AdmissionOptions,
@@ -132,10 +128,8 @@ pub struct Outcome {
     /// The processors' time of each part while selling and settling, in seconds; empty where it is not
     /// known.
     pub cpu_seconds: BTreeMap<Part, f64>,
-    /// The crowd's report.
     #[serde(rename = "rush")]
     pub load_test: crate::report::Report,
-    /// The audit's report.
     pub audit: audit::Report,
 }
 

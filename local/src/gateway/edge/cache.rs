@@ -109,7 +109,6 @@ pub(super) type Asking = watch::Sender<Option<Shown>>;
 /// An answer, and how old it is if it was kept.
 pub(super) type Shown = (Answer, Option<Duration>);
 
-/// The cache.
 #[derive(Debug)]
 pub(super) struct Cache {
     state: Mutex<State>,

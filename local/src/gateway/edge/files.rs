@@ -23,12 +23,9 @@ const MIN_COMPRESSED_BYTES: usize = 1000;
 /// Most bytes of a file that is served.
 const MAX_BYTES: u64 = 10_000_000;
 
-/// A file.
 #[derive(Debug)]
 pub(super) struct File {
-    /// What it is.
     pub(super) content_type: &'static str,
-    /// Its bytes.
     pub(super) bytes: Bytes,
     gzip: Option<Bytes>,
     etag: String,

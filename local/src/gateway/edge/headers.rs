@@ -22,7 +22,6 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
 
 #[derive(Debug, Deserialize)]
 struct Table {
-    /// Of every page.
     headers: Vec<Header>,
     /// In place of those of the same name.
     paths: Vec<PathHeaders>,

@@ -126,13 +126,11 @@ enum Part {
     EdgeApi,
     /// The API at its own host.
     OwnApi,
-    /// The pages.
     Pages,
     /// The pages, which take no such method.
     PagesOnly,
 }
 
-/// Answers a request.
 pub(super) async fn serve(state: &Arc<GatewayState>, peer: &Peer, request: Request) -> Response {
     match part(state, request.method(), request.uri().path()) {
         Part::EdgeApi => api(state, peer, state.edge.forwarded(request, peer)).await,

@@ -61,9 +61,7 @@ pub(super) enum Target<'a> {
     Asset(&'a str),
     /// Another file, by its path in the directory.
     OwnName(&'a str),
-    /// The settings.
     Config,
-    /// Nothing.
     Nothing,
 }
 

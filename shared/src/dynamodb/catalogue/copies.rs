@@ -27,7 +27,6 @@ pub(super) const COPIES: u8 = 8;
 /// What a header says of the copies of its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Copies {
-    /// Number of copies.
     pub count: u8,
     /// Number of chunks of each.
     pub chunks: usize,

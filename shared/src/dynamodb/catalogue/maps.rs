@@ -19,7 +19,6 @@ pub(super) const REMOVE: &str = " REMOVE #map, #map_of, #map_chunks";
 pub(super) struct KeptMap {
     /// The hash of the document.
     pub hash: MapHash,
-    /// Number of chunks.
     pub chunks: usize,
 }
 

@@ -22,7 +22,6 @@ pub(super) struct Known {
     pub file: String,
     /// Length of the file's JSON, in bytes.
     pub file_bytes: usize,
-    /// The sale.
     pub published: Published,
 }
 
@@ -61,7 +60,6 @@ pub(super) enum Recent {
     Old,
     /// Known, and changed by this process since: to be read again with strong consistency.
     Doubted,
-    /// Nothing.
     Nothing,
 }
 

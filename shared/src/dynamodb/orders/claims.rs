@@ -29,7 +29,6 @@ const PEOPLE: [&str; MAX_SEATS_PER_ORDER] =
 /// Why an order gives back what it has claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Freed {
-    /// It ended unpaid.
     Ended,
     /// Its tickets are refunded: each seat says so from now on, for the comparison, which passes over seats
     /// that were sold and never returned.

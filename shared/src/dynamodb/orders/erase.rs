@@ -18,7 +18,6 @@ pub struct Selection {
     pub sale: SaleId,
     /// Only those that were made before this time.
     pub before: Option<Timestamp>,
-    /// Only this one.
     pub order: Option<OrderNumber>,
 }
 

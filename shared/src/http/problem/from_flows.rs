@@ -21,7 +21,7 @@ const LOAD_RETRY_MS: i64 = 2000;
 const CONTENDED_RETRY_MS: i64 = 1000;
 
 impl From<StoreError> for Problem {
-    /// What failed is logged here, once; the caller is told no more than whether to come back.
+    /// Logs the cause of the failure, once. The caller learns only whether to try again.
     fn from(error: StoreError) -> Self {
         match &error {
             StoreError::Unavailable(_) | StoreError::Limited(_) => {
@@ -65,7 +65,7 @@ impl From<admit::Refusal> for Problem {
 }
 
 impl From<limits::Refused> for Problem {
-    /// Names the rule and repeats its text, and says nothing of what was counted.
+    /// Names the rule and repeats its text, and does not tell the counts.
     fn from(refused: limits::Refused) -> Self {
         match refused {
             limits::Refused::ByRule(Refusal { by, text, retry_ms: Some(retry_ms) }) => {
@@ -323,7 +323,7 @@ pub fn sale_archived() -> Problem {
     Problem::new(Kind::SaleArchived, reserve::Refusal::SaleArchived)
 }
 
-/// The caller has no such order; another buyer's looks the same.
+/// The problem that the caller has no such order. Another buyer's order gets the same reply.
 #[must_use]
 pub fn no_such_order() -> Problem {
     Problem::new(Kind::NotFound, cancel::Refusal::NotFound)

@@ -6,9 +6,9 @@ use engine::flows::room::{bring, enter};
 
 /// Delay before asking again at a room that is paused, in milliseconds.
 const PAUSED_RETRY_MS: i64 = 10_000;
-/// Least and most delay before asking again with a place that is not due, in milliseconds. How long it takes is what
-/// the room document says; clients wait for that and ask once. A gate may know of a turn a second later than the
-/// document, so that whoever comes at once may be told so: then a second is enough.
+/// Least and most delay before asking again with a place that is not due, in milliseconds. Clients wait until the room
+/// document shows their place as due, and then ask once. A gate may learn of a turn a second later than the document,
+/// so it may refuse a client that comes at once: then a second's delay is enough.
 const NOT_DUE_RETRY_MS: (i64, i64) = (1_000, 10_000);
 /// What each place that is served before adds to that delay, in milliseconds: a room serves 200 a second by default.
 const NOT_DUE_RETRY_MS_EACH: i64 = 5;
@@ -59,7 +59,7 @@ impl From<bring::Refusal> for Problem {
     }
 }
 
-/// Delay before asking again with a place that so many are served before, in milliseconds.
+/// Delay before asking again with a place, from the number of places that are served before it, in milliseconds.
 fn not_due_retry_ms(ahead: u32) -> i64 {
     let (least, most) = NOT_DUE_RETRY_MS;
     (least + i64::from(ahead) * NOT_DUE_RETRY_MS_EACH).min(most)
@@ -74,7 +74,7 @@ pub fn slot_is_busy(retry_ms: u64) -> Problem {
         .retry_after_ms(i64::try_from(retry_ms).unwrap_or(i64::MAX))
 }
 
-/// The buyer has tried more codes than anybody may; which of them was good is not said.
+/// The problem that the buyer has tried too many codes. The reply does not tell which of them was good.
 #[must_use]
 pub fn too_many_codes() -> Problem {
     Problem::new(Kind::CodeRefused, "you have tried too many codes: try again tomorrow")

@@ -1,9 +1,9 @@
 //! Problem details (RFC 9457): the one place where a refusal becomes HTTP.
 //!
-//! `kinds` is the table of the types. Every refusal of the engine is turned into a problem,
-//! exhaustively: of a flow or a store in `from_flows`, of a waiting room in `from_rooms`, of a request or a
-//! caller in `from_requests`. A new refusal does not compile until it has its type, and a new type does not pass its test until it
-//! has its page in `docs/problems/`. What failed inside is logged here and never returned.
+//! `kinds` is the table of the types. Every refusal of the engine becomes a problem: `from_flows` has those of flows
+//! and stores, `from_rooms` those of waiting rooms, `from_requests` those of requests and callers. A new refusal does
+//! not compile until it has a type, and a new type does not pass its test until it has a page in `docs/problems/`.
+//! The cause of an internal failure is logged here and never returned.
 
 mod from_flows;
 mod from_requests;
@@ -20,7 +20,7 @@ pub use from_flows::{no_such_order, not_loaded, sale_archived};
 pub use from_rooms::{slot_is_busy, too_many_codes};
 pub use kinds::{AdmissionFate, Kind};
 
-/// A problem document.
+/// A problem document (RFC 9457): the body of every refusal.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Problem {
     kind: Kind,
@@ -30,13 +30,13 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A problem with what happened this time, in words for the caller.
+    /// A problem of a kind, with the cause of this refusal in words for the caller.
     pub fn new(kind: Kind, detail: impl ToString) -> Self {
         let detail = detail.to_string();
         Self { kind, detail, extensions: Map::new(), retry_after_seconds: None }
     }
 
-    /// The same with an extension member.
+    /// The problem with one more extension member.
     #[must_use]
     pub fn with(mut self, member: &str, value: impl Serialize) -> Self {
         // What we add is text, numbers and lists of them.
@@ -45,21 +45,21 @@ impl Problem {
         self
     }
 
-    /// The same with a delay before the next attempt, in milliseconds: rounded up to whole seconds,
-    /// at least one.
+    /// The problem with a delay before the caller's next attempt, in milliseconds: the reply says whole seconds, rounded
+    /// up, at least one.
     #[must_use]
     pub fn retry_after_ms(self, ms: i64) -> Self {
         let seconds = ms.max(1).saturating_add(999) / 1000;
         Self { retry_after_seconds: Some(u32::try_from(seconds).unwrap_or(u32::MAX)), ..self }
     }
 
-    /// Its type.
+    /// The kind of the problem, which decides its type, title and status.
     #[must_use]
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// After how many seconds to try again, if that is worth it.
+    /// The seconds after which the caller may try again; `None` if trying again does not help.
     #[must_use]
     pub fn retry_after_seconds(&self) -> Option<u32> {
         self.retry_after_seconds

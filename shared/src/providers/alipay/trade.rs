@@ -78,7 +78,6 @@ pub(super) enum TradeStatus {
     WaitBuyerPay,
     /// It was not paid in time or was closed; or it was paid, and all of it went back.
     TradeClosed,
-    /// It is paid.
     TradeSuccess,
     /// It is paid, and can no longer go back.
     TradeFinished,
@@ -192,10 +191,8 @@ pub(super) enum RefundStatus {
     /// It is under way.
     #[serde(rename = "REFUND_PROCESSING")]
     Processing,
-    /// It is done.
     #[serde(rename = "REFUND_SUCCESS")]
     Success,
-    /// It failed.
     #[serde(rename = "REFUND_FAIL")]
     Failed,
 }

@@ -7,7 +7,6 @@ use engine::domain::basics::money::{Currency, MinorUnits, Money};
 
 /// Where Stripe's unit is not ISO 4217's.
 enum Unit {
-    /// The same.
     Same,
     /// ISO 4217 has no minor unit, Stripe counts hundredths.
     Hundredths,

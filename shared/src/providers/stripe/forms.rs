@@ -59,7 +59,6 @@ impl EventsPage {
     }
 }
 
-/// Source: <https://docs.stripe.com/api/payment_intents/object>
 #[derive(Debug, Deserialize)]
 pub(super) struct PaymentIntent {
     id: PaymentId,
@@ -76,7 +75,6 @@ struct Metadata {
     attempt: Option<String>,
 }
 
-/// Source: <https://docs.stripe.com/api/refunds/object>
 #[derive(Debug, Deserialize)]
 pub(super) struct Refund {
     amount: MinorUnits,

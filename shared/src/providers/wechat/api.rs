@@ -73,7 +73,6 @@ struct Question<'a> {
     operation: Operation,
     effect: Effect,
     method: Method,
-    /// Path and query.
     target: &'a str,
     body: String,
 }

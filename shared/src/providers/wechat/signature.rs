@@ -30,7 +30,6 @@ const NONCE_BYTES: usize = 16;
 /// What signs our requests.
 #[derive(Debug)]
 pub(super) struct Signer {
-    /// The merchant.
     pub(super) merchant_id: String,
     /// Serial number of the merchant's certificate.
     pub(super) serial: String,

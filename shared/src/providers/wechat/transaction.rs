@@ -101,13 +101,11 @@ struct Amount {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub(super) enum TradeState {
-    /// It is paid.
     Success,
     /// It was paid, and some or all of it goes back.
     Refund,
     /// It is not paid.
     NotPay,
-    /// It is closed.
     Closed,
     /// It was revoked (payments by the payer's code).
     Revoked,

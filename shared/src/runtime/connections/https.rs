@@ -58,7 +58,6 @@ struct Current {
 /// Why a request has no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum Broken {
-    /// It never left.
     #[error("connecting")]
     Unsent(#[source] hyper_util::client::legacy::Error),
     /// It may have arrived.

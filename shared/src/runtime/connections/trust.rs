@@ -29,7 +29,6 @@ struct Own {
 pub struct Unreadable;
 
 impl Trust {
-    /// The public authorities.
     #[must_use]
     pub fn public() -> Self {
         Self::from_own(None)

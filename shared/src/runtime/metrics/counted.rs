@@ -13,7 +13,6 @@ use engine::{port_argument, port_methods, room_port_methods};
 
 use crate::runtime::metrics::{Metric, count};
 
-/// A port, counted.
 #[derive(Debug, Clone)]
 pub struct Counted<T>(pub T);
 

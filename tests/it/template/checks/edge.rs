@@ -244,7 +244,6 @@ const KEPT_ERRORS: [u64; 7] = [404, 414, 500, 501, 502, 503, 504];
 /// Seconds of a year, the longest that an answer may be kept.
 const YEAR: u64 = 31_536_000;
 
-/// The distribution.
 fn config(stack: &Stack) -> &Value {
     let (_, distribution) = stack.all("AWS::CloudFront::Distribution").next().unwrap();
     &distribution["DistributionConfig"]

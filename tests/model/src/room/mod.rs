@@ -48,7 +48,6 @@ pub const ROUNDS: u64 = 9;
 pub enum Flow {
     /// The room is published.
     Publish,
-    /// Somebody joins.
     Join {
         /// The index of the joiner.
         joiner: usize,
@@ -96,7 +95,6 @@ pub enum Outcome {
     Published(Room),
     /// Somebody is a member.
     Joined(Joined),
-    /// Somebody was refused.
     Refused(join::Refusal),
     /// A draw came this far.
     Drew(Drawing),
@@ -137,12 +135,9 @@ impl Outcome {
     }
 }
 
-/// One scenario.
 #[derive(Debug, Clone)]
 pub struct Scenario {
-    /// The name.
     pub name: &'static str,
-    /// Those who join.
     pub joiners: Vec<UserId>,
     /// The number of times that each of them asks.
     pub requests: u8,
@@ -160,7 +155,6 @@ pub struct Scenario {
     pub runs_out: bool,
     /// How often the code may be used that everybody has; none if the room asks for no code.
     pub code_uses: Option<u32>,
-    /// Buckets of memberships.
     pub buckets: u16,
     /// Faults: a process dies, a call is turned away, a request or an answer is lost.
     pub faults: u8,
@@ -182,13 +176,11 @@ const OPENS_AT: Timestamp = START.plus_ms(DRAW_LEAD_MS);
 /// Time from the opening to the turn by which the first places run out, in seconds.
 const RUNS_OUT_SECONDS: i64 = 190;
 
-/// The sale.
 #[must_use]
 pub fn sale() -> SaleId {
     SaleId::new("s").unwrap()
 }
 
-/// The only group.
 #[must_use]
 pub fn group() -> GroupId {
     GroupId::new("all").unwrap()

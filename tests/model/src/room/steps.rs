@@ -52,17 +52,14 @@ pub struct Left {
     pub draws: u8,
     /// Requests for the room document.
     pub turns: u8,
-    /// Faults.
     pub faults: u8,
     /// Steps of the beacon.
     pub rounds: u8,
     /// Rounds that somebody brings.
     pub brings: u8,
-    /// Losses of Redis.
     pub losses: u8,
 }
 
-/// One step.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
     /// A joiner asks, perhaps again.
@@ -75,7 +72,6 @@ pub enum Action {
     Bring(bool),
     /// A joiner asks to be let in.
     Enter(usize),
-    /// Redis loses everything.
     LoseRedis,
     /// A call of a task, by its place.
     Call(usize, usize, CallOutcome),
@@ -83,14 +79,12 @@ pub enum Action {
     Crash(usize),
     /// The beacon goes on by [`ROUNDS`].
     Rounds,
-    /// Time goes on.
     Tick,
 }
 
 /// What happened in a walk.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Walk {
-    /// Steps.
     pub steps: u32,
     /// The number of times that somebody was let in.
     pub entered: u32,

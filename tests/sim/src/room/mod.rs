@@ -33,7 +33,6 @@ const ROUND_MS: i64 = 3_000;
 pub(crate) struct Kept {
     /// The indices in stock.
     pub indices: Mutex<IndexStock>,
-    /// Views and windows.
     pub memory: Mutex<RoomMemory>,
 }
 
@@ -42,7 +41,6 @@ pub(crate) struct Kept {
 pub(crate) enum BeaconPlan {
     /// No beacon is named: the secret decides.
     Unnamed,
-    /// At once.
     Comes,
     /// This number of milliseconds after the closing, or never: somebody else may bring the round.
     SilentFor(Option<i64>),
@@ -55,7 +53,6 @@ pub(crate) struct RoomPlan {
     pub closes_ms: i64,
     /// When the sale opens, in milliseconds from the start.
     pub opens_ms: i64,
-    /// The groups.
     pub groups: Vec<GroupId>,
     /// How the beacon is reached.
     pub beacon: BeaconPlan,

@@ -63,7 +63,6 @@ impl RoomOracle {
         found.map(|(record, _)| record)
     }
 
-    /// What was published.
     pub(crate) fn room(&self) -> Option<&Room> {
         match &self.log.first()?.0.entry {
             Entry::Published(room) => Some(room),

@@ -55,17 +55,12 @@ impl From<StoreError> for NotLetIn {
 
 /// What somebody does next.
 enum Next {
-    /// Asks again later.
     Waits,
-    /// Joins again.
     JoinsAgain,
-    /// Gives up.
     Leaves,
-    /// Orders.
     Orders(Entry),
 }
 
-/// Somebody.
 #[derive(Clone)]
 struct Visitor {
     executor: Executor,

@@ -72,7 +72,6 @@ pub(super) async fn status(
     ))
 }
 
-/// Lists the sales.
 pub(super) async fn list(gateway: &Gateway, json: bool) -> Result<ExitCode, Error> {
     let reply = gateway.sales().await?;
     if json {

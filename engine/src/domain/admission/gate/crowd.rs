@@ -152,7 +152,6 @@ impl Outcome {
 /// A buyer who was admitted, and will try to reserve.
 type Visit = Reverse<(i64, u64, u64, u64, u32)>;
 
-/// Some neighbouring legs.
 fn journey(rng: &mut SmallRng, leg_count: u16) -> u64 {
     let from = rng.between(0..=u64::from(leg_count) - 1);
     let to = rng.between(from + 1..=leg_count.into());

@@ -36,20 +36,17 @@ pub struct AddTokens {
     pub max_additions: u16,
     /// The share of a shard that has none yet.
     pub first: Share,
-    /// The time now.
     pub now: Timestamp,
 }
 
 /// The reply of `add_tokens`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AddTokensReply {
-    /// They are added.
     Added,
     /// They were added before.
     Known,
     /// The addition of this id was of another number of tokens, over all shards.
     Differs {
-        /// That number.
         total: u32,
     },
     /// The shard remembers as many additions as it may.

@@ -148,7 +148,6 @@ pub struct CodeHash(pub Hash);
 /// A shard of a code in a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CodeShard {
-    /// The code.
     pub code: CodeHash,
     /// The shard, from 0.
     pub shard: u8,

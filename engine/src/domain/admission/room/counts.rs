@@ -34,7 +34,6 @@ pub struct Tally {
     pub came: u64,
     /// Seat-legs that their orders held.
     pub held: u64,
-    /// The marks.
     pub marks: BTreeMap<u64, MarkCounts>,
     /// Reservations of the last five seconds.
     pub reservations: Reservations,

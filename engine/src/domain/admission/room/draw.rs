@@ -44,16 +44,12 @@ pub(super) fn text(text: &str) -> Vec<u8> {
     [&length.to_be_bytes(), text.as_bytes()].concat()
 }
 
-/// One who joined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member<'a> {
-    /// The sale.
     pub sale: &'a SaleId,
-    /// The group.
     pub group: &'a GroupId,
     /// The index that joining gave.
     pub index: u32,
-    /// The buyer.
     pub buyer: &'a UserId,
     /// The nonce that joining gave.
     pub nonce: Nonce,
@@ -107,12 +103,10 @@ pub struct Closing {
 pub enum Source {
     /// A round of the beacon.
     Beacon {
-        /// Its number.
         round: u64,
         /// Its signature, which whoever reads this has to verify.
         signature: Signature,
     },
-    /// The secret, revealed.
     Secret(Secret),
 }
 

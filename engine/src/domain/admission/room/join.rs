@@ -55,7 +55,6 @@ pub enum JoinWindow {
 }
 
 impl JoinWindow {
-    /// Both.
     pub const ALL: [Self; 2] = [Self::First, Self::Later];
 
     /// The word for it in items and replies.
@@ -73,7 +72,6 @@ impl JoinWindow {
 pub struct Index {
     /// The index, from 0.
     pub number: u32,
-    /// Its window.
     pub window: JoinWindow,
 }
 
@@ -91,17 +89,13 @@ pub struct TakenIndices {
 /// A buyer's membership of a room: one at a time for each buyer and sale.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Membership {
-    /// The sale.
     pub sale: SaleId,
-    /// The group.
     pub group: GroupId,
-    /// The buyer.
     pub buyer: UserId,
     /// The index, nobody else's in the group.
     pub index: Index,
     /// The nonce of its leaf.
     pub nonce: Nonce,
-    /// Time of joining.
     pub joined_at: Timestamp,
     /// Whether the buyer asked for more time on joining. Nobody is asked why.
     pub more_time: bool,
@@ -158,7 +152,6 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Its root.
     #[must_use]
     pub fn root(&self) -> Hash {
         tree::root(&self.chunk_roots)
@@ -201,7 +194,6 @@ pub struct IndexStock {
 /// What a new membership takes the place of, as it was read: a visit that begins meanwhile keeps it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Replaced {
-    /// The index.
     pub index: u32,
     /// The admissions of its visit; none if it has not begun.
     pub attempts: Option<u16>,

@@ -20,11 +20,9 @@ pub const NONE_BEFORE: Hash = Hash([0; 32]);
 pub enum Entry {
     /// The publication of the room: the first record, and no other.
     Published(Room),
-    /// A turn.
     Turn {
         /// What happened since the record before.
         events: Vec<Event>,
-        /// What was read.
         given: Given,
     },
 }

@@ -20,11 +20,9 @@ const MAX_WINDOWS: usize = 4_096;
 /// A later window: the indices that were drawn together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct EndedWindow {
-    /// Its first index.
     pub first: u32,
     /// One past its last index.
     pub end: u32,
-    /// Its seed.
     pub seed: Hash,
     /// The number of the record that ended it.
     pub record: u64,
@@ -87,7 +85,6 @@ impl RoomMemory {
         is_of.then_some(*window)
     }
 
-    /// Remembers a window.
     pub fn keep_window(&mut self, sale: &SaleId, group: &GroupId, window: EndedWindow) {
         if self.windows.len() >= MAX_WINDOWS {
             self.windows.clear();

@@ -13,7 +13,6 @@
 
 use crate::domain::basics::bytes::Hash;
 
-/// Number of rounds.
 pub const ROUNDS: u8 = 90;
 
 /// Places by one source of bits.

@@ -14,7 +14,6 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Millionths of one.
 pub const MILLION: u64 = 1_000_000;
 
 /// z in tenths: two standard deviations are kept free.
@@ -27,7 +26,6 @@ const Z_TENTHS: u128 = 20;
 pub struct Smoothed {
     /// Sum of what was observed.
     pub sum: u64,
-    /// Number of observations.
     pub count: u64,
 }
 
@@ -69,7 +67,6 @@ impl Smoothed {
     }
 }
 
-/// People in flight.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InFlight {

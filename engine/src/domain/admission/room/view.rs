@@ -53,7 +53,6 @@ pub enum Turn {
         /// Places that are served before it.
         ahead: u32,
     },
-    /// It is due.
     Due,
     /// It was due, and has run out unless its holder has come.
     RunOut,

@@ -11,7 +11,6 @@ use crate::domain::sale::serving::MORE_TIME_FACTOR;
 /// The visit of a place: from its first admission on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Visit {
-    /// The place.
     pub place: u32,
     /// The number of a record by which the place was due.
     pub turn: u64,
@@ -24,9 +23,7 @@ pub struct Visit {
 /// What is kept of a visit whose holder has joined again: that an index was admitted stays to be published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Admitted {
-    /// The index.
     pub index: u32,
-    /// Its place.
     pub place: u32,
     /// The number of a record by which the place was due.
     pub turn: u64,
@@ -35,13 +32,10 @@ pub struct Admitted {
 /// The admission of a member: begins the visit of a place, or is one more attempt in it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Enter {
-    /// The sale.
     pub sale: SaleId,
     /// The bucket of the buyer.
     pub bucket: u16,
-    /// The buyer.
     pub buyer: UserId,
-    /// The group.
     pub group: GroupId,
     /// The index of the membership.
     pub index: u32,

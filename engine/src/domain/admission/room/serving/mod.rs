@@ -59,11 +59,9 @@ const STRIDE: u64 = 1 << 20;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Room {
-    /// The sale.
     pub sale: SaleId,
     /// What the draw is committed to.
     pub draw: Commitment,
-    /// The settings.
     pub settings: Settings,
 }
 
@@ -92,19 +90,16 @@ pub enum Command {
 pub enum Event {
     /// The first window of a group was closed.
     Closed {
-        /// The group.
         group: GroupId,
         /// N, root and the beacon's latest round.
         closing: Closing,
     },
     /// The first window of a group was drawn.
     Drawn {
-        /// The group.
         group: GroupId,
         /// What the seed is made of.
         source: Source,
     },
-    /// An operator's command.
     Command(Command),
 }
 
@@ -112,7 +107,6 @@ pub enum Event {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Counts {
-    /// Their epoch.
     pub epoch: u64,
     /// Number of those who came, of the places that are due and have not run out by the last record.
     pub came: u64,
@@ -130,7 +124,6 @@ pub struct Counts {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reservations {
-    /// All of them.
     pub all: u64,
     /// Those that failed or took longer than their target.
     pub bad: u64,
@@ -146,7 +139,6 @@ pub struct Given {
     pub joined: Vec<u32>,
     /// The counters; none if they are unknown.
     pub counts: Option<Counts>,
-    /// The reservations.
     pub reservations: Reservations,
 }
 
@@ -154,11 +146,9 @@ pub struct Given {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// It does.
     Open,
     /// Not until it is resumed.
     Paused,
-    /// Never again.
     Closed,
 }
 
@@ -166,7 +156,6 @@ pub enum Mode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Closed {
-    /// The closing.
     pub closing: Closing,
     /// The time of its record, in milliseconds since the Unix epoch.
     pub at_ms: i64,
@@ -230,7 +219,6 @@ pub struct Gave {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct State {
-    /// Whether it serves.
     pub mode: Mode,
     /// The clock of visits, in milliseconds.
     pub clock_ms: u64,
@@ -239,7 +227,6 @@ pub struct State {
     pub idle_ms: u64,
     /// The operator's bound, in places a second.
     pub rate: Option<u32>,
-    /// The operator's notice.
     pub notice: Option<String>,
     /// Whether the operator says that the sale is sold out.
     pub sold_out: bool,
