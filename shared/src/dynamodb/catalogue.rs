@@ -1,4 +1,4 @@
-//! The catalogue in DynamoDB: a sale's file, its version, the epoch it was loaded under.
+//! The catalogue in DynamoDB: a sale's file, its version, and the epoch of its last load.
 //!
 //! An item holds at most 400 KB and a hall's file can be longer, so a file lies in chunks and a
 //! header names them; compressed [`copies`] of it lie elsewhere. The chunks of one publication have a name of their own that no other

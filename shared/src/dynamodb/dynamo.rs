@@ -1,7 +1,7 @@
 //! The client: time limits, attempts, and single requests.
 //!
 //! The SDK's own retries are off. It reports only how the last attempt failed; but a request whose
-//! first attempt got no answer and whose second was throttled *may have happened*, and we must say
+//! first attempt got no answer and whose second was throttled *may have happened*, and the caller must learn
 //! so. So one loop here makes every attempt and remembers.
 
 use std::time::{Duration, Instant};

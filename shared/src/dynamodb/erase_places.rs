@@ -1,5 +1,5 @@
-//! Erasing: who had joined a waiting room goes out of its table, and the codes with them. Log, leaves and trees stay:
-//! with the nonces gone, nobody can tell whose a leaf was.
+//! Erasing: removes the memberships and the codes of a waiting room from its table. Log, leaves and trees stay:
+//! without the nonces, nobody can find out whose leaf is whose.
 
 use futures_util::future::try_join_all;
 

@@ -1,5 +1,4 @@
-//! What an AWS error means: whether the request did nothing, may have done something, or never
-//! will do anything.
+//! Classifies an error of AWS: the request did nothing, may have done something, or will never succeed.
 
 use std::error::Error;
 

@@ -1,7 +1,7 @@
-//! Items: what each record looks like in DynamoDB, written out attribute by attribute so that the
-//! tables are a format of their own and not the shadow of a Rust type.
+//! Items: the form of each record in DynamoDB, written out attribute by attribute, so that a change of a Rust type does
+//! not change the tables.
 //!
-//! Nobody but us writes these items, so one that cannot be read is a broken contract.
+//! Only the engine writes these items, so an item that cannot be read is a broken contract.
 
 use std::collections::{BTreeSet, HashMap};
 use std::str::FromStr;

@@ -1,7 +1,7 @@
-//! The log in DynamoDB: appended to by [settling](super::DynamoOrders), read by whoever tells of it.
+//! The log in DynamoDB: [settling](super::DynamoOrders) appends to it, and the senders of events read it.
 //!
-//! A record is put at the position behind the last one, under the condition that there is none yet: whoever
-//! comes second fails, and looks again. So positions are dense, and a reader who has come to one of them has
+//! A record is put at the position behind the last one, under the condition that there is none yet: a second writer
+//! fails, and reads the last position again. So positions are dense, and a reader who has come to one of them has
 //! seen all before it. Nothing changes a record, and nothing deletes one.
 
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! What is right, in DynamoDB: the orders with their claims, the catalogue of sales, what is kept of
-//! payment providers, and the waiting rooms.
+//! The adapter to DynamoDB, whose items decide wherever stores differ: the orders with their claims, the catalogue of
+//! sales, the cursors and turns of payment providers, and the waiting rooms.
 //!
 //! [`tables`] names tables, keys and indexes in one place; [`DynamoOrders`], [`DynamoCatalogue`],
 //! [`DynamoCursors`] and [`DynamoRooms`] implement the ports over a shared [`Dynamo`]. `docs/tables.md` describes

@@ -1,7 +1,7 @@
-//! What operators did, and what they look up that buyers do not: in DynamoDB.
+//! The actions of operators in DynamoDB, and the reads that only operators need.
 //!
-//! An action is written before it is carried out, and once more with what came of it, so that none is done
-//! unrecorded. DynamoDB deletes it after [`ACTIONS_DAYS`].
+//! An action is written before it is carried out, and once more with its outcome, so that no action is carried out
+//! unrecorded. DynamoDB deletes an action after [`ACTIONS_DAYS`].
 
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use engine::domain::basics::ids::SaleId;

@@ -1,7 +1,7 @@
 //! The waiting rooms in DynamoDB: secrets, logs, counters, memberships, leaves and trees.
 //!
-//! What must never change is put under "no such item", and whoever comes second is given what is there: a
-//! repeated attempt whose answer was lost finds its own. Every read is strongly consistent.
+//! An item that must never change is put under the condition that it does not exist, and a second writer gets the item
+//! that is there: a repeated attempt whose answer was lost finds its own. Every read is strongly consistent.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,7 +1,7 @@
-//! How far subscribers were told, in DynamoDB: beside the sales, in a partition for each subscriber.
+//! The progress of subscribers in DynamoDB: beside the sales, in a partition for each subscriber.
 //!
-//! The item of a shard has the position, and who tells until when. What waits has an item for each order. Both change
-//! in one transaction, under the teller's name.
+//! The item of a shard of the log has the position, and the lease with its reader and its end. Each order whose facts
+//! wait has an item of its own. Both kinds change in one transaction, under the reader's name.
 
 use aws_sdk_dynamodb::types::TransactWriteItem;
 

@@ -1,4 +1,4 @@
-//! Facts, and what the log tells of an order, as JSON texts.
+//! The facts of an order, and its entries in the log, as JSON texts.
 //!
 //! A text is one attribute where maps in lists are dozens: it costs a fraction of the work to sign, send, store
 //! and read, and nothing ever asks the database for a part of it. Facts are arrays and not objects, because an

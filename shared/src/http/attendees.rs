@@ -1,4 +1,4 @@
-//! The keys that hash attendees. A sale keeps and compares the hash of a person's id, never the id.
+//! The keys that hash attendees. A sale keeps and compares the hash of a person's id in place of the id.
 //!
 //! A hash is the first half of HMAC-SHA256 over `<sale>#<attendee>`: nobody without a key can try ids
 //! against it, and the same person has another hash in another sale. Every key makes a hash of its own, and a claim

@@ -281,13 +281,13 @@ pub struct FoundOrdersReply {
 /// The orders that an operator searches for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Search {
-    /// One order.
+    /// The order with a number.
     Order(OrderNumber),
-    /// The orders of a buyer before a number.
+    /// The orders of a buyer, newest first; only those with a number below the second value, if it is given.
     Buyer(UserId, Option<OrderNumber>),
-    /// The orders that have a seat.
+    /// The orders that own a seat of a tier, or owned it until a refund.
     Seat(SaleId, TierId, SeatName),
-    /// The order that names an attendee.
+    /// The order of a sale whose ticket names an attendee.
     Attendee(SaleId, engine::domain::basics::ids::AttendeeId),
 }
 

@@ -18,10 +18,10 @@ use engine::domain::basics::time::Timestamp;
 /// Why a place token is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Defect {
-    /// The token is no JWT, or a claim of it is missing or malformed.
+    /// The token is too long, or is no JWT.
     #[error("the place token cannot be read")]
     Malformed,
-    /// The token is not signed with one of the keys, or is a token for another audience.
+    /// The token is not signed with one of the keys, or its claims are not those of a place token.
     #[error("the place token's signature does not fit")]
     NotOurs,
     /// The token is for the room of another sale.

@@ -71,10 +71,10 @@ pub enum Defect {
     /// The request has no admission token.
     #[error("an admission token is needed")]
     Missing,
-    /// The token is no JWT, or a claim of it is missing or malformed.
+    /// The token is too long, or is no JWT.
     #[error("the admission token cannot be read")]
     Malformed,
-    /// The token is not signed with one of the keys.
+    /// The token is not signed with one of the keys, or its claims are not those of an admission token.
     #[error("the admission token's signature does not fit")]
     NotOurs,
     /// The token admits its buyer to another sale.

@@ -3,8 +3,8 @@
 //! [`PaymentProvider`] is everything that differs from one form to another. [`Providers`] has each
 //! provider that is configured: callbacks of those with a secret are trusted, those with an
 //! API key are asked what they have captured ([`captures`](engine::ports::Provider::captures)) and
-//! told to send money back ([`refund`](engine::ports::Provider::refund)). Where no API key is
-//! configured, nobody is asked: orders expire without a question, and refunds wait.
+//! told to refund payments ([`refund`](engine::ports::Provider::refund)). A provider without an API key is never
+//! asked: its orders expire without a question, and its refunds wait.
 
 pub(crate) mod account;
 pub mod alipay;

@@ -1,4 +1,4 @@
-//! What the unit tests read of `tests/providers/vectors.json`, which other people's implementations made.
+//! The part of `tests/providers/vectors.json` that unit tests read. Other people's implementations made these vectors.
 
 use std::sync::LazyLock;
 

@@ -1,4 +1,4 @@
-//! `lua/admit.lua`: admits a buyer at one shard of a sale's gate, or says for how long not.
+//! `lua/admit.lua`: admits a buyer at one shard of a sale's gate, or returns the time after which to ask again.
 
 use super::call::{Call, Reply};
 use super::keys::GateKeys;

@@ -1,6 +1,6 @@
-//! Availability: what is left of a sale, read seldom and answered often.
+//! Availability: the seats that are left of a sale, read seldom and answered often.
 //!
-//! Everybody asks what is left, and the sale's slot has better things to do: it holds and sells. So a
+//! Everybody asks for availability, and the sale's slot must stay free for holding and selling. So a
 //! process reads a sale at most once an interval, and what one process has read the others take from a
 //! **copy** in another slot. There are [`COPIES`] of a sale; each is renewed by one process at a time, from a
 //! replica if there is one. However many processes there are, the sale's slot is read [`COPIES`] times an

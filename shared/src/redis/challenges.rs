@@ -1,7 +1,7 @@
-//! Challenges in Redis: how many buyers ask for one, and which were answered.
+//! Challenges in Redis: the number of buyers who ask for one, and the challenges that were answered.
 //!
-//! Plain commands on slots of their own, as many as the gate has shards. All of it has a time to live,
-//! and may be lost: then a challenge that was answered is good once more, for its buyer.
+//! Plain commands on slots of their own, as many as the gate has shards. Every key has a time to live,
+//! and may be lost: a challenge that was answered is then good once more, for its buyer.
 
 use super::Connection;
 use super::keys::ChallengeKeys;

@@ -1,6 +1,6 @@
-//! The connection to Redis: one server or a cluster, plain or TLS, and how long it may take.
+//! The connection to Redis: one server or a cluster, plain or TLS, with a time limit for each request.
 //!
-//! Nothing outside of this module knows which client is behind. Requests share one multiplexed
+//! Nothing outside of this module knows the client library. Requests share one multiplexed
 //! connection. A connection that was silent for too long is not trusted again: it is dropped, and
 //! after a random pause the request is repeated on a new one, which every script allows.
 

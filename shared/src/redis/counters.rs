@@ -1,4 +1,4 @@
-//! The counters of the gate's limits: plain numbers that run out by themselves, on slots of the gate's own.
+//! The counters of the gate's limits: plain numbers that expire by themselves, on slots of the gate's own.
 //!
 //! Addresses and device hints are here only as keyed hashes, of which each window has another: nobody without
 //! the key can try addresses against them, or follow one from a window to the next.

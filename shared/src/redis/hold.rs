@@ -1,4 +1,4 @@
-//! `lua/hold.lua`: holds every line of an order, or none.
+//! `lua/hold.lua`: holds seats for every line of an order, or for none.
 
 use std::fmt::Write as _;
 

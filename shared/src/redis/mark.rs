@@ -1,4 +1,4 @@
-//! `lua/mark.lua`: gives a hold back after a claim conflict, but leaves taken what other orders own.
+//! `lua/mark.lua`: frees a hold after a claim conflict, but leaves the seat-legs taken that other orders own.
 
 use super::call::{Call, Reply};
 use super::hold_record;

@@ -1,7 +1,7 @@
-//! How many commands go to the hash slot of a sale, counted where they are sent.
+//! Counts the commands to the hash slot of a sale, where they are sent.
 //!
-//! A server counts its commands, but not by slot. A load test that runs the engine in its own process asks this
-//! meter, and a function that runs for itself asks for nothing and counts nothing.
+//! A server counts its commands, but not by slot. A load test that runs the engine in its own process reads this
+//! meter; a deployed function has no meter and counts nothing.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -6,11 +6,12 @@
 //! - [`contract`] is the form of a contract, `script` the scripts' sources, `call` one call.
 //! - [`hold_record`] is the text form of a hold.
 //! - [`keys`] names every key.
-//! - [`RedisSeats`], [`RedisGate`] and [`RedisBoard`] implement the ports; `reads` and `unload` have what needs no script.
+//! - [`RedisSeats`], [`RedisGate`] and [`RedisBoard`] implement the ports; `reads` and `unload` have the commands that
+//!   need no script.
 //! - [`RedisChallenges`] counts and remembers challenges.
-//! - [`availability`] reads what is left, seldom, for everyone who asks.
+//! - [`availability`] reads the seats that are left, seldom, for everyone who asks.
 //! - [`counters`] counts requests for the limits of the gate.
-//! - [`connection`] hides which client is behind, and bounds how long it may take.
+//! - [`connection`] hides the client library, and bounds the time of a request.
 //! - [`Meter`] counts the commands to the slot of a sale, for a load test.
 
 pub mod availability;

@@ -1,4 +1,4 @@
-//! What is read without a script: single commands and pipelines.
+//! The reads that need no script: single commands and pipelines.
 
 use redis::{Value, from_redis_value_ref};
 

@@ -1,4 +1,4 @@
-//! `lua/recount.lua`: corrects how many tickets a buyer has.
+//! `lua/recount.lua`: corrects the number of tickets that a buyer has.
 
 use super::call::{Call, Reply};
 use super::keys::InventoryKeys;

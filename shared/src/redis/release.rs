@@ -1,4 +1,4 @@
-//! `lua/release.lua`: gives a hold back, if it still is what the caller saw.
+//! `lua/release.lua`: frees a hold, if it is still the one that the caller has read.
 
 use super::call::{Call, Reply};
 use super::hold_record;

@@ -1,12 +1,12 @@
 //! The board of a waiting room in Redis: single commands and pipelines, no script.
 //!
-//! What is shown is the last member of a sorted set: the score is the number of the record, and members of one
-//! score are in the order of their texts, which begin with the time at which they were made. So whatever order
-//! writers come in, what is shown never goes back; what is before it is removed.
+//! The copy of the room's state is the last member of a sorted set. Its score is the number of the record, and members
+//! with the same score are in the order of their texts, which begin with the time at which they were made. So in
+//! whatever order writers come, the copy never goes back; earlier members are removed.
 //!
-//! Counters are fields that are added to. Several commands of one call are not one step: a reader in between
-//! counts somebody a moment later. All keys run out by themselves a day after they were last written, but those
-//! of a second after a minute.
+//! Counters are fields that writers add to. The commands of one call are not one step: a reader in between
+//! sees a member's count a moment later. All keys expire by themselves a day after the last write; the keys of a single
+//! second expire after a minute at most.
 
 use std::collections::{BTreeMap, HashMap};
 

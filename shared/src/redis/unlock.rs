@@ -1,4 +1,4 @@
-//! `lua/unlock.lua`: gives the lock of a buyer's wallet back, if it still is its owner's.
+//! `lua/unlock.lua`: releases the lock of a buyer's wallet, if the caller still owns it.
 
 use super::call::{Call, Reply};
 use super::script::{Script, script};

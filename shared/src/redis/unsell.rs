@@ -1,4 +1,4 @@
-//! `lua/unsell.lua`: frees the seats of tickets that were refunded.
+//! `lua/unsell.lua`: frees the seats of refunded tickets.
 
 use super::call::{Call, Reply};
 use super::hold_record;

@@ -1,8 +1,9 @@
-//! The courtesy lock of a buyer's wallet: who has it is alone at work on the wallet, as long as all ask for it.
+//! The courtesy lock of a buyer's wallet: the process that has it works on the wallet alone, as long as every process
+//! asks for the lock first.
 //!
-//! No promise rests on it. DynamoDB's conditions keep a wallet right whoever writes it; transactions that meet on one
-//! are tried again, and the lock spares them that. So it is waited for only a while, and where Redis does not answer
-//! there is none. It has an owner and a time to live: nobody gives back what is another's by now.
+//! No promise rests on the lock. DynamoDB's conditions keep a wallet right whoever writes it. Transactions that meet on
+//! a wallet are tried again, and the lock only spares them that. So a process waits for the lock only a while, and goes
+//! on without it if Redis does not answer. The lock has an owner and a time to live: a process releases only its own.
 
 use std::sync::Arc;
 use std::time::Duration;

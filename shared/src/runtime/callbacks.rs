@@ -1,4 +1,4 @@
-//! The entry of callbacks: its key, and who may call it.
+//! The entry of callbacks: its key, and the addresses that may call it.
 
 use std::fmt;
 use std::net::IpAddr;

@@ -1,4 +1,4 @@
-//! What a deployment decides, read once from the environment. `docs/configuration.md` lists the
+//! The settings of a deployment, read once from the environment. `docs/configuration.md` lists the
 //! variables.
 //!
 //! Secrets are never printed: neither by an error here nor by `Debug`.

@@ -1,5 +1,5 @@
-//! Orders that report to the gate what was begun and not paid, wherever it ends: cancelled by its buyer,
-//! expired from the queue, or swept.
+//! A wrapper of the port to the orders that reports every unpaid end of an order to the gate's counters: cancelled by
+//! its buyer, expired from the queue, or swept.
 
 use engine::domain::order::OrderState;
 use engine::ports::methods::*;

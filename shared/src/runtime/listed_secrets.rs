@@ -1,4 +1,4 @@
-//! Secrets that a variable lists: one, or while it is replaced two.
+//! Secrets that an environment variable lists: one secret, or two while the first is being replaced.
 
 use super::callbacks;
 use super::config::{Defect, Secret};

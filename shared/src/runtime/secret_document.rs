@@ -1,5 +1,5 @@
-//! The text of a secret of AWS Secrets Manager, which a function reads when it starts: what does not fit its
-//! environment.
+//! The text of a secret in AWS Secrets Manager, which a function reads when it starts because its environment is too
+//! small for the text.
 
 use std::time::Duration;
 

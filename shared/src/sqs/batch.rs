@@ -1,5 +1,4 @@
-//! Partial batch failure, owned here: which messages of a batch were done, and which SQS shall
-//! deliver again.
+//! Partial batch failure: a function handles the messages of a batch, and SQS delivers those again that failed.
 //!
 //! A message that fails comes again after its visibility timeout, and after a few times goes to the
 //! dead-letter queue. A malformed one goes the same way: it is never dropped.

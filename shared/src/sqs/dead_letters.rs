@@ -1,4 +1,4 @@
-//! How many messages a queue's dead-letter queue has.
+//! Reads the number of messages in a queue's dead-letter queue.
 
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::DisplayErrorContext;

@@ -1,7 +1,7 @@
-//! Messages of one queue on their way out: what is sent while a request is under way goes together
-//! in the next one.
+//! The outbox of one queue: messages that are sent while a request to SQS is under way go together
+//! in the next request.
 //!
-//! A sender is told what became of its own message, and not before SQS has it: nothing is lost that a
+//! A sender gets the outcome of its own message, and only once SQS has answered: no message is lost that a
 //! request of its own would not lose. Alone, as in a function with one invocation at a time, a
 //! message goes at once and by itself; in a process with many, ten of them cost hardly more than one.
 //! A message waits at most for one request before its own, so twice the time limit of a call bounds it.

@@ -1,4 +1,4 @@
-//! Sending through SQS.
+//! Sends messages to their queues in SQS: implements the port [`Queue`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! How often this process asks for a sale to be loaded again, or for its room to be drawn: when Redis has lost
-//! a sale, or the time of its draw has come, every request finds it out.
+//! Bounds how often this process requests a load or a draw of a sale. When Redis has lost a sale, or the time of its
+//! draw has come, every request notices it and would send a message.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

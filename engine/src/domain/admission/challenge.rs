@@ -1,8 +1,8 @@
-//! Challenges: what a sale may ask of a buyer that people do once and bots do thousands of times.
+//! Challenges: small tasks that a sale asks of a buyer. A person does one, a bot must do thousands.
 //!
-//! The rules only: how hard a challenge is at the moment, and what counts as the same answer; what a sale asks is in
-//! its [settings](crate::domain::sale::challenge). The adapters that make and check challenges are in
-//! `shared::challenges`.
+//! This module has only the rules: how hard a challenge is at the moment, and which answers count as the same. The
+//! sale's [settings](crate::domain::sale::challenge) choose its challenges. The adapters that make and check challenges
+//! are in `shared::challenges`.
 
 use crate::domain::sale::challenge::{ChallengeSettings, MAX_PROOF_OF_WORK_MS};
 

@@ -83,7 +83,7 @@ impl Share {
     }
 }
 
-/// Ask one shard for an admission.
+/// The command that asks one shard of a gate for an admission.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Admit {
     /// Id of the sale.

@@ -1,4 +1,4 @@
-//! Admission: who is let in to buy, when, and how many at a time.
+//! Admission: which buyers may enter a sale, when, and how many at a time.
 //!
 //! The [`gate`] bounds how many buyers are inside, and the waiting [`room`] decides their order. A [`challenge`] keeps
 //! bots away, [`rules`] limit the requests of a buyer, an address or a device, and a [`call_rate`] limits the calls to

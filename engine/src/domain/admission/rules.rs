@@ -1,8 +1,8 @@
-//! Limits and rules of the gate: who may not ask for an admission, how often everybody else may, and whose
+//! Limits and rules of the gate: which clients may not ask for an admission, how often other clients may, and whose
 //! challenges become harder.
 //!
-//! [`RuleBook::plan`] says what is to be counted for a request, [`Plan::judge`] what the counts mean. What
-//! decides, in this order:
+//! [`RuleBook::plan`] lists the counters of a request, and [`Plan::judge`] decides from the counts. The order of
+//! decision:
 //! 1. the operator's rules that deny, the first by id;
 //! 2. limits: of the buyer, the buyer's attempts in the sale, the device hint, the address. An operator's limit
 //!    takes the place of the built-in one for whom it names; of several that name a client alike the one of

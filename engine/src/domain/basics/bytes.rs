@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{kind} must be {digits} lower-case hexadecimal digits")]
 pub struct InvalidHex {
-    /// What the text should have been, for example `hash`.
+    /// The kind of bytes that the text should have been, for example `hash`.
     pub kind: &'static str,
     /// Number of digits.
     pub digits: usize,

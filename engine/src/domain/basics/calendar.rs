@@ -1,4 +1,4 @@
-//! Days and clock times: local times, as timetables say them and people read them.
+//! Days and clock times: local times, as timetables print them and people read them.
 //!
 //! No offset is known and none is needed. The clock of a train begins at midnight of the day on which it sets out, and
 //! goes on past 24 hours.

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{kind} must be {rule}")]
 pub struct InvalidId {
-    /// What the text should have been, for example `sale id`.
+    /// The kind of name that the text should have been, for example `sale id`.
     pub kind: &'static str,
     /// The rule it breaks, in words.
     pub rule: &'static str,
@@ -334,7 +334,7 @@ impl Legs {
     }
 }
 
-/// What one slot of Redis has of a sale: all of its tiers, or one of them if the sale keeps its tiers
+/// The part of a sale that lies in one slot of Redis: all of its tiers, or one of them if the sale keeps its tiers
 /// apart. Every script works on one inventory, and every key of an inventory has its hash tag.
 ///
 /// [`Sale::inventory_of`](crate::domain::sale::Sale::inventory_of) says which one a tier is in.

@@ -56,7 +56,7 @@ impl fmt::Display for Network {
 }
 
 impl Network {
-    /// What counts as one sender: an address of IPv4, or the first 64 bits of one of IPv6.
+    /// The network that counts as one sender: an IPv4 address, or the first 64 bits of an IPv6 address.
     #[must_use]
     pub fn of_sender(address: IpAddr) -> Self {
         match address.to_canonical() {
@@ -68,7 +68,7 @@ impl Network {
         }
     }
 
-    /// How many first bits its addresses have in common: the more, the fewer addresses.
+    /// The number of first bits that the network's addresses have in common: the more bits, the fewer addresses.
     #[must_use]
     pub fn bits(&self) -> u32 {
         self.bits

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! For every power of two *n* ≤ 1024, `number % n == gene(user) % n`: a database sharded *n* ways by
-//! user is sharded the same way by order number. Uniqueness is not hoped for: the conditional put of
-//! the order decides it.
+//! user is sharded the same way by order number. The bits alone do not make a number unique: the conditional put of
+//! the order does.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -36,13 +36,13 @@ impl Tickets {
         Self(self.0.saturating_add(more.0))
     }
 
-    /// What is left without `fewer`; none if that is more.
+    /// The tickets that are left without `fewer`; zero if `fewer` is more.
     #[must_use]
     pub const fn saturating_sub(self, fewer: Self) -> Self {
         Self(self.0.saturating_sub(fewer.0))
     }
 
-    /// What is left without `fewer`; `None` if that is more.
+    /// The tickets that are left without `fewer`; `None` if `fewer` is more.
     #[must_use]
     pub fn checked_sub(self, fewer: Self) -> Option<Self> {
         self.0.checked_sub(fewer.0).map(Self)

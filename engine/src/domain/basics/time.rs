@@ -25,7 +25,7 @@ impl Timestamp {
         Self(ms)
     }
 
-    /// What the system clock says. Only edges call this.
+    /// The time of the system clock. Only the edges call this: handlers, the local gateway, tests.
     #[must_use]
     pub fn now() -> Self {
         Self(Utc::now().timestamp_millis())
@@ -83,7 +83,7 @@ impl<const MAX: u32> BoundedSeconds<MAX> {
     }
 }
 
-/// What tells the time to work that may take long enough for it to matter.
+/// A clock for work that may take so long that the time must be read again.
 ///
 /// A moment is a clock that stands still: for work that is over before anything changes, and for
 /// tests. Edges give `&Timestamp::now`.

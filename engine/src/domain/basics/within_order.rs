@@ -1,4 +1,4 @@
-//! Numbers within an order: what an order has several of, and few, is numbered from 1 on.
+//! Numbers within an order: the attempts and the refunds of an order, among others, are numbered from 1 on.
 
 /// Declares the number of something within its order, from 1 to `$most`, and the error of a number that none has.
 macro_rules! numbered_within_order {

@@ -1,10 +1,10 @@
-//! The orders a second that a cache carries of one sale.
+//! The number of orders of one sale that a cache carries each second.
 //!
 //! A sale lives in one slot of the cache, and each of its orders is two scripts there, `hold` and `sell`,
-//! which run one after the other. A sale that keeps its tiers apart lives in a slot for each tier; how much
-//! more that carries depends on how its buyers spread over the tiers.
+//! which run one after the other. A sale that keeps its tiers apart lives in a slot for each tier; how many
+//! more orders those carry depends on how its buyers spread over the tiers.
 //!
-//! And the payments that can be started: who is served by a waiting room shall be able to pay.
+//! The payments that can be started are a bound too: a waiting room shall serve only as many buyers as can pay.
 
 use crate::domain::basics::money::MinorUnits;
 use crate::domain::sale::Sale;
@@ -62,7 +62,7 @@ impl CacheKind {
         whole * ORDERS_PER_CENT / 100
     }
 
-    /// What to tell an operator whose sale's gate lets in more people a second than the cache carries
+    /// The warning to an operator whose sale's gate admits more people a second than the cache carries
     /// orders; `None` if it carries them all.
     #[must_use]
     pub fn shortfall(self, sale: &Sale) -> Option<String> {
@@ -87,7 +87,7 @@ impl CacheKind {
     }
 }
 
-/// What to tell an operator whose waiting room may serve more people a second than payments can be started with
+/// The warning to an operator whose waiting room may serve more people a second than payments can be started with
 /// one provider; `None` if it may not, or nothing is to be paid. How many providers there are is not known here,
 /// nor how buyers spread over them: an operator who has said what all of them let start has decided.
 #[must_use]

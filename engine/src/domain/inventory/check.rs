@@ -1,5 +1,5 @@
-//! The invariants of the model, checked: which of them hold whatever the scripts are asked, and which
-//! hold besides as long as Redis has forgotten nothing.
+//! Checks of the model's invariants: those that hold whatever commands the scripts get, and those that also
+//! hold as long as Redis has forgotten nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -26,7 +26,7 @@ pub struct Offset {
     pub column: i16,
 }
 
-/// How one line of an order picks its seats.
+/// The way in which one line of an order chooses its seats.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Choice {
     /// Exactly these seats, in ascending order, none twice.
@@ -34,7 +34,7 @@ pub enum Choice {
     /// The best that are left.
     Best {
         count: u16,
-        /// Whether they may be scattered.
+        /// Whether the seats may be scattered.
         together: Together,
     },
     /// A first seat in this column and others around it, anywhere in the tier.
@@ -69,7 +69,7 @@ pub enum NoChoice {
     NoAdjacent,
 }
 
-/// What is taken over a journey: the OR of its legs' bitmaps.
+/// The bitmap of the seats that are taken on a journey: the OR of the bitmaps of its legs.
 #[derive(Debug, Clone, Copy)]
 pub struct Taken<'a> {
     /// One bit a place, most significant bit first; 1 is taken.

@@ -1,7 +1,8 @@
-//! How often seats were given back, by block: what a repair and a restore are compared with.
+//! Counters of freed seats, one for each block of seats. A repair and a restore compare them with the values that they
+//! read before, and so notice a seat that was freed in between.
 //!
-//! A block is small, so that whoever repairs it is seldom disturbed by seats that are given back
-//! elsewhere, and large enough that its counter takes no more than a bit for each seat.
+//! A block is small, so that seats freed elsewhere seldom disturb its repair, and large enough that its counter takes
+//! no more than a bit for each seat.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -22,7 +22,7 @@ pub struct TierGrid {
 }
 
 impl TierGrid {
-    /// What is taken on any leg of a journey.
+    /// The seats that are taken on any leg of a journey.
     #[must_use]
     pub fn taken_over(&self, legs: Legs) -> Vec<u8> {
         let mut bits = vec![0; self.taken.first().map_or(0, Vec::len)];

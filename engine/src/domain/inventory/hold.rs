@@ -1,4 +1,4 @@
-//! Holding: every line of an order, or none.
+//! Holding: an order gets seats for every one of its lines, or for none.
 
 use super::choice::{NoChoice, Taken};
 use super::{HeldLine, HoldRecord, Inventory, Line};
@@ -18,7 +18,7 @@ pub struct Hold {
     /// Number of the order to be.
     pub order: OrderNumber,
     pub user: UserId,
-    /// The fingerprint of what is asked for.
+    /// The fingerprint of the requested lines.
     pub fingerprint: RequestFingerprint,
     pub now: Timestamp,
     /// End of the payment window.

@@ -1,9 +1,9 @@
 //! Loading: a sale starts, starts again, or gets other terms.
 //!
-//! A sale may be larger than what one request may carry and one script may write in a moment, so it is
-//! loaded in parts. The first makes Redis forget what it had, the last publishes the sale; in between
-//! it has no epoch and sells to nobody. A part that is lost or comes twice changes nothing, and the
-//! last one publishes only if every part before it is in place.
+//! A sale may be too large for one request, and for one script to write quickly, so it is
+//! loaded in parts. The first part removes the earlier load from Redis, the last part publishes the sale; in between
+//! the sale has no epoch and sells to nobody. A part that is lost or comes twice changes nothing, and the
+//! last part publishes only if every part before it is in place.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ pub struct Load {
     pub tiers: Vec<TierGrid>,
     /// The holds of pending orders.
     pub holds: BTreeMap<OrderNumber, HoldRecord>,
-    /// What each buyer has held or bought.
+    /// The number of tickets that each buyer holds or has bought.
     pub bought: BTreeMap<UserId, Tickets>,
 }
 
@@ -42,20 +42,21 @@ pub struct LoadPart {
     pub load: Load,
 }
 
-/// How much one part of a load carries at most.
+/// The most that one part of a load carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PartLimit {
-    /// Most keys and arguments of its tiers, holds and buyers together; a tier is never divided.
+    /// The most keys and arguments of the part's tiers, holds and buyers together; a tier is never divided.
     pub arguments: usize,
-    /// Most bytes of its bitmaps, unless one tier alone has more.
+    /// The most bytes of the part's bitmaps, unless one tier alone has more.
     pub bytes: usize,
 }
 
 impl PartLimit {
-    /// Half of what a request to the cache may have ([`MAX_REQUEST_ARGUMENTS`](crate::ports::MAX_REQUEST_ARGUMENTS)): a script that writes this
-    /// much takes a few milliseconds.
+    /// Half of the arguments that a request to the cache may have
+    /// ([`MAX_REQUEST_ARGUMENTS`](crate::ports::MAX_REQUEST_ARGUMENTS)): a script that writes this much takes a few
+    /// milliseconds.
     pub const STANDARD: Self = Self { arguments: 2_000, bytes: 1024 * 1024 };
-    /// Every tier, hold and buyer by itself, to be cut off between any two.
+    /// Every tier, hold and buyer in a part of its own: a test can interrupt the load between any two.
     pub const SMALLEST: Self = Self { arguments: 1, bytes: 1 };
     /// Arguments of one hold: the order and its record.
     const HOLD_ARGUMENTS: usize = 2;
@@ -80,7 +81,7 @@ pub enum LoadReply {
     Stale(Option<Epoch>),
 }
 
-/// What is there of a load of which not all parts are.
+/// The parts of an incomplete load that are in place.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Staging {
     /// The epoch that the sale will have.
@@ -138,7 +139,7 @@ impl Load {
         Self { inventory, terms, expected, epoch, tiers, holds, bought }
     }
 
-    /// The load as one part, for what is known to be small.
+    /// The load as one part, for a load that is known to be small.
     #[must_use]
     pub fn whole(self) -> LoadPart {
         LoadPart { place: 0, is_last: true, load: self }

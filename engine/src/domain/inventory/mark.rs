@@ -1,4 +1,4 @@
-//! Marking: a hold is given back after a claim conflict, but for what others own.
+//! Marking: after a claim conflict, a hold is freed, except for the seat-legs that other orders own.
 
 use super::{HoldRecord, Inventory, SeatLeg};
 use crate::domain::basics::guard::{Guard, stands};

@@ -1,5 +1,5 @@
-//! The inventory of one sale, or of one tier of a sale that keeps its tiers apart: who holds which
-//! seat-legs, what is taken, what is sold.
+//! The inventory of one sale, or of one tier of a sale that keeps its tiers apart: which orders hold which
+//! seat-legs, which seat-legs are taken, and which are sold.
 //!
 //! These are the rules. [`Inventory`] is the pure model of what Redis keeps in one slot, and each of
 //! its methods is one script in `lua/`; a property test runs the same random commands through both
@@ -55,12 +55,12 @@ use crate::domain::basics::time::Timestamp;
 pub struct Inventory {
     /// The epoch and terms of the sale; `None` until it is loaded.
     pub loaded: Option<(Epoch, Terms)>,
-    /// What is there of a load of which not all parts are; then nothing is loaded.
+    /// The parts of an incomplete load that are in place; the inventory then counts as not loaded.
     pub staging: Option<Staging>,
     /// The bitmaps of its tiers, also of a load that is not yet published.
     pub tiers: BTreeMap<TierId, TierGrid>,
     pub holds: BTreeMap<OrderNumber, HoldRecord>,
-    /// What each buyer has held or bought; never zero.
+    /// The number of tickets that each buyer holds or has bought; never zero.
     pub bought: BTreeMap<UserId, Tickets>,
 }
 
@@ -70,7 +70,7 @@ impl Inventory {
         !stands(Guard::EpochFence) || self.loaded.as_ref().is_some_and(is_its_epoch)
     }
 
-    /// How many tickets a buyer holds or has bought.
+    /// The number of tickets that a buyer holds or has bought.
     #[must_use]
     pub fn bought_by(&self, user: &UserId) -> Tickets {
         self.bought.get(user).copied().unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Recounting: how many tickets a buyer has, where Redis has too many.
+//! Recounting: the number of tickets that a buyer has is corrected, where Redis has too many.
 
 use super::{HeldLine, Inventory};
 use crate::domain::basics::guard::{Guard, stands};
@@ -12,9 +12,9 @@ pub struct Recount {
     /// Epoch of the sale as the caller knows it.
     pub epoch: Epoch,
     pub user: UserId,
-    /// What Redis said before the caller read the holds, and then the orders.
+    /// The count that Redis had before the caller read the holds, and then the orders.
     pub seen: Tickets,
-    /// What it should say.
+    /// The count that Redis should have.
     pub tickets: Tickets,
     /// Seats of every hold and order that the buyer had when the caller looked, one line a tier: what has
     /// lowered the number since has freed one of them.
@@ -28,7 +28,7 @@ pub struct Recount {
 /// The reply of `recount`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RecountReply {
-    /// It says so now.
+    /// Redis has the right count now.
     Counted,
     /// The buyer has another number by now, or may have other tickets: nothing was done.
     Conflict,

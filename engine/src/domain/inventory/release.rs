@@ -1,4 +1,4 @@
-//! Releasing: a hold is given back.
+//! Releasing: the seats of an order's hold become free.
 
 use super::{HoldRecord, Inventory, TierGrid};
 use crate::domain::basics::guard::{Guard, stands};

@@ -24,7 +24,7 @@ pub struct Restore {
     pub sold: SeatsSold,
 }
 
-/// How many of some seat-legs are sold.
+/// The number of some seat-legs that are sold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SeatsSold {
     None,

@@ -1,4 +1,4 @@
-//! Unselling: seats of tickets that were refunded become free.
+//! Unselling: the seats of refunded tickets become free.
 
 use super::{HeldLine, Inventory, tickets};
 use crate::domain::basics::ids::{Epoch, InventoryId, UserId};

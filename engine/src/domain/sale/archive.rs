@@ -1,21 +1,21 @@
 //! Archiving: whether a sale that is over may leave Redis for good.
 //!
-//! An archived sale sells nothing and is never loaded again. Its orders stay, and money that comes late
-//! for them is decided from DynamoDB alone. So nothing may be undecided that Redis still has a part in.
+//! An archived sale sells nothing and is never loaded again. Its orders stay, and a late payment of one of them is
+//! decided from DynamoDB alone. So a sale may be archived only once no hold, pending order or refund needs Redis.
 
 use crate::domain::basics::guard::{Guard, stands};
 use crate::domain::basics::time::Timestamp;
 
-/// Where a sale is in its life.
+/// The stages of a sale's life, in order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Lifecycle {
-    /// It is listed, and Redis has it or gets it.
+    /// The sale is listed, and Redis has it or will load it.
     #[default]
     Listed,
-    /// It is archived for good, and its keys are being removed from Redis. It is still listed, so
-    /// that whoever comes next finishes that.
+    /// The sale is archived for good, and its keys are being removed from Redis. It is still listed, so
+    /// that the next run finishes the removal if this one is interrupted.
     Unloading,
-    /// It is archived: not listed, and not in Redis.
+    /// The sale is archived: not listed, and not in Redis.
     Archived,
 }
 
@@ -30,7 +30,7 @@ impl Lifecycle {
     }
 }
 
-/// What of a sale is undecided.
+/// The undecided work of a sale, which keeps it from being archived.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Undecided {
     /// Number of orders that hold seats in Redis.
@@ -57,7 +57,7 @@ impl std::fmt::Display for Undecided {
 /// Why a sale may not be archived yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotYet {
-    /// It sells until this time, or will.
+    /// The sale sells until this time, or will sell.
     #[error("it sells until {0}")]
     Sells(Timestamp),
     /// Something of it is undecided.

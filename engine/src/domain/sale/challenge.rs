@@ -1,4 +1,5 @@
-//! The challenges of a sale, as its file describes them: where it asks, of which kind, and how hard.
+//! The challenges of a sale, as its file describes them: at which requests buyers must answer one, of which kind, and
+//! how hard.
 
 use std::ops::RangeInclusive;
 

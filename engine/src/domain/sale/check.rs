@@ -1,4 +1,4 @@
-//! The rules of a sale file, but for its tiers: sizes, terms, stops and names.
+//! The rules of a sale file, except those of its tiers: sizes, terms, stops and names.
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;

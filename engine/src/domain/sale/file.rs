@@ -18,9 +18,10 @@ use crate::domain::basics::ids::{ExchangeGroup, SaleId, SeatName, StopId, TierId
 use crate::domain::basics::money::{Currency, MinorUnits, Money};
 use crate::domain::basics::time::Timestamp;
 
-/// Bounds of the most tickets of one buyer in a sale.
+/// Bounds of a sale's limit of tickets for each buyer.
 pub(super) const LIMIT_PER_BUYER: RangeInclusive<u16> = 1..=1000;
-/// Longest and shortest payment window, in seconds. A longer one than 15 minutes is several delays in the queue.
+/// Bounds of the payment window, in seconds. The expiry message of a window longer than 15 minutes has several delays
+/// in the queue, one after the other.
 pub(super) const PAY_WINDOW_SECONDS: RangeInclusive<u32> = 5..=86_400;
 /// Bounds of the number of Redis slots of a gate.
 pub(super) const GATE_SHARDS: RangeInclusive<u16> = 1..=64;
@@ -165,8 +166,8 @@ impl SaleFile {
 }
 
 impl SaleFile {
-    /// The file as everybody may read it: without questions, whose answers stand beside them, without what the
-    /// platform keeps, and without the map, which is a document of its own.
+    /// The file as everybody may read it: without its questions, because their answers stand beside them, with the
+    /// platform's commission set to 0, and without the map, which is a document of its own.
     #[must_use]
     pub fn public(&self) -> Self {
         let mut file = self.without_map();
@@ -179,8 +180,8 @@ impl SaleFile {
         file
     }
 
-    /// The price of its cheapest ticket; of a train, on any journey that has one. `None` of a file without tiers,
-    /// which nobody publishes.
+    /// The price of the cheapest ticket; for a train, the cheapest on any journey that has a price. `None` for a file
+    /// without tiers, which no check lets pass.
     #[must_use]
     pub fn price_from(&self) -> Option<Money> {
         let fares = |tier: &TierFile| tier.fares.iter().map(|fare| fare.price_minor).min();

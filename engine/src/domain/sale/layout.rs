@@ -2,8 +2,8 @@
 //!
 //! Bit `row * row_bytes * 8 + column` is one place, most significant bit of a byte first, as Redis
 //! numbers bits. A row is a whole number of bytes, so adjacency is a run of zero bits inside a byte
-//! range. What is not for sale (padding, aisles, kills, blank rows between coaches) is taken from
-//! the start, so that no rule needs to know about it.
+//! range. Bits that are not for sale (padding, aisles, kills, blank rows between coaches) are marked as taken from
+//! the start, so that no rule needs to know about them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};

@@ -1,7 +1,8 @@
 //! The map of a sale: where its seats lie, for people who choose by looking.
 //!
-//! It is presentation and not inventory: it may come, change and go while the sale sells, and no order
-//! depends on it. The catalogue keeps it apart from the rest of the file, so that only who shows it reads it.
+//! The map is presentation and not inventory: an operator may add, change or remove it while the sale sells, and no
+//! order depends on it. The catalogue keeps the map apart from the rest of the file, so that only the function that
+//! shows the map reads it.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;

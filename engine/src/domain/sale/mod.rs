@@ -1,10 +1,10 @@
 //! A sale, as an operator writes it down and as the engine reads it.
 //!
-//! [`SaleFile`] is the JSON document (`docs/sale-file.md`): what `PUT /sales/{sale}` takes and the
-//! catalogue stores. [`Sale`] is the same after every check, with its tiers laid out; nothing else
+//! [`SaleFile`] is the JSON document (`docs/sale-file.md`) that `PUT /sales/{sale}` takes and the
+//! catalogue stores. [`Sale`] is a sale file that has passed every check, with its tiers laid out: no `Sale`
 //! can be made from a file that breaks a rule.
 //!
-//! `terms` has what its orders keep, [`serving`] the settings of its waiting room.
+//! `terms` has the terms that each order keeps, [`serving`] the settings by which a waiting room serves.
 //!
 //! Builds on [`basics`](super::basics).
 

@@ -1,7 +1,7 @@
-//! The places of one row, each named when somebody asks for its name.
+//! The places of one row. A place's name is made only when a caller asks for it.
 //!
 //! A hall has tens of thousands of seats and a request is about a few of them: a function that reads
-//! a sale would otherwise spend most of its first request on names that nobody asks for.
+//! a sale would otherwise spend most of its first request on names that the request does not need.
 
 use std::sync::Arc;
 
@@ -71,7 +71,7 @@ impl RowPlaces {
         }
     }
 
-    /// What the seat at a place is called; `None` if there is none.
+    /// The name of the seat at a place; `None` if the place has no seat.
     #[must_use]
     pub fn name(&self, place: usize) -> Option<SeatName> {
         match self {
@@ -90,13 +90,13 @@ impl RowPlaces {
         }
     }
 
-    /// What is at each place, from left to right.
+    /// The name of the seat at each place, from left to right; `None` if the place has no seat.
     pub fn names(&self) -> impl Iterator<Item = Option<SeatName>> + '_ {
         (0..self.len()).map(|place| self.name(place))
     }
 
-    /// What all names of the row begin with, and the rest of each has at most [`LONGEST_ENDING`]
-    /// bytes; `None` where each has a name of its own.
+    /// The text with which all names of the row begin, if the rest of each has at most [`LONGEST_ENDING`]
+    /// bytes; `None` if each place has a name of its own.
     #[must_use]
     pub fn prefix(&self) -> Option<&str> {
         match self {

@@ -1,8 +1,8 @@
-//! Blocks, rows and places as an operator writes them down, and what that short text stands for.
+//! Blocks, rows and places as an operator writes them down, and the rows of seats that are made from that short text.
 //!
 //! A hall is described in few lines because it repeats itself: blocks are alike, rows follow each
-//! other by letter or number, seats are numbered. What the description stands for is measured
-//! before it is made ([`Section::rows_in_all`], [`SectionRow::places`]): a few bytes can describe
+//! other by letter or number, seats are numbered. The described seats are counted before they are
+//! made ([`Section::rows_in_all`], [`SectionRow::places`]): a few bytes can describe
 //! more seats than there is memory.
 
 use std::fmt;

@@ -1,4 +1,4 @@
-//! The rules of a tier, and the layout that its description stands for.
+//! The rules of a tier, and the layout that is made from its description.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The timetable: where a train calls when, by the clocks of the railway, and how it is found.
+//! The timetable of a train: its stops with their times, by the clocks of the railway, and the search by day and stops.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! The list of the sales that are not archived: one item each, with what a list of them shows.
+//! The list of the sales that are not archived: one item each, with the terms that the list repeats.
 
 use aws_sdk_dynamodb::types::TransactWriteItem;
 

@@ -1,5 +1,5 @@
-//! The map of a sale: compressed, in a partition of its own, so that only who shows it reads it. Its chunks are
-//! called after the publication that wrote them, as those of the file are.
+//! The map of a sale: compressed, in a partition of its own, so that only the function that shows the map reads it. Its
+//! chunks are named after the publication that wrote them, as those of the file are.
 
 use super::super::expressions::Value;
 use super::super::items::{Fields, Item, number, text};

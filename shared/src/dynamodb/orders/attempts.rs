@@ -1,4 +1,4 @@
-//! The attempts at paying an order: written under the condition that nobody has changed them, nor the order.
+//! The attempts to pay an order: written under the condition that neither the attempts nor the order have changed.
 
 use super::facts::{FACTS_SEEN, facts_seen};
 use super::{Committed, DynamoOrders, Part, must};

@@ -1,5 +1,5 @@
-//! What an order claims while it is live: its seat-legs, its share of the buyer's limit, its
-//! attendees; and what stands against claiming it.
+//! The claims of a live order: its seat-legs, its share of the buyer's limit and its attendees; and the reasons for
+//! which a claim fails.
 
 use aws_sdk_dynamodb::types::{AttributeValue, TransactWriteItem};
 

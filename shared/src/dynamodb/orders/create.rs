@@ -1,4 +1,4 @@
-//! Orders that come to life, and the tombstones of those that never do.
+//! Creates a pending order with its claims, and writes the tombstone of a number under which no order was made.
 
 use std::collections::BTreeSet;
 

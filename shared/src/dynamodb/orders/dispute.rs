@@ -1,4 +1,4 @@
-//! Disputes of a payment: kept with it, and told by its order.
+//! Disputes of a payment: each is kept with the payment, and a fact of the order records it.
 
 use aws_sdk_dynamodb::types::TransactWriteItem;
 

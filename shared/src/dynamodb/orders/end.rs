@@ -1,4 +1,4 @@
-//! Orders that end unpaid.
+//! Ends a pending order without a payment: cancelled or expired.
 
 use super::attempts::{attempts_seen, due_of};
 use super::claims::Freed;

@@ -1,5 +1,5 @@
-//! The facts of an order: appended by the change that they tell, settled under the condition that none was
-//! added.
+//! The facts of an order: each change of an order appends its fact in the same write, and settling marks facts under
+//! the condition that none was added since they were read.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 

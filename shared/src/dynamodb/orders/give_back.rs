@@ -1,4 +1,4 @@
-//! Refunds of paid orders: tickets that are taken back, and money that goes back in parts.
+//! Refunds of paid orders: tickets that buyers give back, and parts of the money.
 
 use std::collections::BTreeSet;
 

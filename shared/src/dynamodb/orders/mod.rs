@@ -1,9 +1,10 @@
 //! The orders in DynamoDB: every change of an order is one transaction with the claims it makes or
 //! frees, so that claims and live orders correspond whatever crashes.
 //!
-//! A file for each subject: `create` and `end` of an order, `attempts` at paying it, `settle` of its payments,
-//! `give_back` of its tickets, `dispute` of its payment, `tickets` that are issued anew and checked in, `sync` of what its facts tell; `claims` is what an order takes and gives back, `reads` what needs no transaction,
-//! `wallet` what they change of their buyer's, `erase` removes the ids of attendees.
+//! A file for each subject: `create` and `end` of an order, `attempts` to pay it, `settle` for its payments,
+//! `give_back` for refunds of its tickets, `dispute` for disputes of its payment, `tickets` for reissues and check-ins,
+//! `sync` for settling its facts. `claims` makes and frees the claims of an order, `reads` has the reads that need no
+//! transaction, `wallet` changes the buyer's wallet, and `erase` removes the ids of attendees.
 
 mod attempts;
 mod claims;

@@ -1,7 +1,7 @@
-//! Points: what each order gives its buyer, and what the buyer has of that.
+//! Points: the award of each order, and the sum that its buyer has.
 //!
-//! Both lie in the buyer's partition of the table of orders. What an order gives is written under what was there; the
-//! buyer's sum is added to in the same transaction and needs no condition.
+//! Both lie in the buyer's partition of the table of orders. An award is written under the condition that the earlier
+//! award is still there. The same transaction adds the difference to the buyer's sum, which needs no condition.
 
 use super::{Committed, DynamoOrders, Part};
 use crate::dynamodb::expressions::{Value, keyed, update};

@@ -1,4 +1,4 @@
-//! Orders, payments, claims and statistics as they are read.
+//! Reads orders, payments, claims and statistics.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

@@ -1,4 +1,4 @@
-//! Payments: what becomes of one and of its order, and money that goes back.
+//! Payments: records the decision about a payment with the change of its order, and the refund of a whole payment.
 
 use aws_sdk_dynamodb::types::TransactWriteItem;
 

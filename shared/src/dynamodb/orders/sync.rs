@@ -1,4 +1,4 @@
-//! Settling: what orders tell is counted and appended to the log, many orders in one transaction.
+//! Settling: the facts of many orders are counted and appended to the log in one transaction.
 
 use std::collections::{BTreeMap, BTreeSet};
 

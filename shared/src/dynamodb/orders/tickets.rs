@@ -1,4 +1,4 @@
-//! Issued tickets: new issues, check-ins, and what of a sale is revoked.
+//! Issued tickets: new issues, check-ins, and the list of a sale's revoked tickets.
 //!
 //! The order's own item decides each. What is to be listed by sale is written in the same transaction: an item
 //! for each order of which something was revoked, and one for each check-in after the first.

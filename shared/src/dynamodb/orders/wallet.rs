@@ -1,7 +1,8 @@
-//! Wallets: what a fact of an order changes of its buyer's, in the transaction that tells the fact.
+//! Wallets: a fact of an order changes its buyer's wallet in the transaction that adds the fact.
 //!
-//! A wallet lies in its buyer's partition of the table of orders. It is added to, never written over, so that what
-//! comes in needs no condition and what goes out only that it is there: nobody reads it to change it.
+//! A wallet lies in its buyer's partition of the table of orders. Changes are added to the balance, which is never
+//! overwritten: a credit needs no condition, and a debit only the condition that the balance is enough. So no change
+//! reads the wallet first.
 
 use super::{DynamoOrders, Part, Plan};
 use crate::dynamodb::expressions::{keyed, put_new, update};

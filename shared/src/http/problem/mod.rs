@@ -45,7 +45,7 @@ impl Problem {
         self
     }
 
-    /// The problem with a delay before the caller's next attempt, in milliseconds: the reply says whole seconds, rounded
+    /// The problem with a delay before the caller's next attempt, in milliseconds. The reply has whole seconds, rounded
     /// up, at least one.
     #[must_use]
     pub fn retry_after_ms(self, ms: i64) -> Self {

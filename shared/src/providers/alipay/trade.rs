@@ -1,4 +1,4 @@
-//! A payment as Alipay knows it: what is asked of it, what is answered, and what of it is a capture.
+//! A payment at Alipay: the requests for it, Alipay's answers, and the capture that an answer reports.
 //!
 //! Unknown fields are passed over: Alipay adds some at any time. An unknown state is not.
 

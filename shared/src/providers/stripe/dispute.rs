@@ -1,4 +1,4 @@
-//! Disputes: the events that tell of one, and the dispute itself.
+//! Disputes at Stripe: the events that report one, and the dispute itself.
 //! Source: <https://docs.stripe.com/api/disputes/object>
 
 use serde::Deserialize;

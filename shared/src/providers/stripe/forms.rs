@@ -1,4 +1,4 @@
-//! What Stripe's API says and is told, in what we read and write of it.
+//! The requests and answers of Stripe's API, as far as the engine writes and reads them.
 //!
 //! Unknown fields are passed over: Stripe adds some at any time.
 

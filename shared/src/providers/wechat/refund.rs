@@ -1,4 +1,4 @@
-//! Money going back by WeChat Pay: whole payments, one refund each, and parts of them, one for each name.
+//! Refunds at WeChat Pay: one refund for a whole payment, and for parts of a payment one under each refund's name.
 
 use serde::{Deserialize, Serialize};
 

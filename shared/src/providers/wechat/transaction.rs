@@ -1,4 +1,4 @@
-//! A payment as WeChat Pay knows it: what we order, what is answered, and what of it is a capture.
+//! A payment at WeChat Pay: the requests for it, WeChat Pay's answers, and the capture that an answer reports.
 //!
 //! Unknown fields are passed over: WeChat Pay adds some at any time. An unknown state is not.
 

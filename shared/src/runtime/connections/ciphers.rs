@@ -1,4 +1,4 @@
-//! Which cipher suite is asked for first.
+//! The cipher suite that a connection offers first.
 
 use std::sync::Once;
 

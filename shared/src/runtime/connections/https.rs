@@ -1,4 +1,4 @@
-//! HTTP/1.1, plain or over TLS: what the AWS SDKs and the payment providers are asked by.
+//! The HTTP/1.1 client, plain or over TLS, for requests to AWS and to payment providers.
 //!
 //! A sandbox that was frozen wakes up with sockets whose other side is long gone, perhaps several in
 //! the pool, and nobody says so: each would cost a request its time limit. So a request that is

@@ -1,5 +1,5 @@
-//! Ports that count what comes of them. A state is counted where it is written, whoever writes it: a
-//! payment that is found at its provider by reconcile counts as one whose callback came.
+//! Ports that count the outcomes of their calls. A state is counted where it is written, whoever writes it: a
+//! payment that reconcile finds at its provider counts as one whose callback came.
 
 use engine::domain::admission::room::log::Entry;
 use engine::domain::admission::room::watch::Watched;

@@ -1,7 +1,7 @@
-//! What is counted while a handler works.
+//! The tally: the counts of one handler's work.
 //!
-//! The tally belongs to the task: a port that counts need not be handed one, a process that serves many
-//! at once keeps them apart, and outside a handler nobody counts.
+//! The tally belongs to the task: a port that counts needs no argument for it, a process that serves many
+//! handlers at once keeps their tallies apart, and outside a handler nothing is counted.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
 //! The tokens of a gate: how many were issued, taken and added by hand; the rules of
 //! `lua/add_tokens.lua`, and the snapshots that are kept of the counts.
 //!
-//! A shard counts what its budget was given. What the budget lacks of that was taken by admissions,
-//! so that an admission writes no counter. Redis may lose the counts; they say since when they count.
+//! A shard counts the tokens that its budget was given. Admissions have taken the tokens that the budget lacks of them,
+//! so an admission writes no counter. Redis may lose the counts; each set of counts has the time of its beginning.
 
 use serde::Serialize;
 

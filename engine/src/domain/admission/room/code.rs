@@ -1,12 +1,12 @@
-//! Codes: who may join a group that asks for one.
+//! Codes: a buyer needs one to join a group that asks for codes.
 //!
-//! A code is at rest as a hash only: SHA-256 over the sale, the group and its text. The hash has no key, because
-//! the keys of a deployment are replaced while codes stay good for weeks. A code that is made here has 80 random
-//! bits, which nobody tries out; one that an operator brings is as hard to guess as its text.
+//! Stores have a code as a hash only: SHA-256 over the sale, the group and the code's text. The hash has no key,
+//! because the keys of a deployment are replaced while codes stay good for weeks. A code that is made here has 80
+//! random bits, too many to try out; a code that an operator brings is as hard to guess as its text.
 //!
-//! A code that many share is one text in several *shards*, items of their own with a part of its uses each, so
-//! that no item is written more often than DynamoDB takes. A buyer begins at a shard of the own, and goes on to the
-//! next ones while those are used up.
+//! A code that many buyers share is one text in several *shards*. Each shard is an item with a part of the code's uses,
+//! so that no item is written more often than DynamoDB takes. A buyer begins at the buyer's own shard, and goes on to
+//! the next ones while those are used up.
 //!
 //! | what | SHA-256 of |
 //! |---|---|

@@ -1,9 +1,9 @@
-//! What the gates and `reserve` count in Redis, and the counters of a turn that follow from it.
+//! The counts that the gates and `reserve` keep in Redis, and the counters of a turn that are computed from them.
 //!
-//! Whoever comes is counted by the ten-second mark by which the place was due, so that what has run out can be
-//! told from what has not, and by the mark of coming, so that a visit's end can be told. An order is counted by the
-//! mark of coming too. There are totals as well: marks that are too old to matter may be dropped at any time.
-//! A counter that is lost, or counted twice, costs its time and nothing else.
+//! A member who comes is counted under two ten-second marks: the mark by which the place was due, from which a turn
+//! knows the places that have expired, and the mark of coming, from which a turn knows the visits that have ended. An
+//! order is counted under the mark of coming too. There are totals as well, so marks that are too old to matter may be
+//! dropped at any time. A counter that is lost, or counted twice, costs its time and nothing else.
 
 use std::collections::BTreeMap;
 
@@ -24,39 +24,38 @@ pub struct MarkCounts {
     pub ordered: u64,
 }
 
-/// What is counted of a room.
+/// The counts of a room, as a turn reads them from the board.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Tally {
-    /// Named by the time at which counting began, in milliseconds since the Unix epoch: another one after a
-    /// loss.
+    /// The time at which counting began, in milliseconds since the Unix epoch. It changes if Redis loses the counts.
     pub epoch: u64,
-    /// Everybody who came in this epoch.
+    /// The number of members who came in this epoch.
     pub came: u64,
-    /// Seat-legs that their orders held.
+    /// The number of seat-legs that their orders held.
     pub held: u64,
     pub marks: BTreeMap<u64, MarkCounts>,
     /// Reservations of the last five seconds.
     pub reservations: Reservations,
-    /// Requests for the sale's slot in those seconds, those included that were refused before it.
+    /// The requests to the sale's slot in those seconds, including requests that were refused before they reached it.
     pub asked: u64,
 }
 
-/// What somebody who came is counted by. The admission carries it to `reserve`.
+/// The mark by which a member who came is counted. The admission carries it to `reserve`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
-    /// The mark of coming.
+    /// The number of the ten-second mark in which the member came.
     pub mark: u64,
 }
 
-/// What `reserve` reports.
+/// The outcome of one reservation, which `reserve` reports to the board.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ReservationReport {
-    /// The entry of who reserved; none of a repeated request, whose order is counted.
+    /// The entry of the member who reserved; `None` for a repeated request, whose order is counted already.
     pub entry: Option<Entry>,
-    /// Seat-legs of the order; 0 if there is none.
+    /// The number of seat-legs of the order; 0 if no order was made.
     pub held: u64,
-    /// Whether it failed, or took longer than its target.
+    /// True if the reservation failed, or took longer than its target.
     pub is_bad: bool,
 }
 

@@ -1,9 +1,9 @@
-//! The room document: the one small JSON of a sale that everybody who waits reads, again and again.
+//! The room document: the small JSON document of a sale that every waiting member reads, again and again.
 //!
-//! It follows from the last record of the log and from what is left. It is at most [`MAX_BYTES`] for a sale of
-//! 60,000 seats in 64 tiers with four groups (and a notice as long as it is), so that caches before it, and a million people behind those, carry
-//! little. What does not change is not in it once it is known: roots, counts and ended windows have addresses of
-//! their own.
+//! The document follows from the last record of the log and from the seats that are left. It has at most [`MAX_BYTES`]
+//! for a sale of 60,000 seats in 64 tiers with four groups, and the bytes of a notice besides: caches serve it to a
+//! million people. Facts that no longer change are not in it: roots, counts and ended windows have addresses of their
+//! own.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,9 +1,9 @@
-//! The draw: what it is committed to, what it is made of, and which place it gives.
+//! The draw: its commitment, its seed, and the place that it gives to an index.
 //!
-//! The operator publishes a commitment to a secret and the name of a beacon together with the sale. Who has
-//! joined is fixed by N and a root, which stand in the log before the beacon's round exists. The seed is then
-//! made of that round; of the secret only where no beacon is named, or where the round has not come in time.
-//! It is never made of both: who holds half of a seed could look at the outcome first, and withhold the half.
+//! The operator publishes a commitment to a secret and the name of a beacon together with the sale. N and a root fix
+//! the members; both stand in the log before the beacon's round exists. The seed is then made from that round. It is
+//! made from the secret only if the sale names no beacon, or if the round has not come in time. It is never made from
+//! both: whoever holds half of a seed could compute the outcome first, and then withhold the half.
 //!
 //! # What is hashed, byte by byte
 //!

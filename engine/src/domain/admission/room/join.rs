@@ -5,7 +5,7 @@
 //! counter decides the window of an index, whatever any clock says.
 //!
 //! Memberships are kept in [`BUCKETS`] buckets, by buyer. A bucket that the draw is about to read has a
-//! *marker*. Who finds none after writing a membership knows that the draw will read it.
+//! *marker*. A process that finds no marker after it has written a membership knows that the draw will read it.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -191,7 +191,7 @@ pub struct IndexStock {
     stocks: BTreeMap<(SaleId, GroupId), Stock>,
 }
 
-/// What a new membership takes the place of, as it was read: a visit that begins meanwhile keeps it.
+/// The membership that a new one replaces, as it was read. If a visit of it has begun since, it is not replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Replaced {
     pub index: u32,

@@ -2,7 +2,8 @@
 //!
 //! A record is one line of JSON without blanks, its fields in the order of the types here, its numbers whole.
 //! Its hash is the SHA-256 of that line without the line's end, so that anybody can compute it with
-//! `sha256sum`. Another text of the same contents is no record: a record that is read must be written the same.
+//! `sha256sum`. Another text with the same contents is no record: reading a record and writing it again must give the
+//! same text.
 //!
 //! A record has the whole state after its turn, so that the last one is all that the next turn needs.
 

@@ -1,5 +1,5 @@
-//! What a gate remembers of rooms, so that it need not ask for every buyer: the latest view of each, and what never
-//! changes, rooms as they were published and windows that have ended.
+//! The memory of a gate, which saves it a read for every buyer: the latest view of each room, the rooms as they were
+//! published, and the windows that have ended. The last two never change.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

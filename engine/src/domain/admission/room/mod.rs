@@ -1,10 +1,10 @@
-//! The waiting room: who is admitted in what order, and how many at a time.
+//! The waiting room: it decides in what order members are admitted, and how many at a time.
 //!
 //! Whoever joins gets an *index* ([`join`]). The joins of a *window* are drawn together: [`shuffle`] makes their
 //! *places* out of a seed that [`draw`] derives from what was published before anybody could know it, and
 //! [`tree`] proves who was in the draw. [`serving`] moves the *serving number*, below which places are due,
 //! one *turn* at a time, by what the gates count ([`counts`]); [`log`] is the chain of records of all that, by
-//! which anybody checks it afterwards. [`document`] is what people see of it, [`view`] what a gate has to know.
+//! which anybody checks it afterwards. People see the [`document`], and a gate decides by the [`view`].
 //!
 //! # First bytes
 //!
@@ -20,7 +20,7 @@
 //! | `0x05` | a code by which a group is joined | [`code`] |
 //! | `0x7b` (`{`) | a record of the log, which is JSON | [`log`] |
 //!
-//! Two have no such byte, because others fixed their form: the commitment (the 32 bytes of the secret) and
+//! Two inputs have no such byte, because others have fixed their form: the commitment (the 32 bytes of the secret) and
 //! the steps of the shuffle (the 32 bytes of the seed, and one or five more).
 
 pub mod code;

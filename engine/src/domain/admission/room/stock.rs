@@ -1,16 +1,17 @@
-//! The stock rule: how many more may be served, so that what is free is enough for those who come.
+//! The stock rule: the number of members who may be served now, so that the free seats are enough for those who come.
 //!
-//! It is a base-stock policy on people in flight, in two classes, because those who are waiting to come and
-//! those who are inside hold with different likelihood: no-shows drop out first, so a single share for all of
-//! them would be too low for those who are left. With W who are due and have not come, I inside without an
-//! order, c the share that comes and μ the seat-legs that one inside comes to hold, x more are served where
+//! The rule is a base-stock policy on people in flight, in two classes: members who are due and have not come, and
+//! members who are inside. The two hold seats with different likelihood: no-shows drop out first, so one share for both
+//! would be too low for those who are left. With W members due and not come, I members inside without an order, c the
+//! share of the due who come and μ the mean of the seat-legs that a member inside comes to hold, the room serves x
+//! more where
 //!
 //! ```text
 //! I·μ + (W + x)·c·μ + z·√variance ≤ free
 //! ```
 //!
-//! The variance is bounded from above: what one holds is at most m, so its second moment is at most m·μ. All
-//! is in integers: shares and means are in millionths.
+//! The variance is bounded from above: a member holds at most m seat-legs, so the second moment is at most m·μ. All
+//! numbers are integers: shares and means are in millionths.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,5 @@
-//! The Merkle tree over those who joined: proof that somebody was in the draw, and that nobody came later.
+//! The Merkle tree over the members who joined: it proves that a member was in the draw, and that nobody was added
+//! later.
 //!
 //! Source: RFC 6962, section 2.1 <https://www.rfc-editor.org/rfc/rfc6962#section-2.1>. A leaf is
 //! SHA-256(0x00 ‖ data), a node SHA-256(0x01 ‖ left ‖ right), the root of no leaf at all the SHA-256 of

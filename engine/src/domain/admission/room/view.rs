@@ -1,8 +1,8 @@
-//! What a gate has to know of a room: which places are due, which have run out, and whether anybody is let in.
+//! The view of a room, by which a gate decides: which places are due, which have expired, and whether the room serves.
 //!
 //! A view follows from a record of the log. It is small, kept in Redis, and a gate's own copy is a second old at
-//! most. Serving numbers only grow, so a view that is too old refuses somebody who is due; it never lets in
-//! who is not.
+//! most. Serving numbers only grow, so a view that is too old may refuse a member whose place is due, but never admits
+//! a member whose place is not.
 
 use serde::{Deserialize, Serialize};
 
@@ -27,15 +27,15 @@ pub struct GroupView {
     pub marks: Vec<u32>,
 }
 
-/// What a gate knows of a room.
+/// The view of a room, by which a gate decides.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct View {
-    /// The number of the record that it follows from.
+    /// The number of the log's record from which the view follows.
     pub number: u64,
     /// Whether the room serves.
     pub mode: Mode,
-    /// Whether nothing is left, or the operator says so.
+    /// True if no seat is left, or if the operator has declared the sale sold out.
     pub sold_out: bool,
     /// The clock of visits, in milliseconds.
     pub clock_ms: u64,

@@ -1,7 +1,8 @@
-//! Visits: from the first admission of a place that is due until its end, the gate gives admissions.
+//! Visits: a visit begins with the first admission of a place that is due, and until its end the gate admits the member
+//! again.
 //!
-//! A visit begins once, whichever device asks first, and is written before that admission is answered. Its end is
-//! by the clock of visits, which a pause stops.
+//! A visit begins once, whichever device asks first, and is written before the reply to that request. The clock of
+//! visits decides its end, and a pause of the room stops that clock.
 
 use super::join::Membership;
 use crate::domain::basics::guard::{Guard, stands};

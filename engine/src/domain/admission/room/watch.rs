@@ -1,4 +1,5 @@
-//! What an operator watches of a turn: how many wait, how far serving has come, and why nobody was served.
+//! The figures of a turn for operators: the number of waiting members, the progress of serving, and the reason if
+//! nobody was served.
 
 use super::log::{Entry, Record};
 use super::serving::{Mode, State};

@@ -1,11 +1,11 @@
-//! Serving: how far the serving number moves in a turn. A pure function in integers, which whoever makes the
-//! room document computes, and whoever checks the log computes again.
+//! Serving: how far the serving number moves in a turn. Serving is a pure function in integers: the process that makes
+//! the room document computes it, and everybody who checks the log computes it again.
 //!
-//! A turn takes the last record's state, the time, what happened since ([`Event`]) and what was read
-//! ([`Given`]), and makes the next state. The rules:
+//! A turn takes the last record's state, the time, the event since then ([`Event`]) and the counters and stock that
+//! were read ([`Given`]), and makes the next state. The rules:
 //!
-//! - *The serving number never goes back*, and serves nobody if what it needs is unknown: no counters, no
-//!   stock, not open, paused, closed, not drawn.
+//! - *The serving number never goes back*. It does not move while the counters or the stock are unknown, nor while the
+//!   room is not open yet, is paused or closed, or is not drawn.
 //! - *Time*: a step counts the time since the last record, between 0 and 5 s for serving and 60 s for visits.
 //!   A last record from the future counts as one second ago. So a wrong clock neither stops nor jumps it, and
 //!   an outage eats a minute of a visit at most. A pause stops the clock of visits.
