@@ -27,6 +27,7 @@ use fake_limits::{Enforced, Throttles};
 use fake_payments::{
     Behaviour, Form, MerchantFault, MerchantOptions, MerchantProvider, page_of_code,
 };
+use futures_util::future::join_all;
 use serde_json::json;
 use shared::providers::{Limits, Providers, SignatureDefect};
 use shared::runtime::connections::{Https, Trust};
@@ -414,11 +415,13 @@ async fn an_unruly_provider_repeats_reorders_and_probes() {
         let behaviour = Behaviour { is_unruly: true, hurry: 1000, ..Behaviour::default() };
         let shop = Shop::behaves(form, behaviour).await;
         *shop.inbox.refuses.lock().unwrap() = 3;
+        let mut pages = Vec::new();
         for number in AttemptNumber::all() {
             let attempt = Attempt { number, ..shop.attempt(PaymentMethod::Code) };
-            let page = shop.start(&attempt).await;
-            press(&page, "pay").await;
+            pages.push(shop.start(&attempt).await);
         }
+        // At once: on a slow machine payments one after the other would come later than what is held back.
+        join_all(pages.iter().map(|page| press(page, "pay"))).await;
         // Eight payments; the first, fourth and seventh are told twice; three tries were refused.
         shop.until(|shop| shop.fake.notified().taken == 11).await;
         let notified = shop.fake.notified();
