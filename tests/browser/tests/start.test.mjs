@@ -70,7 +70,7 @@ test("where the driver answers nothing, the run of the tests ends", async () => 
   // It listens, and takes every connection.
   const silent = join(mkdtempSync(join(folder, "driver-")), "driver.mjs");
   writeFileSync(silent, `import { createServer } from "node:net";\ncreateServer(() => {}).listen(0, "127.0.0.1", function () { console.log("started successfully on port " + this.address().port); });\n`);
-  const { path } = fake("chromedriver", `exec '${process.execPath}' '${silent}'`);
+  const { path } = fake("chromedriver", `[ "$1" = --version ] && exit; exec '${process.execPath}' '${silent}'`);
   const { printed, code } = await node([RUN], { ONSALE_CHROMEDRIVER: path, ONSALE_PATIENCE_SECONDS: "8" });
   assert.equal(code, 1, printed);
   assert.match(printed, /^browser: no page can be opened in a browser: the start of .* did not end within 4 s/m);
