@@ -6,8 +6,9 @@ use serde_json::Value;
 use super::stack::{Variant, translate};
 use text::read;
 
-/// Resources whose loss loses nothing: CloudFormation makes them anew from the others.
-const REPLACEABLE: [&str; 1] = ["AWS::Lambda::Permission"];
+/// Resources whose loss loses nothing: CloudFormation makes them anew from the others, and a function's version has
+/// the hash of its settings in its name, so every change of them publishes another (the former is retained).
+const REPLACEABLE: [&str; 2] = ["AWS::Lambda::Permission", "AWS::Lambda::Version"];
 
 fn released() -> Value {
     serde_json::from_str(include_str!("released.json")).unwrap()

@@ -105,6 +105,16 @@ fn in_block<'m, T>(
     (0..=last_leg).flat_map(move |leg| map.range(at(leg, first)..at(leg, next)))
 }
 
+/// What became of tickets that an order gives up.
+#[derive(PartialEq, Eq)]
+enum GivenUp {
+    Done,
+    /// The order or its payment is not what it was.
+    Conflict,
+    /// The order is what it was, but does not own its claims.
+    Unclaimed,
+}
+
 fn must(order: &Order, is_so: bool, what: &str) -> Stored<()> {
     let broken = || StoreError::Contract(format!("order {}: {what}", order.number));
     is_so.then_some(()).ok_or_else(broken)
@@ -533,15 +543,22 @@ impl OrdersModel {
     /// # Errors
     /// `Contract` for what the flows never ask for.
     pub fn give_back(&mut self, plan: &RefundPlan) -> Stored<ChangeReply> {
-        Ok(if self.give_up(plan)? { ChangeReply::Done } else { ChangeReply::Conflict })
+        match self.give_up(plan)? {
+            GivenUp::Done => Ok(ChangeReply::Done),
+            GivenUp::Conflict => Ok(ChangeReply::Conflict),
+            GivenUp::Unclaimed => {
+                must(&plan.order, !stands(Guard::RefundsSeen), "is paid without its claims")?;
+                Ok(ChangeReply::Conflict)
+            }
+        }
     }
 
     /// Gives up the tickets that an order replaces, as it is paid. Within a sale it takes the claims of the people
-    /// over. False if they are not there any more: then nothing is changed.
+    /// over. False if they are not there any more, whatever has changed: then nothing is changed.
     fn replaces(&mut self, new: &Order, plan: &RefundPlan) -> Stored<bool> {
         let taken = plan.taken_back();
         if new.sale != taken.sale {
-            return self.give_up(plan);
+            return Ok(self.give_up(plan)? == GivenUp::Done);
         }
         let claim = |hash| (new.sale.clone(), hash);
         // Those of the tickets that go are theirs still, others nobody's.
@@ -550,7 +567,7 @@ impl OrdersModel {
             let owner = before.contains(&hash).then_some(taken.number);
             self.attendees.get(&claim(hash)).copied() == owner
         };
-        if !new.attendee_claims().all(is_free) || !self.give_up(plan)? {
+        if !new.attendee_claims().all(is_free) || self.give_up(plan)? != GivenUp::Done {
             return Ok(false);
         }
         for hash in new.attendee_claims() {
@@ -559,8 +576,8 @@ impl OrdersModel {
         Ok(true)
     }
 
-    /// [`Self::give_back`]; false if the order or its payment is not what it was.
-    fn give_up(&mut self, plan: &RefundPlan) -> Stored<bool> {
+    /// [`Self::give_back`], alone or as a part of an exchange.
+    fn give_up(&mut self, plan: &RefundPlan) -> Stored<GivenUp> {
         let RefundPlan { order, refund, .. } = plan;
         let number = refund.key.number.get();
         must(order, order.refunds.made == number, "makes a refund of another number")?;
@@ -598,11 +615,10 @@ impl OrdersModel {
             && stands(Guard::CheckedInStays)
             && self.any_checked_in(order.number, plan.revokes().into_keys());
         if !is_there || !has_room || is_used || !self.wallet_has(order) {
-            return Ok(false);
+            return Ok(GivenUp::Conflict);
         }
         if !taken.is_tombstone() && !self.owns_its_claims(&taken) {
-            must(order, !stands(Guard::RefundsSeen), "is paid without its claims")?;
-            return Ok(false);
+            return Ok(GivenUp::Unclaimed);
         }
         self.revoke(order, plan.revokes());
         self.free(&taken);
@@ -626,7 +642,7 @@ impl OrdersModel {
         self.due_again(order);
         self.refunds.insert(refund.key, refund.clone());
         self.order_refund_due(refund);
-        Ok(true)
+        Ok(GivenUp::Done)
     }
 
     /// Records a dispute of an order's payment, which the order tells.
