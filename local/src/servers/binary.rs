@@ -90,7 +90,7 @@ impl Places {
     /// Paths at which a program of `flavours` may be, the preferred one first.
     fn candidates(&self, flavours: &[Flavour]) -> Vec<(Flavour, PathBuf)> {
         let set_up = self.starts.iter().flat_map(|start| start.ancestors());
-        let directories = [self.path.clone(), set_up.map(|root| root.join(SETUP_DIR)).collect()];
+        let directories = [set_up.map(|root| root.join(SETUP_DIR)).collect(), self.path.clone()];
         let mut seen = HashSet::new();
         directories
             .iter()
@@ -107,8 +107,9 @@ impl Places {
 
 /// The binary to run for `flavour`, and which of the two it is.
 ///
-/// The environment variable is looked at first, then PATH, then what `make setup` installed. Each
-/// binary is asked its version, because some systems install Valkey under the name `redis-server`.
+/// The environment variable is looked at first, then what `scripts/setup` decided on, which it has seen run a script
+/// (a program on the PATH may say its version and not run), then PATH. Each binary is asked its version, because some
+/// systems install Valkey under the name `redis-server`.
 ///
 /// # Errors
 ///
@@ -165,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_path_comes_before_what_setup_installed_and_valkey_before_redis() {
+    fn what_setup_installed_comes_before_the_path_and_valkey_before_redis() {
         let places = Places {
             path: vec!["/bin".into(), "/opt".into()],
             starts: vec!["/repo/tests".into(), "/repo".into()],
@@ -178,15 +179,15 @@ mod tests {
         assert_eq!(
             paths(Flavour::Redis),
             [
-                "/bin/redis-server",
-                "/opt/redis-server",
                 "/repo/tests/.onsale/tools/redis-server",
                 "/repo/.onsale/tools/redis-server",
                 "/.onsale/tools/redis-server",
+                "/bin/redis-server",
+                "/opt/redis-server",
             ]
         );
         assert_eq!(
-            paths(Flavour::Auto)[..4],
+            paths(Flavour::Auto)[6..],
             ["/bin/valkey-server", "/opt/valkey-server", "/bin/redis-server", "/opt/redis-server",]
         );
     }
