@@ -6,8 +6,8 @@ use serde_json::Value;
 use super::stack::{Variant, translate};
 use text::read;
 
-/// Resources whose loss loses nothing: CloudFormation makes them anew from the others, and a function's version has
-/// the hash of its settings in its name, so every change of them publishes another (the former is retained).
+/// Resources whose loss loses nothing: CloudFormation makes permissions anew from the others, and retains a version
+/// of a function, whose name has the hash of its settings, so that every change of them publishes another.
 const REPLACEABLE: [&str; 2] = ["AWS::Lambda::Permission", "AWS::Lambda::Version"];
 
 fn released() -> Value {
