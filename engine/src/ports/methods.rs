@@ -3,7 +3,7 @@
 
 pub use super::messages::QueueMessage;
 pub use super::{
-    AppendReply, Asked, Beacon, BlockClaims, Board, BoardPorts, Came, Catalogue, ChangeReply,
+    AppendReply, Asked, Beacon, BlockClaims, Board, BoardPorts, Catalogue, ChangeReply,
     CreateReply, CursorReply, Cursors, Due, Freshness, Gate, InventoryCounts, MembershipPage,
     Orders, Page, Ports, Provider, Published, Queue, RoomPorts, Rooms, SalesPage, Seats,
     SettleReply, Settlement, Shown, StoreError, Stored,
@@ -13,7 +13,7 @@ pub use crate::domain::admission::gate::tokens::{
 };
 pub use crate::domain::admission::gate::{Admit, AdmitReply};
 pub use crate::domain::admission::room::code::{CodeShard, CodeUses};
-pub use crate::domain::admission::room::counts::{ReservationReport, Tally};
+pub use crate::domain::admission::room::counts::{Came, ReservationReport, Tally};
 pub use crate::domain::admission::room::join::{Membership, Replaced, TakenIndices, Tree};
 pub use crate::domain::basics::bytes::{Hash, Secret, Signature};
 pub use crate::domain::basics::ids::{

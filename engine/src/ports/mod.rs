@@ -43,7 +43,7 @@ pub use orders::{
 };
 pub use provider::Provider;
 pub use queue::{LONGEST_DELAY_SECONDS, Queue, delay_seconds};
-pub use room_board::{Asked, Board, BoardPorts, Came, Shown};
+pub use room_board::{Asked, Board, BoardPorts, Shown};
 pub use rooms::{AppendReply, Beacon, MembershipPage, RoomPorts, Rooms};
 pub use seats::{InventoryCounts, MAX_REQUEST_ARGUMENTS, Seats};
 pub use subscribers::{MAX_WAITING_CHANGES, Receiver, Subscriptions, TakeReply, Waiting};

@@ -4,7 +4,7 @@
 use std::future::Future;
 
 use super::{RoomPorts, Stored};
-use crate::domain::admission::room::counts::{Entry, ReservationReport, Tally};
+use crate::domain::admission::room::counts::{Came, ReservationReport, Tally};
 use crate::domain::admission::room::view::View;
 use crate::domain::basics::ids::SaleId;
 use crate::domain::basics::number::OrderNumber;
@@ -19,16 +19,6 @@ pub struct Shown {
     pub document: String,
     /// The time at which the document was made.
     pub made_at: Timestamp,
-}
-
-/// A member who came to the gate in turn. The board counts each by two ten-second marks: the mark by which the place
-/// was due, and the mark of coming.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Came {
-    /// The mark by which the place was due.
-    pub due_mark: u64,
-    /// The mark of coming, by which the board counts the member's order later.
-    pub entry: Entry,
 }
 
 /// The requests of one second to the sale's slot in Redis.

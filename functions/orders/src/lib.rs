@@ -75,6 +75,7 @@ async fn answer(app: &App, request: &Request) -> Response<Body> {
             | Route::ShowRoomWindow(_)
             | Route::BringRound(_)
             | Route::CommandRoom(_)
+            | Route::BeginVisit(_)
             | Route::Admit(_)
             | Route::Reserve(_)
             | Route::CancelOrder(_)

@@ -70,6 +70,7 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
             | Route::ShowRoomWindow(_)
             | Route::BringRound(_)
             | Route::CommandRoom(_)
+            | Route::BeginVisit(_)
             | Route::Admit(_)
             | Route::Reserve(_)
             | Route::ListOrders

@@ -1,8 +1,10 @@
-//! `POST /sales/{sale}/admissions`: a buyer asks the gate for an admission.
+//! `POST /sales/{sale}/admissions`: a buyer asks the gate for an admission. `POST /sales/{sale}/visits`: a member of a
+//! waiting room, whose place is due, begins to look at what there is.
 
 mod place;
 
 use engine::domain::admission::room::counts::Entry;
+use engine::domain::basics::ids::SaleId;
 use engine::domain::basics::time::Timestamp;
 use engine::domain::sale::Sale;
 use engine::domain::sale::challenge::Stage;
@@ -13,9 +15,10 @@ use lambda_http::{Body, Request};
 use shared::challenges;
 use shared::http::admission::{AdmissionBody, AdmissionReply};
 use shared::http::identity::Buyer;
-use shared::http::respond::{Created, respond};
+use shared::http::respond::{Answer, Created, refuse, respond};
 use shared::http::routes::{NoRoute, Route};
 use shared::http::tokens::Grant;
+use shared::http::visit::{VisitBody, VisitReply};
 use shared::http::{Problem, checks, edge, limits};
 use shared::runtime::app::App;
 use shared::runtime::functions::Function;
@@ -24,20 +27,47 @@ use place::CheckedPlace;
 
 /// Answers one request at the time of the system clock.
 pub async fn handle(app: &App, request: Request) -> Response<Body> {
-    let work = token_gate(app, &request, Timestamp::now());
-    edge::answer(app, Function::TokenGate, &request, respond(work)).await
+    edge::answer(app, Function::TokenGate, &request, answer(app, &request, Timestamp::now())).await
+}
+
+async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> {
+    let route = Route::from_request(request);
+    if let Ok(Route::BeginVisit(sale)) = &route {
+        return respond(begin_visit(app, request, sale, now)).await;
+    }
+    let Ok(Route::Admit(sale)) = route else { return refuse(NoRoute) };
+    respond(token_gate(app, request, &sale, now)).await
+}
+
+/// Begins the visit of the buyer's place, or says how long the one that has begun lasts. It uses up no attempt and asks
+/// for no answer to a challenge.
+async fn begin_visit(
+    app: &App,
+    request: &Request,
+    sale: &SaleId,
+    now: Timestamp,
+) -> Result<Answer<VisitReply>, Problem> {
+    let buyer = Buyer::from_request(request)?;
+    let body = VisitBody::read(request)?;
+    let published = checks::sale(&app.ports, sale).await?;
+    check_open(&published, now)?;
+    let place = place::check(app, &published, Some(&body.place), &buyer, now).await?;
+    let place = place.ok_or(checks::Refusal::NoRoom)?;
+    let left_ms = place.begin(app, &buyer, now).await?;
+    let ends_at = now.plus_ms(i64::try_from(left_ms).unwrap_or(i64::MAX));
+    Ok(Answer(VisitReply { ends_at }))
 }
 
 /// Admits the buyer if the gate does. The token carries the number of the order that the buyer may make.
 async fn token_gate(
     app: &App,
     request: &Request,
+    sale: &SaleId,
     now: Timestamp,
 ) -> Result<Created<AdmissionReply>, Problem> {
-    let Route::Admit(sale) = Route::from_request(request)? else { return Err(NoRoute.into()) };
     let buyer = Buyer::from_request(request)?;
     let body = AdmissionBody::read(request)?;
-    let published = checks::sale(&app.ports, &sale).await?;
+    let published = checks::sale(&app.ports, sale).await?;
     let tickets = body.tickets(&published.sale)?;
     check_open(&published, now)?;
     let place = place::check(app, &published, body.place(), &buyer, now).await?;

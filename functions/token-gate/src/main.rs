@@ -1,5 +1,6 @@
-//! Lambda function `token-gate`: API Gateway, `POST /sales/{sale}/admissions`. Not idempotent, and need not be: an
-//! unused admission expires, and the buyer's lock bounds how often one buyer gets an admission.
+//! Lambda function `token-gate`: API Gateway, `POST /sales/{sale}/admissions` and
+//! `POST /sales/{sale}/visits`. Admissions are not idempotent, and need not be: an unused one expires, and the buyer's
+//! lock bounds how often one buyer gets one. The beginning of a visit is idempotent.
 
 use lambda_http::{Error, Request, run, service_fn, tracing};
 use shared::runtime::app::App;

@@ -57,6 +57,21 @@ pub async fn check(
 }
 
 impl CheckedPlace {
+    /// Begins the visit of the place without an admission: what is left of it, in milliseconds.
+    ///
+    /// # Errors
+    /// Returns the refusal of [`enter::begin`].
+    pub async fn begin(
+        &self,
+        app: &App,
+        buyer: &Buyer,
+        now: Timestamp,
+    ) -> Result<u64, enter::Refusal> {
+        let Self { room, view, group, place, index } = self;
+        let claimed = Claimed { group, place: *place };
+        enter::begin(&app.ports, room, view, claimed, buyer.user(), *index, now).await
+    }
+
     /// Begins the visit of the place, or goes on with it.
     ///
     /// # Errors

@@ -76,6 +76,7 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
             | Route::ShowAvailability(_)
             | Route::ShowMap(_)
             | Route::ListTrains
+            | Route::BeginVisit(_)
             | Route::Admit(_)
             | Route::Reserve(_)
             | Route::ListOrders

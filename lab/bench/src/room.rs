@@ -1,21 +1,24 @@
 //! `onsale bench room`: what the rules of serving do to a sale, in a simulation with fixed seeds.
 //!
-//! Three ways of serving the same people: as many as the maximum allows whatever is left (loop off), the stock
-//! rule with one class of people in flight, and the rules as they are (two classes). What people do is
-//! assumed, and stands in the report: [`ASSUMED`]. Time goes in steps of a second; nothing fails, so that the
+//! Three ways of serving the same people, who ask for an admission as they come: as many as the maximum allows whatever
+//! is left (loop off), the stock rule with one class of people in flight, and the rules as they are (two classes). Two
+//! ways of serving people who look first: their visit begins when they ask for an admission, or when they begin to look,
+//! which are the rules as they are. What people do is assumed, and stands in the report: [`ASSUMED`]. Time goes in steps of a second; nothing fails, so that the
 //! capacity stays at its maximum.
 
 use std::fmt;
 use std::path::PathBuf;
 
+use engine::domain::admission::room::counts::{Came, Coming, Entry, Tally};
 use engine::domain::admission::room::draw::{Closing, Commitment, Member, Source, Window};
 use engine::domain::admission::room::log::Record;
 use engine::domain::admission::room::serving::{Counts, Event, Given, Room};
 use engine::domain::admission::room::stock::{Expected, InFlight, MILLION, Prior, Smoothed};
 use engine::domain::admission::room::tree;
+use engine::domain::admission::room::view::View;
 use engine::domain::basics::bytes::{Hash, Nonce, Secret};
 use engine::domain::basics::ids::{GroupId, SaleId, UserId};
-use engine::domain::sale::serving::Settings;
+use engine::domain::sale::serving::{MARK_MS, Settings};
 use ops::draw::publication::{Admission, Chunk, Publication};
 use reporting::grouped;
 use serde::Serialize;
@@ -26,7 +29,8 @@ use super::selling::Failure;
 pub const ASSUMED: &str = "\
 Of those whose turn it is 70 % come: nine in ten within 60 s, the others within 170 s. Of those who come 85 % want to order: after
 20 to 180 s one to four seats (30, 45, 10 and 15 %); who finds fewer left goes away with nothing. 15 % go away by themselves after
-20 to 300 s. Of the orders 88 % are paid within 30 to 240 s, the others give their seats back after 600 s.";
+20 to 300 s. Where people look first, a quarter of those who come look for four minutes and never order, the others choose for
+20 to 180 s, one in ten of them for 181 to 290 s. Of the orders 88 % are paid within 30 to 240 s, the others give their seats back after 600 s.";
 
 /// Length of a simulated sale, in seconds.
 const SECONDS: usize = 7_200;
@@ -45,16 +49,23 @@ pub enum Policy {
     OneClass,
     /// The rules as they are.
     TwoClasses,
+    /// The rules as they are, for people who look first, whose client begins the visit with the admission.
+    LooksUnseen,
+    /// The rules as they are, for people who look first, whose client begins the visit then.
+    Looks,
 }
 
 impl Policy {
-    pub const ALL: [Self; 3] = [Self::LoopOff, Self::OneClass, Self::TwoClasses];
+    pub const ALL: [Self; 5] =
+        [Self::LoopOff, Self::OneClass, Self::TwoClasses, Self::LooksUnseen, Self::Looks];
 
     fn name(self) -> &'static str {
         match self {
             Self::LoopOff => "loop off",
             Self::OneClass => "one class",
             Self::TwoClasses => "two classes",
+            Self::LooksUnseen => "looks, visit from the order on",
+            Self::Looks => "looks, visit from the look on",
         }
     }
 }
@@ -84,6 +95,8 @@ pub struct Row {
     pub came: u64,
     /// People who came, wanted to order and found too few seats.
     pub admitted_to_nothing: u64,
+    /// People who lost their place while they chose.
+    pub lost_while_choosing: u64,
     /// Seats that were not sold after two hours.
     pub stranded: u64,
     /// Seconds until 90 % of the seats were paid; none if they never were.
@@ -133,6 +146,16 @@ impl Numbers {
         mixed ^ (mixed >> 31)
     }
 
+    /// Seats that somebody orders.
+    fn seats(&mut self) -> u32 {
+        match self.between(0, 99) {
+            0..30 => 1,
+            30..75 => 2,
+            75..85 => 3,
+            _ => 4,
+        }
+    }
+
     /// A number from `least` to `most`.
     fn between(&mut self, least: u64, most: u64) -> usize {
         usize::try_from(least + self.next() % (most - least + 1)).unwrap_or(usize::MAX)
@@ -156,6 +179,8 @@ enum Happening {
     GivenBack(u32),
     /// One who never came counts as decided.
     NeverCame,
+    /// The holder of a place has chosen seats; the entry of the visit, if it has begun.
+    Chose(u32, u32, Option<Entry>),
 }
 
 /// A sale that goes on.
@@ -170,9 +195,12 @@ struct Sale {
     sold: u64,
     came_total: u64,
     nothing: u64,
+    lost: u64,
     /// Whether the holder of a place has come.
     came: Vec<bool>,
     counts: Counts,
+    /// The counters where people look first.
+    tally: Tally,
     /// Of all who were served: how many are undecided, and what the decided ones hold.
     undecided: u64,
     decided: Smoothed,
@@ -256,8 +284,10 @@ impl Sale {
             sold: 0,
             came_total: 0,
             nothing: 0,
+            lost: 0,
             came: vec![false; usize::try_from(people).unwrap_or(0)],
             counts: Counts::default(),
+            tally: Tally::default(),
             undecided: 0,
             decided: Smoothed::default(),
             served: 0,
@@ -295,6 +325,7 @@ impl Sale {
             served: self.served,
             came: self.came_total,
             admitted_to_nothing: self.nothing,
+            lost_while_choosing: self.lost,
             stranded: u64::from(self.seats) - self.sold,
             sold_90_percent_s,
             sold_99_5_percent_s,
@@ -313,16 +344,21 @@ impl Sale {
                 let (comes, holds) = (Expected::COMES, Expected::holds_prior(MAX_UNITS));
                 let prior = Prior { mean: comes.mean * holds.mean / MILLION, ..holds };
                 let holds = self.decided.mean(prior);
-                let expected = Expected { comes: MILLION, holds, max_units: MAX_UNITS };
-                let flight = InFlight { waiting: self.undecided, inside: 0 };
+                let (comes, asks, asks_late) = (MILLION, MILLION, MILLION);
+                let expected = Expected { comes, asks, asks_late, holds, max_units: MAX_UNITS };
+                let flight = InFlight { waiting: self.undecided, ..InFlight::default() };
                 expected.most(self.free, flight, left.min(MAX_PER_SECOND.into()))
             }
-            Policy::TwoClasses => {
+            Policy::TwoClasses | Policy::LooksUnseen | Policy::Looks => {
                 let passed = self.passed();
+                let counts = match self.looks_first() {
+                    true => self.tally.counts(&self.room.settings, self.last.state.clock_ms),
+                    false => self.counts,
+                };
                 let given = Given {
                     free: Some(self.free),
                     joined: vec![self.people],
-                    counts: Some(self.counts),
+                    counts: Some(counts),
                     ..Given::default()
                 };
                 let now_ms = i64::try_from(second).unwrap_or(i64::MAX) * 1_000;
@@ -330,12 +366,76 @@ impl Sale {
                 if let Some(published) = &mut self.published {
                     published.log.push(self.last.line());
                 }
-                self.run_out(passed);
+                if !self.looks_first() {
+                    self.run_out(passed);
+                }
                 self.last.state.gave.served
             }
         };
         self.served += u32::try_from(more).unwrap_or(0);
         Ok(before..self.served)
+    }
+
+    /// Whether people look at the seats before they ask for an admission.
+    fn looks_first(&self) -> bool {
+        match self.policy {
+            Policy::LooksUnseen | Policy::Looks => true,
+            Policy::LoopOff | Policy::OneClass | Policy::TwoClasses => false,
+        }
+    }
+
+    /// The mark of a visit that begins now.
+    fn entry(&self) -> Entry {
+        Entry { mark: self.view().mark() }
+    }
+
+    fn view(&self) -> View {
+        View::of(&self.last, false)
+    }
+
+    /// Somebody begins to look.
+    fn looks(&mut self, second: usize, place: u32) {
+        self.came_total += 1;
+        let due_mark = self.view().due_mark(0, place);
+        let entry = (self.policy == Policy::Looks).then(|| self.entry());
+        if let Some(entry) = entry {
+            self.tally.count(&Came { entry, how: Coming::Looks { due_mark } });
+        }
+        if self.numbers.is_one_of(25) {
+            return;
+        }
+        let after = match self.numbers.is_one_of(90) {
+            true => self.numbers.between(20, 180),
+            false => self.numbers.between(181, 290),
+        };
+        let seats = self.numbers.seats();
+        self.in_seconds(second + after, Happening::Chose(place, seats, entry));
+    }
+
+    /// Somebody who has looked asks for an admission, and orders.
+    fn chose(&mut self, second: usize, place: u32, seats: u32, entry: Option<Entry>) {
+        let view = self.view();
+        let how = match entry {
+            Some(Entry { mark }) => {
+                let age_ms = (view.mark() - mark) * MARK_MS;
+                Coming::Decides { is_late: age_ms >= self.room.settings.show_up_ms }
+            }
+            None if place < self.passed() => {
+                self.lost += 1;
+                return;
+            }
+            None => Coming::Asks { due_mark: view.due_mark(0, place) },
+        };
+        let entry = entry.unwrap_or_else(|| self.entry());
+        self.tally.count(&Came { entry, how });
+        let Some(free) = self.free.checked_sub(u64::from(seats)) else {
+            self.nothing += 1;
+            return;
+        };
+        self.free = free;
+        self.tally.held += u64::from(seats);
+        self.tally.marks.entry(entry.mark).or_default().ordered += 1;
+        self.pays_or_not(second, seats);
     }
 
     fn passed(&self) -> u32 {
@@ -382,10 +482,14 @@ impl Sale {
             Happening::Paid(seats) => self.sold += u64::from(seats),
             Happening::GivenBack(seats) => self.free += u64::from(seats),
             Happening::NeverCame => self.decides(0),
+            Happening::Chose(place, seats, entry) => self.chose(second, place, seats, entry),
         }
     }
 
     fn comes(&mut self, second: usize, place: u32) {
+        if self.looks_first() {
+            return self.looks(second, place);
+        }
         if let Some(came) = usize::try_from(place).ok().and_then(|at| self.came.get_mut(at)) {
             *came = true;
         }
@@ -402,12 +506,7 @@ impl Sale {
             let after = numbers.between(20, 300);
             return self.in_seconds(second + after, Happening::Leaves);
         }
-        let seats = match numbers.between(0, 99) {
-            0..30 => 1,
-            30..75 => 2,
-            75..85 => 3,
-            _ => 4,
-        };
+        let seats = numbers.seats();
         let after = numbers.between(20, 180);
         self.in_seconds(second + after, Happening::Orders(seats));
     }
@@ -419,6 +518,10 @@ impl Sale {
         };
         self.free = free;
         self.ends_visit(seats);
+        self.pays_or_not(second, seats);
+    }
+
+    fn pays_or_not(&mut self, second: usize, seats: u32) {
         let (after, happening) = match self.numbers.is_one_of(88) {
             true => (self.numbers.between(30, 240), Happening::Paid(seats)),
             false => (600, Happening::GivenBack(seats)),
@@ -456,6 +559,7 @@ impl fmt::Display for Report {
             "places served",
             "came",
             "admitted to nothing",
+            "lost while choosing",
             "seats stranded",
             "90 % sold",
             "99.5 % sold",
@@ -470,6 +574,7 @@ impl fmt::Display for Report {
                 grouped(row.served.into()),
                 grouped(row.came),
                 grouped(row.admitted_to_nothing),
+                grouped(row.lost_while_choosing),
                 grouped(row.stranded),
                 seconds(row.sold_90_percent_s),
                 seconds(row.sold_99_5_percent_s),
@@ -488,7 +593,7 @@ mod tests {
         let options = Options { seats: vec![2_000], people_per_seat: 40, seed: 7, publish: None };
         let report = run(&options).unwrap();
         assert_eq!(report, run(&options).unwrap(), "the same seed makes the same sale");
-        let [off, one, two] = &report.rows[..] else { panic!() };
+        let [off, one, two, unseen, looks] = &report.rows[..] else { panic!() };
         // Without the loop everybody is let in at once, and what comes back finds nobody.
         assert_eq!(off.served, 80_000);
         assert!(off.stranded > 0 && off.admitted_to_nothing > 40_000, "{off:?}");
@@ -496,5 +601,9 @@ mod tests {
         assert!(two.admitted_to_nothing < one.admitted_to_nothing, "{one:?} {two:?}");
         assert!(two.admitted_to_nothing * 10 < two.came, "{two:?}");
         assert!(two.sold_99_5_percent_s.is_some(), "{two:?}");
+        // The visit of who looks begins then: nobody loses the place, and it costs the others nothing.
+        assert!(unseen.lost_while_choosing > 30 && looks.lost_while_choosing == 0, "{unseen:?}");
+        assert_eq!((unseen.stranded, looks.stranded), (0, 0), "{unseen:?} {looks:?}");
+        assert!(looks.admitted_to_nothing * 100 <= looks.came, "{looks:?}");
     }
 }

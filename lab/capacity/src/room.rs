@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use engine::domain::admission::room::counts::{Entry, Tally};
+use engine::domain::admission::room::counts::{Came, Coming, Entry, Tally};
 use engine::domain::admission::room::draw::{Closing, Commitment};
 use engine::domain::admission::room::serving::{Closed, Given, Reservations, Room, State};
 use engine::domain::basics::bytes::{Hash, Secret};
@@ -113,13 +113,13 @@ impl Waiting {
         self.state.gave.served
     }
 
-    /// People come whose place was due at this turn; they are counted by the mark that is returned.
+    /// People come whose place was due at this turn, and ask for an admission at once; they are counted by the mark that
+    /// is returned.
     pub fn came(&mut self, due_mark: u64, people: u64) -> Entry {
-        let mark = self.mark();
-        self.tally.came += people;
-        self.tally.marks.entry(due_mark).or_default().came += people;
-        self.tally.marks.entry(mark).or_default().entered += people;
-        Entry { mark }
+        let entry = Entry { mark: self.mark() };
+        let came = Came { entry, how: Coming::Asks { due_mark } };
+        (0..people).for_each(|_| self.tally.count(&came));
+        entry
     }
 
     /// The mark of now.

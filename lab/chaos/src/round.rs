@@ -27,8 +27,11 @@ use ops::audit::facts::{LedgerFacts, OrderFact, SaleFacts};
 const BEFORE: std::ops::Range<u64> = 15..45;
 /// Orders that are acknowledged after it was mended: selling goes on, not one lucky order.
 const AFTER: u64 = 25;
-/// Pause between two looks at stores that are not quiescent.
+/// Least pause between two looks at stores that are not quiescent.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
+/// The pause after a look, in times of what the look took: a look reads all that was ever sold, and the engine needs the
+/// processors to come to rest.
+const PAUSE_OF_LOOK: u32 = 2;
 
 /// What the crowd was promised, in a file.
 #[derive(Debug)]
@@ -334,6 +337,7 @@ impl Rounds {
     async fn settle(&self, sale: &SaleId, bound_seconds: u32) -> Result<Settled, Error> {
         let began = Instant::now();
         loop {
+            let looked = Instant::now();
             let target = self.context.rig.target();
             let mut facts = audit::read(&target, Some(sale)).await?;
             if sale == self.context.rig.sale() {
@@ -348,7 +352,7 @@ impl Rounds {
                 let violations = report.violations().map(ToString::to_string).collect();
                 return Ok(Settled { facts, after, violations });
             }
-            tokio::time::sleep(LOOK_AGAIN).await;
+            tokio::time::sleep(LOOK_AGAIN.max(looked.elapsed() * PAUSE_OF_LOOK)).await;
         }
     }
 

@@ -284,7 +284,7 @@ impl Buyer {
     #[must_use]
     pub fn of_class(self, class: Class) -> Self {
         let returns = match class {
-            Class::Leaver => 0,
+            Class::Leaver | Class::Looker | Class::Gazer => 0,
             Class::Early | Class::Sleeper => self.returns.saturating_add(1),
             Class::Solver | Class::Farm | Class::Script | Class::Hammer => MAX_BOT_RETURNS,
             Class::Nobody | Class::Person | Class::Sharer | Class::Collector | Class::Late => {

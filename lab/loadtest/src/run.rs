@@ -156,6 +156,7 @@ async fn prepare(
         promises: RefCell::default(),
         profile: options.profile,
         seed: options.seed,
+        people_look: options.crowd == Crowd::Looking,
         unhurried: matches!(options.load, Load::Open { .. }),
         tasks: Rc::default(),
         waiting: Cell::default(),
@@ -268,7 +269,7 @@ fn arrivals(options: &Options, opening: Duration, has_room: bool) -> Vec<Arrival
             let person = |(owner, micros)| Arrival { micros, class: Class::Person, owner };
             (0..).zip(arrivals::plan(shape, accounts, within, seed)).map(person).collect()
         }
-        crowd @ Crowd::Mixed => {
+        crowd @ (Crowd::Mixed | Crowd::Looking) => {
             plan::plan(&plan::Terms { crowd, accounts, shape, within, opening, has_room, seed })
         }
     }

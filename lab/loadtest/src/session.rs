@@ -90,6 +90,8 @@ pub struct LoadTest {
     pub members: RefCell<Vec<Member>>,
     /// Waits that were promised and had.
     pub promises: RefCell<Promises>,
+    /// True if people look at the seats before they ask for an admission.
+    pub people_look: bool,
     /// True if people take their time, as in an open loop.
     pub unhurried: bool,
     /// What goes on besides the sessions: those who wait for the end of a payment window.

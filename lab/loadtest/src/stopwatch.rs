@@ -16,6 +16,8 @@ use serde::Serialize;
 pub enum Endpoint {
     /// `POST /sales/{sale}/places`.
     Join,
+    /// `POST /sales/{sale}/visits`.
+    Visit,
     /// `POST /sales/{sale}/admissions`.
     Admission,
     /// `POST /sales/{sale}/orders`.
@@ -33,8 +35,9 @@ pub enum Endpoint {
 
 impl Endpoint {
     /// Every endpoint, in the order of reports.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Join,
+        Self::Visit,
         Self::Admission,
         Self::Reserve,
         Self::StartPayment,
@@ -55,6 +58,7 @@ impl Endpoint {
             Self::Query => 5,
             Self::Join => 6,
             Self::StartPayment => 7,
+            Self::Visit => 8,
         }
     }
 
@@ -63,6 +67,7 @@ impl Endpoint {
     pub fn name(self) -> &'static str {
         match self {
             Self::Join => "waiting-room",
+            Self::Visit => "token-gate, visits",
             Self::Admission => "token-gate",
             Self::Reserve => "reserve",
             Self::StartPayment => "start-payment",

@@ -160,7 +160,9 @@ impl Tally {
             | Class::Solver
             | Class::Farm
             | Class::Script
-            | Class::Hammer => self.buyers.one(),
+            | Class::Hammer
+            | Class::Looker
+            | Class::Gazer => self.buyers.one(),
         }
         self.by_class(class).arrived += 1;
     }

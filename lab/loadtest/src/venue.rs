@@ -56,6 +56,8 @@ pub struct Venue {
     pub admissions: String,
     /// Path of its orders.
     pub orders: String,
+    /// Path of the visits of its waiting room.
+    pub visits: String,
     /// Path of the places of its waiting room.
     pub places: String,
     /// Path of its waiting room.
@@ -102,11 +104,13 @@ impl Venue {
                 let sale = Sale::new(file)
                     .map_err(|defects| format!("sale {id} has defects: {}", defects.len()))?;
                 let (admissions, orders) = (format!("{path}/admissions"), format!("{path}/orders"));
+                let visits = format!("{path}/visits");
                 let (places, room) = (format!("{path}/places"), format!("{path}/room"));
                 Ok(Self {
                     sale,
                     admissions,
                     orders,
+                    visits,
                     places,
                     room,
                     document: Mutex::default(),

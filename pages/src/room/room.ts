@@ -118,6 +118,7 @@ export class Room {
       try {
         this.#take((await this.get("")) as RoomDocument);
         await this.#drawPlace();
+        this.#noteDue();
       } catch (thrown) {
         this.#fail(thrown);
       }
@@ -176,6 +177,15 @@ export class Room {
     const place = await this.#placeOf(kept, group);
     if (place !== null && this.kept?.token === kept.token) {
       this.kept = { ...kept, place };
+      keepPlace(this.kept);
+    }
+  }
+
+  /** Keeps when the place was seen to be due, so that the next page can say how long it waits. */
+  #noteDue(): void {
+    const kept = this.kept;
+    if (kept !== null && kept.dueAtMs === undefined && this.standing()?.kind === "due") {
+      this.kept = { ...kept, dueAtMs: clock.nowMs() };
       keepPlace(this.kept);
     }
   }

@@ -16,6 +16,8 @@ export interface KeptPlace {
   readonly nonce: string;
   /** The place, once it is drawn. */
   readonly place: number | null;
+  /** When this browser first saw that it was due, by the server's clock: from then on it waits for its buyer. */
+  readonly dueAtMs?: number;
   /** When it was joined, by the server's clock. */
   readonly joinedAtMs: number;
   /** Whose it is, as the token says: another account that signs in here has another place. */

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::primitives::Blob;
-use aws_sdk_dynamodb::types::AttributeValue;
+use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
 
 use super::codes;
 use super::dynamo::Dynamo;
@@ -21,7 +21,7 @@ use engine::domain::admission::room::join::{
     Index, JoinWindow, Membership, Replaced, TakenIndices, Tree,
 };
 use engine::domain::admission::room::log::Record;
-use engine::domain::admission::room::visit::{Admitted, Enter, EnterReply, Visit};
+use engine::domain::admission::room::visit::{Admitted, Enter, EnterReply, Entered, Visit};
 use engine::domain::basics::bytes::{Hash, Nonce, Secret};
 use engine::domain::basics::ids::{GroupId, SaleId, UserId};
 use engine::domain::basics::time::Timestamp;
@@ -240,8 +240,9 @@ impl DynamoRooms {
         counter.await?.ok_or_else(used_up)
     }
 
-    /// The conditional write of an admission: the visit begins, or has one more attempt. The rule is that of
-    /// [`Enter::reply`].
+    /// The conditional write of an entrance: the visit begins, or has one more attempt; it returns what was there before.
+    /// The rule is that of [`Enter::reply`]. Of an entrance that only begins the visit, nothing is written to one that has
+    /// begun.
     fn entering(&self, enter: &Enter) -> UpdateItemFluentBuilder {
         let Enter { sale, bucket, buyer, group, index, visit, begun_only, visit_ms, max_attempts } =
             enter;
@@ -249,13 +250,14 @@ impl DynamoRooms {
         let update = self.db.client().update_item().table_name(self.table()).set_key(Some(at));
         let set = "SET #place = if_not_exists(#place, :place), #turn = if_not_exists(#turn, :turn), \
                    #began_ms = if_not_exists(#began_ms, :clock) ADD #attempts :one";
+        let begins = "attribute_not_exists(#attempts)";
         let goes_on = "#attempts < :most AND (#began_ms > :after OR \
                        (#more_time = :true AND #began_ms > :long_after))";
         // Parentheses that mean nothing are refused.
-        let is_let_in = if *begun_only {
-            goes_on.to_owned()
-        } else {
-            format!("(attribute_not_exists(#attempts) OR ({goes_on}))")
+        let is_let_in = match (*begun_only, enter.admits()) {
+            (true, _) => goes_on.to_owned(),
+            (false, true) => format!("({begins} OR ({goes_on}))"),
+            (false, false) => begins.to_owned(),
         };
         let condition = format!("#index = :index AND #group = :group AND {is_let_in}");
         let clock = i128::from(visit.began_clock_ms);
@@ -272,7 +274,13 @@ impl DynamoRooms {
             ("index", number(*index)),
             ("group", text(group)),
         ];
-        conditional(update, set, &condition, with)
+        // Values that no expression names are refused.
+        let is_named = |(name, _): &Value| {
+            let name = format!(":{name}");
+            set.contains(&name) || condition.contains(&name)
+        };
+        let with = with.into_iter().filter(is_named);
+        conditional(update, set, &condition, with).return_values(ReturnValue::AllOld)
     }
 
     fn remembered(&self, sale: &SaleId) -> Option<Record> {
@@ -427,15 +435,19 @@ impl Rooms for DynamoRooms {
     }
 
     async fn enter(&self, enter: &Enter) -> Stored<EnterReply> {
+        let Enter { sale, bucket, buyer, .. } = enter;
         for _ in 0..MAX_ENTERS {
-            if let Some(entered) = self.db.update(self.entering(enter)).await? {
-                let visit = read_visit(&entered)?;
-                let lacking = || StoreError::Contract("an admission without a visit".to_owned());
-                return visit.map(EnterReply::Entered).ok_or_else(lacking);
+            // Whoever looks begins no visit of a place that has run out: then there is nothing to write.
+            if (enter.admits() || !enter.begun_only)
+                && let Some(before) = self.db.update(self.entering(enter)).await?
+            {
+                return Ok(enter.reply(Some(&read_membership(sale, &before)?)));
             }
-            let Enter { sale, bucket, buyer, .. } = enter;
             let member = self.membership(sale, *bucket, buyer).await?;
             match enter.reply(member.as_ref()) {
+                entered @ EnterReply::Entered(Entered { begins: false, .. }) if !enter.admits() => {
+                    return Ok(entered);
+                }
                 // It would be let in as it is now.
                 EnterReply::Entered(_) => {}
                 refused @ (EnterReply::NotMember

@@ -41,6 +41,7 @@ pub mod takings;
 pub mod ticket;
 pub mod tokens;
 pub mod trains;
+pub mod visit;
 pub mod wallet;
 
 pub use problem::Problem;

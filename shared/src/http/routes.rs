@@ -73,7 +73,9 @@ pub struct Throttle {
     pub burst: u32,
 }
 
-const PLACES: Throttle = Throttle { rate_parameter: "PlaceRate", rate: 2250, burst: 900 };
+const PLACES: Throttle = Throttle { rate_parameter: "PlaceRate", rate: 2000, burst: 775 };
+/// The beginnings of visits: more than a room serves unless its settings say otherwise.
+const VISITS: Throttle = Throttle { rate_parameter: "VisitRate", rate: 250, burst: 125 };
 const ADMISSIONS: Throttle = Throttle { rate_parameter: "AdmissionRate", rate: 1500, burst: 750 };
 const ORDERS: Throttle = Throttle { rate_parameter: "OrderRate", rate: 1500, burst: 750 };
 const READS: Throttle = Throttle { rate_parameter: "ReadRate", rate: 700, burst: 350 };
@@ -179,6 +181,7 @@ routes! {
         "GET" "/sales/{sale}/room/windows/{group}/{index}", WaitingRoom, Anyone, RARE;
     BringRound(SaleId): "POST" "/sales/{sale}/room/beacon", WaitingRoom, Anyone, RARE;
     CommandRoom(SaleId): "POST" "/sales/{sale}/room/commands", WaitingRoom, Operator, RARE;
+    BeginVisit(SaleId): "POST" "/sales/{sale}/visits", TokenGate, Buyer, VISITS;
     Admit(SaleId): "POST" "/sales/{sale}/admissions", TokenGate, Buyer, ADMISSIONS;
     Reserve(SaleId): "POST" "/sales/{sale}/orders", Reserve, Buyer, ORDERS;
     ListOrders: "GET" "/orders", Orders, Buyer, OTHERS;
@@ -334,6 +337,7 @@ mod tests {
             ("GET", "/sales/g1/room/leaves//7", Err(NoRoute)),
             ("GET", "/sales/g1/room/leaves/all/7/", Err(NoRoute)),
             ("GET", "/sales/g1/room/", Err(NoRoute)),
+            ("POST", "/sales/g1/visits", Ok(Route::BeginVisit(sale()))),
             ("POST", "/sales/g1/admissions", Ok(Route::Admit(sale()))),
             ("POST", "/sales/g1/orders", Ok(Route::Reserve(sale()))),
             ("GET", "/orders", Ok(Route::ListOrders)),

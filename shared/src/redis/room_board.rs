@@ -14,12 +14,12 @@ use redis::Pipeline;
 
 use super::keys::RoomKeys;
 use super::{Connection, broken};
-use engine::domain::admission::room::counts::{MarkCounts, ReservationReport, Tally};
+use engine::domain::admission::room::counts::{Came, Coming, MarkCounts, ReservationReport, Tally};
 use engine::domain::admission::room::serving::Reservations;
 use engine::domain::basics::ids::SaleId;
 use engine::domain::basics::number::OrderNumber;
 use engine::domain::basics::time::Timestamp;
-use engine::ports::{Asked, Board, Came, Shown, Stored};
+use engine::ports::{Asked, Board, Shown, Stored};
 
 /// Time for which what is not written any more is kept, in seconds.
 const KEPT_SECONDS: u32 = 86_400;
@@ -58,16 +58,29 @@ enum Counted {
     Came,
     Entered,
     Ordered,
+    Looked,
+    AskedAfterLook,
+    AskedLate,
 }
 
 impl Counted {
-    const ALL: [Self; 3] = [Self::Came, Self::Entered, Self::Ordered];
+    const ALL: [Self; 6] = [
+        Self::Came,
+        Self::Entered,
+        Self::Ordered,
+        Self::Looked,
+        Self::AskedAfterLook,
+        Self::AskedLate,
+    ];
 
     const fn as_str(self) -> &'static str {
         match self {
             Self::Came => "came",
             Self::Entered => "entered",
             Self::Ordered => "ordered",
+            Self::Looked => "looked",
+            Self::AskedAfterLook => "asked",
+            Self::AskedLate => "asked_late",
         }
     }
 
@@ -166,6 +179,9 @@ impl Board for RedisBoard {
                         Counted::Came => of.came = *count,
                         Counted::Entered => of.entered = *count,
                         Counted::Ordered => of.ordered = *count,
+                        Counted::Looked => of.looked = *count,
+                        Counted::AskedAfterLook => of.asked = *count,
+                        Counted::AskedLate => of.asked_late = *count,
                     }
                 }
                 None => {}
@@ -176,16 +192,47 @@ impl Board for RedisBoard {
             drop.arg(keys.counts()).arg(&old);
             let _dropped: u64 = self.connection.query(&drop).await?;
         }
-        let (epoch, came, held) = (total("epoch"), total("came"), total("held"));
-        Ok(Tally { epoch, came, held, marks, reservations, asked: requests })
+        let total_of = |counted: Counted| total(counted.as_str());
+        Ok(Tally {
+            epoch: total("epoch"),
+            came: total_of(Counted::Came),
+            looked: total_of(Counted::Looked),
+            asked_after_look: total_of(Counted::AskedAfterLook),
+            asked_late: total_of(Counted::AskedLate),
+            held: total("held"),
+            marks,
+            reservations,
+            asked: requests,
+        })
     }
 
     async fn came(&self, sale: &SaleId, came: &Came, now: Timestamp) -> Stored<()> {
         let keys = RoomKeys(sale);
         let mut pipeline = counting(keys, now);
-        pipeline.hincr(keys.counts(), "came", 1).ignore();
-        pipeline.hincr(keys.counts(), Counted::Came.field(came.due_mark), 1).ignore();
-        pipeline.hincr(keys.counts(), Counted::Entered.field(came.entry.mark), 1).ignore();
+        let mark = came.entry.mark;
+        let mut add = |field: &str| {
+            pipeline.hincr(keys.counts(), field, 1).ignore();
+        };
+        // Each with its total.
+        let mut count = |counted: Counted, mark: u64| {
+            add(counted.as_str());
+            add(&counted.field(mark));
+        };
+        match came.how {
+            Coming::Asks { due_mark } => {
+                count(Counted::Came, due_mark);
+                add(&Counted::Entered.field(mark));
+            }
+            Coming::Looks { due_mark } => {
+                count(Counted::Came, due_mark);
+                count(Counted::Looked, mark);
+            }
+            Coming::Decides { is_late } => {
+                let counted = if is_late { Counted::AskedLate } else { Counted::AskedAfterLook };
+                count(counted, mark);
+                add(&Counted::Entered.field(mark));
+            }
+        }
         self.connection.pipeline(&pipeline).await
     }
 
@@ -262,7 +309,7 @@ mod tests {
     fn a_field_of_a_mark_is_no_total() {
         assert_eq!(Counted::of_field(&Counted::Came.field(12)), Some((Counted::Came, 12)));
         assert_eq!(Counted::of_field(&Counted::Ordered.field(0)), Some((Counted::Ordered, 0)));
-        for total in ["epoch", "came", "held", "came:", "left:7"] {
+        for total in ["epoch", "came", "held", "looked", "asked_late", "came:", "left:7"] {
             assert_eq!(Counted::of_field(total), None, "{total}");
         }
     }

@@ -53,6 +53,32 @@ for (const [language, options] of [["en", {}], ["zh", { width: 320, height: 640,
   });
 }
 
+for (const [language, options] of [["en", {}], ["zh", { width: 320, height: 640, dark: true }]]) {
+  test(`the first use of the seats page begins the visit, whose clock is shown (${language})`, async (t) => {
+    const words = texts("seats", language);
+    const buyer = await it.person(t, { language, name: `turn-${language}`, ...options });
+    // The warning comes two minutes before the end: here soon after the beginning.
+    const file = roomHall(`turn-${language}`, 4, {}, { show_up_seconds: 120, visit_seconds: 124 });
+    await it.engine.publish(file);
+    await join(buyer, file.sale);
+    await buyer.at(`/s/${file.sale}/seats`);
+    await buyer.see(words("turn.unused"));
+    await buyer.see(/ 1:[0-5]\d/);
+    await buyer.accessible("due and not used");
+    const visits = () => buyer.browser.executeScript(() => performance.getEntriesByType("resource").filter(({ name }) => name.endsWith("/visits")).length);
+    assert.equal(await visits(), 0, "a page that nobody uses is no visit");
+    await buyer.press(words("way.map"));
+    await buyer.see(words("turn.visit"));
+    await buyer.see(words("turn.ending"));
+    await buyer.accessible("the end is near");
+    assert.equal(await visits(), 1);
+    await buyer.browser.navigate().refresh();
+    await buyer.see(words("turn.visit"));
+    assert.equal(await visits(), 0, "the clock stays when the page is loaded again");
+    await buyer.fits();
+  });
+}
+
 test("the gates refuse within two seconds of a pause, and the room says so with its next poll", async (t) => {
   const t_ = texts("room", "en");
   const buyer = await it.person(t, { name: "paused" });

@@ -301,6 +301,104 @@ async fn who_has_a_due_place_is_let_in_and_nobody_else() {
     ask("alice", Some((&alice, place(alices)))).await.problem(503, "room-paused");
 }
 
+/// A buyer at the map does not lose the place while choosing: the first touch begins the visit, which lasts ten minutes
+/// and not the three in which a place waits for its buyer. Whoever never came loses the place as before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_looks_at_the_map_for_four_minutes_has_a_ticket() {
+    let fixture = Fixture::start().await;
+    let mut file = open_hall("hall");
+    file["room"] = json!({ "visit_seconds": 600 });
+    fixture.publish(&file).await.ok(200);
+    fixture.publish(&open_hall("other")).await.ok(200);
+    let id = SaleId::new("hall").unwrap();
+    let token = async |buyer: &str, sale: &str| {
+        let joined = fixture.join(buyer, sale, &json!({})).await.ok(201);
+        (joined["place_token"].clone(), u32::try_from(joined["index"].as_u64().unwrap()).unwrap())
+    };
+    let ((alice, alices), (bob, bobs)) = (token("alice", "hall").await, token("bob", "hall").await);
+    let (elsewhere, _) = token("alice", "other").await;
+    let post = async |buyer: Sender<'_>, what: &str, body: &Value| loop {
+        let got = fixture.json(buyer, "POST", &format!("/sales/hall/{what}"), body).await;
+        // The gate's lock is a millisecond.
+        if got.body["type"] != "/problems/too-many-requests" {
+            break got;
+        }
+    };
+    let look = async |buyer: &str, token: &Value, place: u32| {
+        let body = json!({ "place": { "token": token, "place": place } });
+        post(Sender::Buyer(buyer), "visits", &body).await
+    };
+    let forget = || *fixture.app.room_memory.lock().unwrap() = RoomMemory::default();
+    look("alice", &alice, 0).await.problem(429, "place-not-due");
+    assert_eq!(draw(&fixture.app.ports, &id, Timestamp::now()).await, Ok(Drawing::Drawn));
+    turn_ahead(&fixture, &id, 10).await;
+    forget();
+    let last = fixture.app.ports.rooms().last_record(&id).await.unwrap().unwrap();
+    let group = &last.state.groups[0];
+    let (count, seed) = (group.closed.unwrap().closing.count, group.seed.unwrap());
+    let place = |index: u32| Window::new(seed, 0, count).place(index).unwrap();
+
+    let forged = json!(format!("{}x", alice.as_str().unwrap()));
+    for (buyer, token, claimed) in [
+        ("alice", &forged, place(alices)),
+        ("alice", &elsewhere, place(alices)),
+        ("alice", &alice, place(bobs)),
+        ("bob", &alice, place(alices)),
+    ] {
+        look(buyer, token, claimed).await.problem(403, "place-invalid");
+    }
+    let claim = json!({ "place": { "token": alice, "place": place(alices) } });
+    post(Sender::Nobody, "visits", &claim).await.problem(401, "not-authenticated");
+    post(Sender::Buyer("alice"), "visits", &json!({})).await.problem(422, "invalid");
+    let tally = async || fixture.app.ports.board().tally(&id, 0, Timestamp::now()).await.unwrap();
+    assert_eq!(tally().await.came, 0, "who is refused has not come");
+
+    // Two devices, and again and again: one visit, whose end stays.
+    let began = Timestamp::now();
+    let ends_at = |got: super::Got| -> Timestamp {
+        got.ok(200)["ends_at"].as_str().unwrap().parse().unwrap()
+    };
+    let first = ends_at(look("alice", &alice, place(alices)).await);
+    assert!((595_000..=605_000).contains(&first.ms_since(began)), "{first} {began}");
+    for _ in 0..12 {
+        let again = ends_at(look("alice", &alice, place(alices)).await);
+        assert!(again.ms_since(first).abs() < 10_000, "{again} {first}");
+    }
+    let counted = tally().await;
+    assert_eq!((counted.came, counted.looked, counted.asked_after_look), (1, 1, 0));
+
+    for minutes in 1..=4 {
+        turn_ahead(&fixture, &id, 60 * minutes).await;
+    }
+    forget();
+    look("bob", &bob, place(bobs)).await.problem(410, "place-run-out");
+    let late = ends_at(look("alice", &alice, place(alices)).await);
+    assert!(
+        late.ms_since(first) < -200_000,
+        "the clock of visits is four minutes on: {late} {first}"
+    );
+    let body = json!({ "tickets": 2, "place": claim["place"] });
+    let admission =
+        post(Sender::Buyer("alice"), "admissions", &body).await.ok(201)["token"].clone();
+    let body =
+        json!({ "admission": admission, "lines": [{ "tier": "vip", "best": { "count": 2 } }] });
+    post(Sender::Buyer("alice"), "orders", &body).await.ok(201);
+    let counted = tally().await;
+    assert_eq!((counted.came, counted.looked, counted.asked_late), (1, 1, 1));
+
+    for minutes in 5..=11 {
+        turn_ahead(&fixture, &id, 60 * minutes).await;
+    }
+    forget();
+    look("alice", &alice, place(alices)).await.problem(410, "visit-over");
+    fixture.command("hall", &json!({ "command": "pause" })).await.ok(200);
+    forget();
+    look("alice", &alice, place(alices)).await.problem(503, "room-paused");
+    post(Sender::Buyer("alice"), "visits", &json!({ "place": claim["place"], "x": 1 }))
+        .await
+        .problem(422, "invalid");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whoever_has_no_script_sees_the_room_as_a_page() {
     let fixture = Fixture::start().await;

@@ -3,12 +3,14 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use engine::domain::admission::room::counts::{Entry, MarkCounts, ReservationReport, Tally};
+use engine::domain::admission::room::counts::{
+    Came, Coming, Entry, MarkCounts, ReservationReport, Tally,
+};
 use engine::domain::admission::room::serving::{Mode, Reservations};
 use engine::domain::admission::room::view::{GroupView, View};
 use engine::domain::basics::ids::SaleId;
 use engine::domain::basics::time::Timestamp;
-use engine::ports::{Asked, Board, Came, Shown, Stored};
+use engine::ports::{Asked, Board, Shown, Stored};
 use futures_util::future::join_all;
 use local::servers::{Flavour, RedisOptions, RedisServer};
 use model_stores::{Call, Caller, Driver, Reply, Stores};
@@ -70,8 +72,19 @@ async fn counts(board: &impl Board) {
     assert_eq!(board.tally(&sale(), 0, NOW).await, Ok(nobody.clone()));
     let later = NOW.plus_seconds(60);
     assert_eq!(board.tally(&sale(), 0, later).await, Ok(nobody), "the epoch stays");
-    for (due_mark, mark) in [(4, 5), (4, 6), (5, 6)] {
-        let came = Came { due_mark, entry: Entry { mark } };
+    let asks = |due_mark| Coming::Asks { due_mark };
+    let decides = |is_late| Coming::Decides { is_late };
+    for (mark, how) in [
+        (5, asks(4)),
+        (6, asks(4)),
+        (6, asks(5)),
+        (6, Coming::Looks { due_mark: 4 }),
+        (6, Coming::Looks { due_mark: 4 }),
+        (6, Coming::Looks { due_mark: 6 }),
+        (6, decides(false)),
+        (6, decides(true)),
+    ] {
+        let came = Came { entry: Entry { mark }, how };
         board.came(&sale(), &came, later).await.unwrap();
     }
     let report = |mark: Option<u64>, held, is_bad| ReservationReport {
@@ -87,12 +100,17 @@ async fn counts(board: &impl Board) {
     ] {
         board.reserved(&sale(), &report, at).await.unwrap();
     }
-    let mark = |came, entered, ordered| MarkCounts { came, entered, ordered };
+    let mark =
+        |came, entered, ordered| MarkCounts { came, entered, ordered, ..MarkCounts::default() };
+    let looked = MarkCounts { looked: 3, asked: 1, asked_late: 1, ..mark(1, 4, 1) };
     let expected = Tally {
         epoch,
-        came: 3,
+        came: 6,
+        looked: 3,
+        asked_after_look: 1,
+        asked_late: 1,
         held: 7,
-        marks: [(4, mark(2, 0, 0)), (5, mark(1, 1, 1)), (6, mark(0, 2, 1))].into(),
+        marks: [(4, mark(4, 0, 0)), (5, mark(1, 1, 1)), (6, looked)].into(),
         reservations: Reservations { all: 4, bad: 2 },
         asked: 0,
     };
@@ -171,7 +189,7 @@ async fn the_adapter_keeps_the_contract_and_every_key_has_a_time_to_live() {
         let () = redis::cmd("FLUSHALL").query_async(&mut redis).await.unwrap();
         assert_eq!(board.shown(&sale()).await, Ok(None));
         assert_eq!(board.take_turn(&sale(), 600_000).await, Ok(true));
-        let came = Came { due_mark: 1, entry: Entry { mark: 2 } };
+        let came = Came { entry: Entry { mark: 2 }, how: Coming::Asks { due_mark: 1 } };
         let later = NOW.plus_seconds(100);
         board.came(&sale(), &came, later).await.unwrap();
         let tally = board.tally(&sale(), 0, later.plus_seconds(9)).await.unwrap();

@@ -13,7 +13,7 @@ use engine::domain::admission::room::join::{
 use engine::domain::admission::room::log::Record;
 use engine::domain::admission::room::serving::{Given, Room};
 use engine::domain::admission::room::tree::{CHUNK_LEAVES, empty_leaf, root};
-use engine::domain::admission::room::visit::{Enter, EnterReply, Visit};
+use engine::domain::admission::room::visit::{Enter, EnterReply, Entered, Visit};
 use engine::domain::basics::bytes::{Hash, Nonce, Secret};
 use engine::domain::basics::ids::{GroupId, SaleId, UserId};
 use engine::domain::basics::time::Timestamp;
@@ -199,7 +199,11 @@ async fn keeps_visits(rooms: &impl Rooms) {
         visit_ms: 600_000,
         max_attempts: 3,
     };
-    let entered = |clock_ms, attempts| Ok(EnterReply::Entered(visit(clock_ms, attempts)));
+    let did = |clock_ms, attempts, begins, more_time| {
+        Ok(EnterReply::Entered(Entered { visit: visit(clock_ms, attempts), begins, more_time }))
+    };
+    let begun = |clock_ms| did(clock_ms, 1, true, false);
+    let entered = |clock_ms, attempts| did(clock_ms, attempts, false, false);
     let plain = member("plain", 1, JoinWindow::First);
     let slow = Membership { more_time: true, rejoined: 2, ..member("slow", 2, JoinWindow::Later) };
     for member in [&plain, &slow] {
@@ -213,7 +217,7 @@ async fn keeps_visits(rooms: &impl Rooms) {
     assert_eq!(ask(of_club).await, Ok(EnterReply::NotMember));
     let run_out = |clock_ms| Enter { begun_only: true, ..enter("plain", 1, clock_ms) };
     assert_eq!(ask(run_out(5_000)).await, Ok(EnterReply::RunOut));
-    assert_eq!(ask(enter("plain", 1, 5_000)).await, entered(5_000, 1));
+    assert_eq!(ask(enter("plain", 1, 5_000)).await, begun(5_000));
     // An older view, another place and turn: the visit stays as it began.
     let other = Visit { place: 8, turn: 13, ..visit(0, 1) };
     assert_eq!(ask(Enter { visit: other, ..enter("plain", 1, 0) }).await, entered(5_000, 2));
@@ -225,8 +229,8 @@ async fn keeps_visits(rooms: &impl Rooms) {
     assert_eq!(rooms.membership(&sale(), 9, &plain.buyer).await, Ok(Some(kept)));
 
     let end_ms = 600_000 * MORE_TIME_FACTOR;
-    assert_eq!(ask(enter("slow", 2, 0)).await, entered(0, 1));
-    assert_eq!(ask(enter("slow", 2, end_ms - 1)).await, entered(0, 2));
+    assert_eq!(ask(enter("slow", 2, 0)).await, did(0, 1, true, true));
+    assert_eq!(ask(enter("slow", 2, end_ms - 1)).await, did(0, 2, false, true));
     assert_eq!(ask(enter("slow", 2, end_ms)).await, Ok(EnterReply::Over));
     // Who joins again begins anew.
     let again = member("plain", 3, JoinWindow::Later);
@@ -235,7 +239,24 @@ async fn keeps_visits(rooms: &impl Rooms) {
     assert_eq!(kept.index.number, 1, "its visit went on meanwhile");
     rooms.join(&again, 9, Some(Replaced { attempts: Some(3), ..old })).await.unwrap();
     assert_eq!(ask(enter("plain", 1, 5_000)).await, Ok(EnterReply::NotMember));
-    assert_eq!(ask(enter("plain", 3, 700_000)).await, entered(700_000, 1));
+    assert_eq!(ask(enter("plain", 3, 700_000)).await, begun(700_000));
+
+    // Who looks begins the visit, and keeps it when the place has run out; no attempt is used up.
+    let looker = member("looker", 4, JoinWindow::First);
+    rooms.join(&looker, 9, None).await.unwrap();
+    let look = |clock_ms| Enter { visit: visit(clock_ms, 0), ..enter("looker", 4, clock_ms) };
+    let late = |enter: Enter| Enter { begun_only: true, ..enter };
+    assert_eq!(ask(late(look(0))).await, Ok(EnterReply::RunOut));
+    assert_eq!(ask(Enter { index: 5, ..look(0) }).await, Ok(EnterReply::NotMember));
+    assert_eq!(ask(look(1_000)).await, did(1_000, 0, true, false));
+    for again in [look(2_000), late(look(300_000))] {
+        assert_eq!(ask(again).await, did(1_000, 0, false, false), "another device");
+    }
+    assert_eq!(ask(late(enter("looker", 4, 300_000))).await, entered(1_000, 1));
+    assert_eq!(ask(look(600_999)).await, entered(1_000, 1));
+    assert_eq!(ask(look(601_000)).await, Ok(EnterReply::Over));
+    let kept = Membership { visit: Some(visit(1_000, 1)), ..looker.clone() };
+    assert_eq!(rooms.membership(&sale(), 9, &looker.buyer).await, Ok(Some(kept)));
 }
 
 async fn keeps_leaves(rooms: &impl Rooms) {
@@ -316,12 +337,13 @@ async fn devices_that_enter_at_once_share_the_attempts_of_one_visit() {
     let enters: Vec<Enter> = (0..12).map(enter).collect();
     let replies = join_all(enters.iter().map(|enter| rooms.enter(enter))).await;
     let mut attempts = Vec::new();
-    let mut began = BTreeSet::new();
+    let (mut began, mut beginners) = (BTreeSet::new(), 0);
     for reply in replies {
         match reply.unwrap() {
-            EnterReply::Entered(visit) => {
+            EnterReply::Entered(Entered { visit, begins, .. }) => {
                 attempts.push(visit.attempts);
                 began.insert(visit.began_clock_ms);
+                beginners += usize::from(begins);
             }
             EnterReply::TooManyAttempts => {}
             refused @ (EnterReply::NotMember | EnterReply::RunOut | EnterReply::Over) => {
@@ -330,7 +352,7 @@ async fn devices_that_enter_at_once_share_the_attempts_of_one_visit() {
         }
     }
     attempts.sort_unstable();
-    assert_eq!((attempts, began.len()), (vec![1, 2, 3, 4], 1));
+    assert_eq!((attempts, began.len(), beginners), (vec![1, 2, 3, 4], 1, 1));
 }
 
 #[tokio::test]
@@ -364,7 +386,8 @@ async fn an_attempt_whose_answer_was_lost_finds_its_own() {
         visit_ms: 600_000,
         max_attempts: 2,
     };
-    let entered = EnterReply::Entered(Visit { attempts: 2, ..enter.visit });
+    let visit = Visit { attempts: 2, ..enter.visit };
+    let entered = EnterReply::Entered(Entered { visit, begins: false, more_time: false });
     assert_eq!(losing().await.enter(&enter).await, Ok(entered), "a lost answer costs an attempt");
     // What was taken and not answered is a gap.
     let taken = losing().await.take_indices(&sale(), &group("all"), 4).await.unwrap();

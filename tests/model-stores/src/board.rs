@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use engine::domain::admission::room::counts::{ReservationReport, Tally};
+use engine::domain::admission::room::counts::{Came, ReservationReport, Tally};
 use engine::domain::admission::room::serving::Reservations;
 use engine::domain::basics::number::OrderNumber;
 use engine::domain::basics::time::Timestamp;
-use engine::ports::{Asked, Came, Shown};
+use engine::ports::{Asked, Shown};
 
 /// Seconds over which reservations are summed.
 const SUMMED_SECONDS: i64 = 5;
@@ -75,10 +75,7 @@ impl BoardModel {
 
     /// See [`engine::ports::Board::came`].
     pub fn came(&mut self, came: &Came, now: Timestamp) {
-        let tally = self.counted(now);
-        tally.came += 1;
-        tally.marks.entry(came.due_mark).or_default().came += 1;
-        tally.marks.entry(came.entry.mark).or_default().entered += 1;
+        self.counted(now).count(came);
     }
 
     /// See [`engine::ports::Board::asked`].

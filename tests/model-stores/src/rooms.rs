@@ -173,8 +173,8 @@ impl RoomsModel {
         let members = self.members.get_mut(&(enter.sale.clone(), enter.bucket));
         let member = members.and_then(|members| members.get_mut(&enter.buyer));
         let reply = enter.reply(member.as_deref());
-        if let (Some(member), EnterReply::Entered(visit)) = (member, reply) {
-            member.visit = Some(visit);
+        if let (Some(member), EnterReply::Entered(entered)) = (member, reply) {
+            member.visit = Some(entered.visit);
         }
         reply
     }

@@ -45,12 +45,13 @@ rooms! {
     redis_forgets
     one_code
     two_rejoin
+    two_look
 }
 
 /// A guard, a scenario that shows it, and what breaks there.
 type Planted = (Guard, fn() -> Scenario, &'static str);
 
-const PLANTED: [Planted; 11] = [
+const PLANTED: [Planted; 12] = [
     (Guard::RoomMarker, Scenario::two_join, "R2"),
     (Guard::RoomClosing, Scenario::two_draw, "R3"),
     (Guard::RoomChunk, Scenario::two_draw, "R3"),
@@ -60,6 +61,7 @@ const PLANTED: [Planted; 11] = [
     (Guard::PlaceDue, Scenario::two_enter, "R6"),
     (Guard::PlaceComputed, Scenario::two_enter, "R6"),
     (Guard::VisitOnce, Scenario::two_enter, "R7"),
+    (Guard::VisitWritten, Scenario::two_look, "R13"),
     (Guard::CodeUses, Scenario::one_code, "R12"),
     (Guard::RejoinCondition, Scenario::two_rejoin, "R7"),
 ];

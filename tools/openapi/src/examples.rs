@@ -141,6 +141,14 @@ pub(super) fn map() -> Value {
     })
 }
 
+pub(super) fn visit_body() -> Value {
+    json!({ "place": { "group": "all", "place": 4711, "token": TOKEN } })
+}
+
+pub(super) fn visit() -> Value {
+    json!({ "ends_at": "2026-11-20T02:10:00.000Z" })
+}
+
 pub(super) fn admission_body() -> Value {
     json!({ "tickets": 2 })
 }

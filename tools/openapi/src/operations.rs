@@ -21,6 +21,7 @@ use shared::http::routes::RouteName;
 use shared::http::sale_reply::{AvailabilityReply, SaleReply};
 use shared::http::sales_page::{MAX_SALES, SALES, SalesReply};
 use shared::http::trains::{TRAINS, TrainsReply};
+use shared::http::visit::{VisitBody, VisitReply};
 use shared::http::wallet::WalletsReply;
 use shared::providers::{CaptureEvent, PaymentEvent};
 
@@ -111,6 +112,7 @@ pub(super) fn operation(route: RouteName) -> Operation {
         RouteName::ShowRoomWindow => rooms::window(),
         RouteName::BringRound => rooms::bring(),
         RouteName::CommandRoom => rooms::command(),
+        RouteName::BeginVisit => begin_visit(),
         RouteName::Admit => admit(),
         RouteName::Reserve => reserve(),
         RouteName::ListOrders => list_orders(),
@@ -361,6 +363,32 @@ fn show_map() -> Operation {
             media_type: JSON,
             schema: Schemas::written::<SeatMap>,
             examples: || vec![("hall", "A hall with a standing area", examples::map())],
+        },
+    }
+}
+
+fn begin_visit() -> Operation {
+    Operation {
+        id: "beginVisit",
+        tag: "waiting room",
+        summary: "Begin to look at what there is",
+        description: "Begins the visit of a place that is due, in which the gate admits the buyer; else the visit begins \
+                      with the first admission. Send it when the buyer first uses the page on which tickets are chosen: \
+                      a place that is due waits for its buyer for `show_up_seconds` only. Repeating it is safe: it says \
+                      when the visit ends.",
+        parameters: Vec::new(),
+        body: Some(Body {
+            schema: Schemas::read::<VisitBody>,
+            most_bytes: MAX_BODY_BYTES,
+            examples: || vec![("place", "A place that is due", examples::visit_body())],
+        }),
+        success: Success {
+            status: 200,
+            description: "The visit.",
+            caching: &[NOT_KEPT],
+            media_type: JSON,
+            schema: Schemas::written::<VisitReply>,
+            examples: || vec![("begun", "A visit of ten minutes", examples::visit())],
         },
     }
 }

@@ -124,6 +124,8 @@ pub enum Guard {
     PlaceComputed,
     /// A visit begins once (DynamoDB).
     VisitOnce,
+    /// A visit is written before its buyer is told that it has begun.
+    VisitWritten,
     /// A code is used no more often than it may be (DynamoDB).
     CodeUses,
     /// Whoever joins again replaces the membership that was read, and no other (DynamoDB).
@@ -212,7 +214,7 @@ impl Guard {
     ];
 
     /// The guards of a waiting room, for the same test in sales that have one.
-    pub const OF_ROOMS: [Self; 11] = [
+    pub const OF_ROOMS: [Self; 12] = [
         Self::RoomMarker,
         Self::RoomClosing,
         Self::RoomChunk,
@@ -222,6 +224,7 @@ impl Guard {
         Self::PlaceDue,
         Self::PlaceComputed,
         Self::VisitOnce,
+        Self::VisitWritten,
         Self::CodeUses,
         Self::RejoinCondition,
     ];

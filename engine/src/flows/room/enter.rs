@@ -1,23 +1,27 @@
-//! Enter: a buyer whose place is due is admitted, for the length of a visit.
+//! Enter: a buyer whose place is due begins a visit, and is admitted while it lasts.
 //!
 //! The claim is checked first, before anything is verified: a false claim costs only the buyer who makes it. Then the
-//! place is computed from the index, and the visit is written on the membership before the admission is answered. So a
+//! place is computed from the index, and the visit is written on the membership before the request is answered. So a
 //! visit is used once and nobody's place is lost, whatever Redis forgets.
+//!
+//! A visit begins with the buyer's first use of the page on which tickets are chosen ([`begin`]), so that choosing does
+//! not eat the time in which a place waits for its buyer; or with the first admission ([`enter`]), for a client that has
+//! no such page.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::domain::admission::room::counts::Entry;
+use crate::domain::admission::room::counts::{Came, Coming, Entry};
 use crate::domain::admission::room::join::bucket_of;
 use crate::domain::admission::room::memory::RoomMemory;
 use crate::domain::admission::room::serving::{Mode, Room};
 use crate::domain::admission::room::view::{Turn, View};
-use crate::domain::admission::room::visit::{Enter, EnterReply, Visit};
+use crate::domain::admission::room::visit::{Enter, EnterReply, Entered, Visit};
 use crate::domain::basics::guard::{Guard, stands};
 use crate::domain::basics::ids::{GroupId, SaleId, UserId};
 use crate::domain::basics::time::Timestamp;
 use crate::flows::room::window::{GroupAt, place};
 use crate::flows::room::{last_record, published};
-use crate::ports::{Board, BoardPorts, Came, RoomPorts, Rooms, StoreError, Stored};
+use crate::ports::{Board, BoardPorts, RoomPorts, Rooms, StoreError, Stored};
 
 /// A place that a buyer claims.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -169,14 +173,52 @@ pub async fn enter(
     index: u32,
     now: Timestamp,
 ) -> Result<Entry, Refusal> {
+    let entered = entrance(ports, room, view, claimed, buyer, (index, 1), now).await?;
+    Ok(entry(view, &entered.visit))
+}
+
+/// Begins the visit of a buyer whose place was checked by this view, unless it has begun: the buyer looks at what there
+/// is. Uses up no attempt, however often it is called. Returns what is left of the visit, in milliseconds of the clock of
+/// visits.
+///
+/// # Errors
+/// Returns a [`Refusal`].
+pub async fn begin(
+    ports: &impl BoardPorts,
+    room: &Room,
+    view: &View,
+    claimed: Claimed<'_>,
+    buyer: &UserId,
+    index: u32,
+    now: Timestamp,
+) -> Result<u64, Refusal> {
+    if !stands(Guard::VisitWritten) {
+        return Ok(room.settings.visit_ms);
+    }
+    let Entered { visit, more_time, .. } =
+        entrance(ports, room, view, claimed, buyer, (index, 0), now).await?;
+    Ok(visit.left_ms(more_time, room.settings.visit_ms, view.clock_ms))
+}
+
+/// The entry of a visit: the mark in which it began.
+fn entry(view: &View, visit: &Visit) -> Entry {
+    Entry { mark: View { clock_ms: visit.began_clock_ms, ..view.clone() }.mark() }
+}
+
+/// Begins the visit of an index, or goes on with it, and adds `attempts` to it; counts who came by that.
+async fn entrance(
+    ports: &impl BoardPorts,
+    room: &Room,
+    view: &View,
+    claimed: Claimed<'_>,
+    buyer: &UserId,
+    (index, attempts): (u32, u16),
+    now: Timestamp,
+) -> Result<Entered, Refusal> {
     let at = check_claim(room, view, claimed)?;
     let group = view.groups.get(at).ok_or(Refusal::UnknownGroup)?;
-    let begins = Visit {
-        place: claimed.place,
-        turn: view.number,
-        began_clock_ms: view.clock_ms,
-        attempts: 1,
-    };
+    let begins =
+        Visit { place: claimed.place, turn: view.number, began_clock_ms: view.clock_ms, attempts };
     let enter = Enter {
         sale: room.sale.clone(),
         bucket: bucket_of(buyer, ports.buckets()),
@@ -188,21 +230,29 @@ pub async fn enter(
         visit_ms: room.settings.visit_ms,
         max_attempts: room.settings.max_attempts,
     };
-    let visit = match ports.rooms().enter(&enter).await? {
-        EnterReply::Entered(visit) => visit,
+    let entered = match ports.rooms().enter(&enter).await? {
+        EnterReply::Entered(entered) => entered,
         EnterReply::NotMember => return Err(Refusal::NotMember),
         EnterReply::RunOut => return Err(Refusal::RunOut),
         EnterReply::Over => return Err(Refusal::Over),
         EnterReply::TooManyAttempts => return Err(Refusal::TooManyAttempts),
     };
-    let began = View { clock_ms: visit.began_clock_ms, ..view.clone() };
-    let entry = Entry { mark: began.mark() };
-    if visit.attempts == 1 {
-        let came = Came { due_mark: view.due_mark(at, claimed.place), entry };
+    let due_mark = || view.due_mark(at, claimed.place);
+    let age_ms = view.clock_ms.saturating_sub(entered.visit.began_clock_ms);
+    let how = match (entered.begins, enter.admits()) {
+        (true, true) => Some(Coming::Asks { due_mark: due_mark() }),
+        (true, false) => Some(Coming::Looks { due_mark: due_mark() }),
+        (false, true) if entered.decides() => {
+            Some(Coming::Decides { is_late: age_ms >= room.settings.show_up_ms })
+        }
+        (false, _) => None,
+    };
+    if let Some(how) = how {
+        let came = Came { entry: entry(view, &entered.visit), how };
         // A buyer who is not counted is taken for one who did not come: that costs time and nothing else.
         if let Err(error) = ports.board().came(&room.sale, &came, now).await {
             tracing::warn!(sale = %room.sale, %error, "somebody who came was not counted");
         }
     }
-    Ok(entry)
+    Ok(entered)
 }

@@ -17,7 +17,6 @@ use crate::domain::admission::room::join::{
 use crate::domain::admission::room::memory::RoomMemory;
 use crate::domain::admission::room::serving::Room;
 use crate::domain::admission::room::view::{Turn, View};
-use crate::domain::admission::room::visit::is_over;
 use crate::domain::basics::bytes::Nonce;
 use crate::domain::basics::guard::{Guard, stands};
 use crate::domain::basics::ids::{GroupId, SaleId, UserId};
@@ -213,7 +212,7 @@ impl<P: RoomPorts> Joining<'_, P> {
         }
         let view = View::of(&last_record(self.ports, &self.room.sale).await?, false);
         if let Some(visit) = &membership.visit {
-            return Ok(is_over(visit, membership.more_time, settings.visit_ms, view.clock_ms));
+            return Ok(visit.left_ms(membership.more_time, settings.visit_ms, view.clock_ms) == 0);
         }
         let Membership { sale, group, index, .. } = membership;
         let mut groups = settings.groups.iter();

@@ -49,7 +49,7 @@ impl LoadTest {
         match buyer.class() {
             Class::Script | Class::Farm => return None,
             // A solver has come so much later.
-            Class::Solver | Class::Hammer => {}
+            Class::Solver | Class::Hammer | Class::Gazer => {}
             Class::Nobody
             | Class::Person
             | Class::Early
@@ -57,6 +57,7 @@ impl LoadTest {
             | Class::Sleeper
             | Class::Sharer
             | Class::Collector
+            | Class::Looker
             | Class::Late => {
                 self.think(ANSWERING_MS, &mut StdRng::seed_from_u64(!buyer.seed)).await;
             }

@@ -48,6 +48,10 @@ pub enum Class {
     Script,
     /// Bots of the behaviour `hammer`.
     Hammer,
+    /// People who look at the seats when it is their turn, and never order.
+    Looker,
+    /// Bots that do.
+    Gazer,
     /// Those who come late to take what is left.
     Late,
 }
@@ -64,7 +68,7 @@ struct Row {
 
 impl Class {
     /// Every class, in the order of reports.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::Person,
         Self::Early,
         Self::Leaver,
@@ -75,6 +79,8 @@ impl Class {
         Self::Farm,
         Self::Script,
         Self::Hammer,
+        Self::Looker,
+        Self::Gazer,
         Self::Late,
         Self::Nobody,
     ];
@@ -127,6 +133,10 @@ impl Class {
             }
             Self::Script => row("script", 100, true, "comes in the first 100 ms"),
             Self::Hammer => row("hammer", 0, true, "asks twenty times at once"),
+            Self::Looker => {
+                row("looker", 0, false, "looks at the seats for four minutes, and leaves")
+            }
+            Self::Gazer => row("gazer", 0, true, "does the same, from a program"),
             Self::Late => row("late", 0, false, "takes what is left"),
         }
     }

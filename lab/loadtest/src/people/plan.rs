@@ -37,7 +37,13 @@ pub enum Crowd {
     People,
     /// People of all kinds, and as many bots.
     Mixed,
+    /// The same, and a quarter who look at the seats when it is their turn and never order: half of these are bots.
+    /// Whoever else is no bot looks before ordering.
+    Looking,
 }
+
+/// Accounts in a thousand of [`Crowd::Looking`] that never order, of each of both classes.
+const NEVER_ORDER_PER_MILLE: u32 = 125;
 
 impl Crowd {
     /// Accounts of a class in a thousand.
@@ -47,6 +53,10 @@ impl Crowd {
             (Self::People, Class::Person) => 1000,
             (Self::People, _) => 0,
             (Self::Mixed, class) => class.row().per_mille,
+            (Self::Looking, Class::Looker | Class::Gazer) => NEVER_ORDER_PER_MILLE,
+            (Self::Looking, class) => {
+                class.row().per_mille * (1000 - 2 * NEVER_ORDER_PER_MILLE) / 1000
+            }
         }
     }
 
@@ -128,6 +138,8 @@ fn accounts_of(class: Class) -> (u64, u64) {
         | Class::Solver
         | Class::Script
         | Class::Hammer
+        | Class::Looker
+        | Class::Gazer
         | Class::Late => (1, 1),
     }
 }
@@ -153,6 +165,8 @@ fn first_micros(class: Class, terms: &Terms, random: &mut StdRng) -> u64 {
         | Class::Sharer
         | Class::Collector
         | Class::Hammer
+        | Class::Looker
+        | Class::Gazer
         | Class::Late => ready + (terms.shape.time_of(part) * within as f64) as u64,
     }
 }
@@ -170,7 +184,7 @@ mod tests {
 
     #[test]
     fn the_same_terms_make_the_same_plan() {
-        for crowd in [Crowd::People, Crowd::Mixed] {
+        for crowd in [Crowd::People, Crowd::Mixed, Crowd::Looking] {
             assert_eq!(plan(&terms(crowd, 500, 7)), plan(&terms(crowd, 500, 7)));
             assert_ne!(plan(&terms(crowd, 500, 7)), plan(&terms(crowd, 500, 8)));
             for accounts in [0, 1, 9, 1234] {
@@ -187,6 +201,10 @@ mod tests {
             let all: u32 = Class::ALL.iter().map(|class| crowd.per_mille(*class)).sum();
             assert_eq!(all, 1000, "{crowd:?}");
         }
+        // What rounding leaves over are people.
+        let looking = |class| Crowd::Looking.per_mille(class);
+        assert!((995..=1000).contains(&Class::ALL.into_iter().map(looking).sum::<u32>()));
+        assert_eq!(looking(Class::Looker) + looking(Class::Gazer), 250);
     }
 
     #[test]
@@ -202,7 +220,7 @@ mod tests {
                 Class::Solver => SOLVER_MICROS.contains(&(micros - OPENING)),
                 Class::Farm => (OPENING..OPENING + FARM_MICROS).contains(&micros),
                 Class::Collector => micros <= OPENING + 60_000_000 + COLLECTOR_MICROS,
-                Class::Nobody | Class::Hammer | Class::Late => false,
+                Class::Nobody | Class::Hammer | Class::Looker | Class::Gazer | Class::Late => false,
                 Class::Person | Class::Leaver | Class::Sleeper | Class::Sharer => {
                     (OPENING..=OPENING + 60_000_000).contains(&micros)
                 }

@@ -1,6 +1,7 @@
 //! The way through a waiting room: an account joins, waits by the public document, and asks the gate when its
 //! place is due. Its place is computed as a page computes it, from the published seed.
 
+use std::ops::Range;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -33,6 +34,11 @@ const SCRIPT_JOINS: u32 = 2;
 const SECOND_MINUTE: Duration = Duration::from_secs(60);
 /// Time that somebody oversleeps, in hundredths of the time for which a place stays due.
 const OVERSLEEP_PERCENT: u64 = 150;
+
+/// Time for which those look who never order.
+const LOOKS_FOR: Duration = Duration::from_secs(240);
+/// Time in which the others choose, in milliseconds.
+const CHOOSES_MS: Range<u64> = 5_000..90_000;
 
 /// A membership, as the room answers with it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -149,6 +155,9 @@ impl LoadTest {
             if buyer.class() == Class::Sharer {
                 self.share_the_place(&buyer, &claim).await;
             }
+            if self.people_look && !self.looks(&buyer, &bearer, &claim).await {
+                return;
+            }
             for _ in 0..MAX_ASKS {
                 match self.ask(&buyer, Some(&claim), true, Instant::now(), None).await {
                     GateReply::Admitted(admission) => {
@@ -168,6 +177,30 @@ impl LoadTest {
             self.tally.returned(buyer.class());
             due = Instant::now();
         }
+    }
+
+    /// Somebody opens the page of seats: whoever is no bot begins the visit there and chooses, the others ask at once.
+    /// False if nothing is ordered.
+    async fn looks(&self, buyer: &Buyer, bearer: &Bearer, claim: &serde_json::Value) -> bool {
+        let never_orders = matches!(buyer.class(), Class::Looker | Class::Gazer);
+        if buyer.class().is_bot() && !never_orders {
+            return true;
+        }
+        let venue = &self.venues[buyer.sale];
+        let body = json!({ "place": claim }).to_string();
+        let call = self.made(Call::post(Endpoint::Visit, &venue.visits, body));
+        let Some(call) = call.map(|call| call.by(bearer)) else { return false };
+        let began = self.persist(&call, Instant::now(), None).await;
+        if let Reply::Problem(_) = &began {
+            self.refused(Endpoint::Visit, &began);
+        }
+        if never_orders {
+            self.later(LOOKS_FOR).await;
+            return false;
+        }
+        let mut random = StdRng::seed_from_u64(!buyer.seed);
+        self.later(Duration::from_millis(random.random_range(CHOOSES_MS))).await;
+        true
     }
 
     async fn join_room(&self, buyer: &Buyer, bearer: &Bearer, due: Instant) -> Option<Joined> {

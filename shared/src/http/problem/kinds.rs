@@ -137,14 +137,15 @@ problems! {
     UnsupportedMediaType:
         UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", "The body must be JSON", final, kept,
         by [
-            PublishSale, JoinRoom, BringRound, CommandRoom, Admit, Reserve, StartPayment, GiveBack, RefundOrder,
+            PublishSale, JoinRoom, BringRound, CommandRoom, BeginVisit, Admit, Reserve, StartPayment, GiveBack,
+            RefundOrder,
             OperatorPublish, OperatorCommand, OperatorRefund, OperatorCheckIn, OperatorReissue,
         ];
     /// The request breaks a rule.
     Invalid: UNPROCESSABLE_ENTITY, "invalid", "The request breaks a rule", final, kept,
         by [
             PublishSale, ListSales, ShowAvailability, ShowMap, ListTrains, JoinRoom, ShowRoomLog, BringRound, CommandRoom,
-            Admit, Reserve, ListOrders, StartPayment, GiveBack, RefundOrder, PaymentCallback,
+            BeginVisit, Admit, Reserve, ListOrders, StartPayment, GiveBack, RefundOrder, PaymentCallback,
             OperatorPublish, OperatorCommand, OperatorRefund, OperatorOrders, OperatorExport, OperatorActions,
             ShowRevoked, OperatorCheckIn, OperatorCheckIns, OperatorReissue,
             OperatorFigures, OperatorTakings, OperatorAccounts, OperatorDisputes,
@@ -162,7 +163,7 @@ problems! {
     /// The sender is unknown.
     NotAuthenticated: UNAUTHORIZED, "not-authenticated", "The sender is not known", final, undecided,
         by [
-            PublishSale, JoinRoom, CommandRoom, Admit, Reserve, ListOrders, ShowOrder, CancelOrder,
+            PublishSale, JoinRoom, CommandRoom, BeginVisit, Admit, Reserve, ListOrders, ShowOrder, CancelOrder,
             StartPayment, GiveBack, ListRefunds, RefundOrder, PaymentCallback, OperatorPublish,
             OperatorCommand, OperatorRefund, OperatorCancel, OperatorOrder, OperatorOrders,
             OperatorBoard, OperatorExport, OperatorActions, OperatorStuck, ShowTickets, OperatorCheckIn,
@@ -183,7 +184,7 @@ problems! {
         with [always "challenge": of::<Challenge>];
     /// The sale takes no reservations now.
     SaleClosed: FORBIDDEN, "sale-closed", "The sale takes no reservations now", final, kept,
-        by [JoinRoom, Admit, Reserve],
+        by [JoinRoom, BeginVisit, Admit, Reserve],
         with [sometimes "opens_at": of::<Timestamp>];
     /// Nobody may join the waiting room yet.
     JoinsNotOpen: FORBIDDEN, "joins-not-open", "Joining has not begun", final, none,
@@ -197,7 +198,8 @@ problems! {
     /// The sale is archived: it sells nothing any more.
     SaleArchived: GONE, "sale-archived", "The sale is archived", final, kept,
         by [
-            PublishSale, ShowAvailability, JoinRoom, ShowRoom, ShowPlainRoom, Admit, Reserve, OperatorPublish,
+            PublishSale, ShowAvailability, JoinRoom, ShowRoom, ShowPlainRoom, BeginVisit, Admit, Reserve,
+            OperatorPublish,
         ];
     /// The sale was cancelled, which is not taken back.
     SaleCancelled: GONE, "sale-cancelled", "The sale is cancelled", final, none,
@@ -229,8 +231,8 @@ problems! {
     NotFound: NOT_FOUND, "not-found", "There is no such thing", final, kept,
         by [
             PublishSale, ShowSale, ShowAvailability, ShowMap, JoinRoom, ShowRoom, ShowPlainRoom, ShowRoomLog,
-            ShowRoomLeaves, ShowRoomWindow, BringRound, CommandRoom, Admit, Reserve, ShowOrder, CancelOrder,
-            StartPayment, GiveBack, ListRefunds, RefundOrder, PaymentCallback, OperatorPublish,
+            ShowRoomLeaves, ShowRoomWindow, BringRound, CommandRoom, BeginVisit, Admit, Reserve, ShowOrder,
+            CancelOrder, StartPayment, GiveBack, ListRefunds, RefundOrder, PaymentCallback, OperatorPublish,
             OperatorCommand, OperatorRefund, OperatorCancel, OperatorOrder, OperatorOrders,
             OperatorBoard, OperatorExport, ShowTickets, ShowRevoked, OperatorCheckIn, OperatorCheckIns,
             OperatorReissue,
@@ -249,7 +251,8 @@ problems! {
         by [Reserve],
         with [always "attendee": of::<AttendeeId>];
     /// Nothing is left that fits.
-    SoldOut: CONFLICT, "sold-out", "Nothing is left that fits", final, kept, by [Admit, Reserve],
+    SoldOut: CONFLICT, "sold-out", "Nothing is left that fits", final, kept,
+        by [BeginVisit, Admit, Reserve],
         with [sometimes "tier": of::<TierId>];
     /// Seats are left, but not side by side.
     NoAdjacent: CONFLICT, "no-adjacent", "No seats are left side by side", final, kept, by [Reserve],
@@ -352,19 +355,19 @@ problems! {
     /// The sale has a waiting room, and no place is claimed.
     PlaceRequired: FORBIDDEN, "place-required", "A place is needed", final, none, by [Admit];
     /// The place is not one of the buyer's.
-    PlaceInvalid: FORBIDDEN, "place-invalid", "The place is not the sender's", final, none, by [Admit];
+    PlaceInvalid: FORBIDDEN, "place-invalid", "The place is not the sender's", final, none, by [BeginVisit, Admit];
     /// The place is not due.
-    PlaceNotDue: TOO_MANY_REQUESTS, "place-not-due", "The place is not due", retry, none, by [Admit],
+    PlaceNotDue: TOO_MANY_REQUESTS, "place-not-due", "The place is not due", retry, none, by [BeginVisit, Admit],
         with [always "ahead": count];
     /// The place was due, and has run out.
-    PlaceRunOut: GONE, "place-run-out", "The place has run out", final, none, by [Admit];
+    PlaceRunOut: GONE, "place-run-out", "The place has run out", final, none, by [BeginVisit, Admit];
     /// The visit is over.
-    VisitOver: GONE, "visit-over", "The visit is over", final, none, by [Admit];
+    VisitOver: GONE, "visit-over", "The visit is over", final, none, by [BeginVisit, Admit];
     /// The visit has no attempt left.
     TooManyAttempts: FORBIDDEN, "too-many-attempts", "No attempt is left", final, none, by [Admit];
     /// The operator has paused the waiting room.
     RoomPaused: SERVICE_UNAVAILABLE, "room-paused", "The waiting room is paused", retry, none,
-        by [Admit];
+        by [BeginVisit, Admit];
     /// The caller, or everyone together, asks too often.
     TooManyRequests: TOO_MANY_REQUESTS, "too-many-requests", "Too many requests", retry, undecided,
         by [JoinRoom, Admit, Reserve],

@@ -244,6 +244,7 @@ fn turned(sale: &SaleId, watched: &Watched) {
         (Metric::RoomPassed, watched.passed),
         (Metric::RoomNoShows, watched.no_shows),
         (Metric::RoomDue, watched.due),
+        (Metric::RoomLooking, watched.looking),
         (Metric::RoomInside, watched.inside),
         (Metric::RoomRate, watched.rate),
     ] {
@@ -304,7 +305,7 @@ impl<T: Rooms> Rooms for Counted<T> {
     async fn enter(&self, enter: &Enter) -> Stored<EnterReply> {
         let reply = self.0.enter(enter).await?;
         match &reply {
-            EnterReply::Entered(visit) if visit.attempts == 1 => {
+            EnterReply::Entered(entered) if entered.begins => {
                 count(Some(&enter.sale), Metric::Came, 1);
             }
             EnterReply::Entered(_)

@@ -122,7 +122,8 @@ metrics! {
     RoomPassed, EachSale, "Places that were due and have run out, used or not, by the last turn.";
     RoomNoShows, EachSale, "Those of them whose holder did not come, by the last turn. After a loss of Redis also those who came before it.";
     RoomDue, EachSale, "Places that are due and whose holder has not come, by the last turn.";
-    RoomInside, EachSale, "Visitors without an order, by the last turn.";
+    RoomLooking, EachSale, "Visitors who have not asked for an admission yet, by the last turn.";
+    RoomInside, EachSale, "Visitors who have asked for one and have no order, by the last turn.";
     RoomRate, EachSale, "Places a second that the room's capacity and the operator allow, by the last turn.";
     ColdStarts, Function, "Processes that did their first piece of work.";
     Latency, EachFunction, "How long a handler took, without the runtime.";

@@ -30,6 +30,7 @@ use shared::http::sales_page::{MAX_SALES, SalesCursor};
 use shared::http::ticket::{CheckInsBody, MAX_CHECK_INS, ReissueBody};
 use shared::http::tokens::AdmissionKeys;
 use shared::http::trains::{TRAINS, TrainsQuery};
+use shared::http::visit::VisitBody;
 use shared::http::{checks, figures, sale_body};
 use shared::providers::stripe::event;
 use shared::providers::stripe::signature::{PaymentSecrets, header};
@@ -112,6 +113,11 @@ fn answer(request: &Request, route: &Route) -> Result<(), Problem> {
         Route::CommandRoom(_) => {
             Operator::from_request(request)?;
             CommandBody::read(request)?;
+            Ok(())
+        }
+        Route::BeginVisit(_) => {
+            Buyer::from_request(request)?;
+            VisitBody::read(request)?;
             Ok(())
         }
         Route::Admit(id) => {
@@ -371,6 +377,7 @@ fn check_route(request: &Request, route: &Route) {
         }
         Route::BringRound(sale) => ("POST", format!("/sales/{sale}/room/beacon")),
         Route::CommandRoom(sale) => ("POST", format!("/sales/{sale}/room/commands")),
+        Route::BeginVisit(sale) => ("POST", format!("/sales/{sale}/visits")),
         Route::Admit(sale) => ("POST", format!("/sales/{sale}/admissions")),
         Route::Reserve(sale) => ("POST", format!("/sales/{sale}/orders")),
         Route::ListOrders => ("GET", "/orders".to_owned()),

@@ -75,12 +75,23 @@ pub enum Flow {
         /// The time of the request.
         now: Timestamp,
     },
+    /// A joiner begins to look at what there is.
+    Look {
+        /// The index of the joiner.
+        joiner: usize,
+        /// The index that the joiner was told, and its place.
+        claim: (u32, u32),
+        /// The time of the request.
+        now: Timestamp,
+    },
     /// A joiner asks to be let in.
     Enter {
         /// The index of the joiner.
         joiner: usize,
         /// How many times the joiner asked before.
         attempt: u8,
+        /// Whether the joiner was answered before that the visit of this index has begun.
+        has_looked: bool,
         /// The index that the joiner was told, and the place that is claimed for it.
         claim: (u32, u32),
         /// The time of the request.
@@ -104,6 +115,8 @@ pub enum Outcome {
     Brought(Brought),
     /// A round was refused.
     NotBrought(bring::Refusal),
+    /// A visit has begun, of which so many milliseconds are left.
+    Looked(u64),
     /// A joiner was let in.
     Entered(Entry),
     /// A joiner was not let in.
@@ -128,6 +141,7 @@ impl Outcome {
             | Self::Turned(_)
             | Self::Brought(_)
             | Self::NotBrought(_)
+            | Self::Looked(_)
             | Self::Entered(_)
             | Self::NotLetIn(_)
             | Self::Failed(_) => None,
@@ -147,6 +161,8 @@ pub struct Scenario {
     pub turns: u8,
     /// The number of times that each joiner asks to be let in.
     pub enters: u8,
+    /// The number of times that each joiner begins to look.
+    pub looks: u8,
     /// The number of times that Redis loses everything.
     pub losses: u8,
     /// True if everybody has joined and places are drawn when the scenario begins.
@@ -201,6 +217,7 @@ impl Scenario {
             draws: 1,
             turns: 0,
             enters: 0,
+            looks: 0,
             losses: 0,
             is_drawn: false,
             runs_out: false,
@@ -308,6 +325,13 @@ impl Scenario {
         Self { requests: 2, turns: 1, enters: 1, runs_out: true, times, ..scenario }
     }
 
+    /// Somebody looks by two devices, and comes when the place has run out, perhaps, with the turn that is made.
+    #[must_use]
+    pub fn two_look() -> Self {
+        let scenario = Self::two_rejoin().named("one looks by two devices, and then comes");
+        Self { requests: 0, looks: 2, ..scenario }
+    }
+
     /// Two people join with a code that may be used once, one of them perhaps by two devices at once, and one
     /// step goes wrong.
     #[must_use]
@@ -330,6 +354,7 @@ impl Scenario {
             draws: 6,
             turns: 120,
             enters: 25,
+            looks: 25,
             losses: 4,
             faults: 12,
             rounds: 1,
@@ -366,6 +391,7 @@ impl Scenario {
             Self::redis_forgets(),
             Self::one_code(),
             Self::two_rejoin(),
+            Self::two_look(),
         ]
     }
 
@@ -468,7 +494,8 @@ impl Scenario {
         joiner: usize,
         (index, place): (u32, u32),
         now: Timestamp,
-    ) -> Result<Entry, enter::Refusal> {
+        looks: bool,
+    ) -> Result<Outcome, enter::Refusal> {
         let memory = Arc::new(Mutex::new(RoomMemory::default()));
         let room = published(ports, &sale()).await?.expect("the room is published");
         let buyer = &self.joiners[joiner];
@@ -476,7 +503,11 @@ impl Scenario {
         let claimed = Claimed { group: &group, place };
         let view = enter::view(ports, &memory, &room, now).await?;
         enter::check_place(ports, &memory, &room, &view, claimed, index).await?;
-        enter::enter(ports, &room, &view, claimed, buyer, index, now).await
+        Ok(if looks {
+            Outcome::Looked(enter::begin(ports, &room, &view, claimed, buyer, index, now).await?)
+        } else {
+            Outcome::Entered(enter::enter(ports, &room, &view, claimed, buyer, index, now).await?)
+        })
     }
 
     fn request(&self, joiner: usize, attempt: u8) -> JoinRequest {
@@ -546,11 +577,10 @@ impl Setting for Scenario {
                     Err(refusal) => Outcome::NotBrought(refusal),
                 }
             }
-            Flow::Enter { joiner, attempt: _, claim, now } => {
-                match self.let_in(ports, *joiner, *claim, *now).await {
-                    Ok(entry) => Outcome::Entered(entry),
-                    Err(refusal) => Outcome::NotLetIn(refusal),
-                }
+            Flow::Enter { joiner, claim, now, .. } | Flow::Look { joiner, claim, now } => {
+                let looks = matches!(flow, Flow::Look { .. });
+                let came = self.let_in(ports, *joiner, *claim, *now, looks).await;
+                came.unwrap_or_else(Outcome::NotLetIn)
             }
         }
     }

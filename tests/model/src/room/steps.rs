@@ -1,12 +1,13 @@
 //! What can happen in a room, and the state after it.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use engine::domain::admission::room::join::Membership;
 use engine::domain::basics::guard::without;
 use engine::domain::basics::time::Timestamp;
+use engine::flows::room::enter;
 use engine::flows::room::join::{Joined, Standing};
 use model_stores::{Call, Stores};
 use stateright::{Model, Property};
@@ -37,6 +38,10 @@ pub struct State {
     pub round_at_tree: Option<u64>,
     /// How often each joiner has asked to be let in.
     pub enters: Vec<u8>,
+    /// How often each joiner has begun to look.
+    pub looks: Vec<u8>,
+    /// The joiners who were answered that the visit of an index has begun.
+    pub looked: BTreeSet<(usize, u32)>,
     /// How often each joiner was let in with each index.
     pub entered: BTreeMap<(usize, u32), u16>,
     /// What can still happen.
@@ -72,6 +77,7 @@ pub enum Action {
     Bring(bool),
     /// A joiner asks to be let in.
     Enter(usize),
+    Look(usize),
     LoseRedis,
     /// A call of a task, by its place.
     Call(usize, usize, CallOutcome),
@@ -278,6 +284,13 @@ impl Rooms {
                 state.left.turns -= 1;
                 self.put(&mut state, Task::begin(&self.scenario, Flow::Turn { now }));
             }
+            Action::Look(joiner) => {
+                state.looks[*joiner] += 1;
+                let told = self.told(&state, *joiner)?;
+                let claim = (told, Scenario::place(&state.stores.rooms, told).unwrap_or(0));
+                let flow = Flow::Look { joiner: *joiner, claim, now };
+                self.put(&mut state, Task::begin(&self.scenario, flow));
+            }
             Action::Enter(joiner) => {
                 let attempt = state.enters[*joiner];
                 state.enters[*joiner] += 1;
@@ -288,6 +301,7 @@ impl Rooms {
                 let flow = Flow::Enter {
                     joiner: *joiner,
                     attempt,
+                    has_looked: state.looked.contains(&(*joiner, told)),
                     claim: (told, drawn.unwrap_or(0)),
                     now,
                 };
@@ -355,6 +369,19 @@ fn end(state: &mut State, flow: &Flow, outcome: &Outcome) {
     if let (Flow::Enter { joiner, claim: (index, _), .. }, Outcome::Entered(_)) = (flow, outcome) {
         *state.entered.entry((*joiner, *index)).or_default() += 1;
     }
+    match (flow, outcome) {
+        (Flow::Look { joiner, claim: (index, _), .. }, Outcome::Looked(1..)) => {
+            state.looked.insert((*joiner, *index));
+        }
+        (
+            Flow::Enter { joiner, has_looked: true, .. },
+            Outcome::NotLetIn(enter::Refusal::RunOut),
+        ) => {
+            state.broken =
+                Some(format!("R13: joiner {} looked, and the place ran out", joiner + 1));
+        }
+        (_, _) => {}
+    }
     let (Flow::Join { joiner, .. }, Outcome::Joined(joined)) = (flow, outcome) else { return };
     let Joined { membership, standing: Standing::Certain } = joined else { return };
     let told = &mut state.told[*joiner];
@@ -381,6 +408,8 @@ impl Model for Rooms {
             told: vec![None; joiners.len()],
             round_at_tree: None,
             enters: vec![0; joiners.len()],
+            looks: vec![0; joiners.len()],
+            looked: BTreeSet::new(),
             entered: BTreeMap::new(),
             left: Left { draws, turns, faults, rounds, brings, losses },
             broken: None,
@@ -406,6 +435,11 @@ impl Model for Rooms {
             **enters < self.scenario.enters && self.told(state, *joiner).is_some()
         });
         actions.extend(entering.map(|(joiner, _)| Action::Enter(joiner)));
+        let looking = state.looks.iter().enumerate();
+        let looking = looking.filter(|(joiner, looks)| {
+            **looks < self.scenario.looks && self.told(state, *joiner).is_some()
+        });
+        actions.extend(looking.map(|(joiner, _)| Action::Look(joiner)));
         if losses > 0 {
             actions.push(Action::LoseRedis);
         }
@@ -467,6 +501,7 @@ fn who(flow: &Flow) -> String {
         Flow::Bring { is_true: true, .. } => "round".to_owned(),
         Flow::Bring { is_true: false, .. } => "false round".to_owned(),
         Flow::Enter { joiner, .. } => format!("joiner {} at the gate", joiner + 1),
+        Flow::Look { joiner, .. } => format!("joiner {} at the map", joiner + 1),
     }
 }
 
@@ -477,6 +512,7 @@ fn words(path: Vec<(State, Option<Action>)>) -> Vec<String> {
         Action::Draw => "a draw begins".to_owned(),
         Action::Turn => "somebody asks for the room document".to_owned(),
         Action::Enter(joiner) => format!("joiner {} asks to be let in", joiner + 1),
+        Action::Look(joiner) => format!("joiner {} begins to look", joiner + 1),
         Action::Bring(true) => "somebody brings the beacon's round".to_owned(),
         Action::Bring(false) => "somebody brings a false round".to_owned(),
         Action::LoseRedis => "Redis loses everything".to_owned(),

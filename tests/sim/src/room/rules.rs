@@ -1,7 +1,7 @@
 //! What must hold in a room after every step, with the numbers of `docs/correctness.md`.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry as Slot;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use engine::domain::admission::room::draw::{Source, Window, later_seed};
@@ -51,6 +51,8 @@ pub(crate) struct RoomOracle {
     visited: BTreeMap<Of, u32>,
     /// Number of answers that let somebody in, by index.
     let_in: BTreeMap<Of, u16>,
+    /// Who was answered that the visit has begun, by index.
+    looked: BTreeSet<Of>,
 }
 
 impl RoomOracle {
@@ -178,9 +180,13 @@ impl Environment {
             }
             (Call::KeepTree { group, .. }, Reply::KeepTree(tree)) => self.tree_kept(group, tree),
             (Call::Join { membership, .. }, Reply::Join(_)) => self.joined(&membership.buyer),
-            (Call::Enter { enter }, Reply::Enter(EnterReply::Entered(visit))) => {
-                self.tally.reach("room: entered");
-                self.visited(enter, visit)
+            (Call::Enter { enter }, Reply::Enter(EnterReply::Entered(entered))) => {
+                let how = if enter.admits() { "room: entered" } else { "room: looked" };
+                self.tally.reach(how);
+                if enter.admits() && enter.begun_only && entered.decides() {
+                    self.tally.reach("room: entered, having looked until the place had run out");
+                }
+                self.visited(enter, &entered.visit)
             }
             (Call::Enter { .. }, Reply::Enter(reply)) => {
                 let what = format!("room: {reply:?}");
@@ -386,13 +392,24 @@ impl Environment {
             format!("indices {index} and {} came with place {place}", enter.index)
         })?;
         let before = room.visits.insert(by_index, *visit);
+        let added = enter.visit.attempts;
         must(before.is_some() || !has_run_out, "R6", || {
             format!("the visit of place {place} begins, which had run out by record {turn}")
         })?;
         let goes_on = before.is_none_or(|before| {
-            attempts == before.attempts + 1 && Visit { attempts, ..before } == *visit
+            attempts == before.attempts + added && Visit { attempts, ..before } == *visit
         });
         must(goes_on, "R7", || format!("the visit of place {place} was {before:?}, is {visit:?}"))
+    }
+
+    /// Somebody is answered that the visit has begun.
+    pub(crate) fn answer_looks(&mut self, group: &GroupId, index: u32) {
+        self.oracle.room.looked.insert((group.clone(), index));
+    }
+
+    /// Whether somebody was answered so before.
+    pub(crate) fn has_looked(&self, group: &GroupId, index: u32) -> bool {
+        self.oracle.room.looked.contains(&(group.clone(), index))
     }
 
     /// Somebody is answered to be let in: R6, R7.

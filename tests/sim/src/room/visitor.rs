@@ -53,6 +53,33 @@ impl From<StoreError> for NotLetIn {
     }
 }
 
+/// What somebody asks the gate for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Come {
+    /// The beginning of the visit.
+    Looks,
+    /// An admission.
+    Enters,
+}
+
+impl Come {
+    const fn verb(self) -> &'static str {
+        match self {
+            Self::Looks => "looks at the seats",
+            Self::Enters => "enters",
+        }
+    }
+}
+
+/// What the gate answered.
+#[derive(Debug)]
+enum Came {
+    /// The visit has begun.
+    Looks,
+    /// The buyer is let in.
+    In(Entry),
+}
+
 /// What somebody does next.
 enum Next {
     Waits,
@@ -232,12 +259,38 @@ impl Visitor {
                     let _unheard = twin.enter_once(&member, drawn, place).await;
                 });
             }
+            if rng.chance(400) && !self.look(rng, member, drawn, place).await {
+                return Next::Leaves;
+            }
             match self.enter_once(member, drawn, mix(place, 5)).await {
                 Next::Waits => {}
                 next => return next,
             }
         }
         Next::Leaves
+    }
+
+    /// Begins the visit and chooses seats: for a moment, or for longer than a place waits for its buyer, perhaps by a
+    /// second device too. False if nothing is liked.
+    async fn look(&self, rng: &mut SeededRng, member: &Membership, drawn: u32, draws: u64) -> bool {
+        if rng.chance(200) {
+            let (twin, member) = (self.clone(), member.clone());
+            self.executor.act(async move {
+                let _unheard = twin.come(&member, drawn, mix(draws, 6), Come::Looks).await;
+            });
+        }
+        let began = self.come(member, drawn, mix(draws, 7), Come::Looks).await;
+        if matches!(began, Some(Ok(Came::Looks))) {
+            self.executor.environment.lock().answer_looks(&member.group, member.index.number);
+        }
+        let ms =
+            if rng.chance(500) { rng.between(0, 30_000) } else { rng.between(100_000, 300_000) };
+        self.executor.sleep(ms).await;
+        if rng.chance(250) {
+            self.reach("room: looked and left");
+            return false;
+        }
+        true
     }
 
     /// Waits between two looks: seldom once nothing goes wrong any more, so that a run ends.
@@ -268,13 +321,18 @@ impl Visitor {
         Some(view.groups.get(at)?.turn(place))
     }
 
-    /// One request to be let in, as the function of the gate answers it.
-    async fn enter_once(&self, member: &Membership, place: u32, draws: u64) -> Next {
-        let (group, index) = (member.group.clone(), member.index.number);
-        let (of, user) = (group.clone(), self.user.clone());
-        let entered = self
-            .executor
-            .invoke_in(Pool::Room, self.name("enters"), draws, |ports, now| async move {
+    /// One request to begin the visit, or to be let in, as the function of the gate answers it.
+    async fn come(
+        &self,
+        member: &Membership,
+        place: u32,
+        draws: u64,
+        how: Come,
+    ) -> Option<Result<Came, NotLetIn>> {
+        let index = member.index.number;
+        let (of, user) = (member.group.clone(), self.user.clone());
+        self.executor
+            .invoke_in(Pool::Room, self.name(how.verb()), draws, |ports, now| async move {
                 let missing = || StoreError::Unavailable("the sale is not published".to_owned());
                 let sale = ports.sale(&sale_id(), Freshness::Cached).await?.ok_or_else(missing)?;
                 check_open(&sale, now)?;
@@ -284,16 +342,37 @@ impl Visitor {
                 let claimed = Claimed { group: &of, place };
                 enter::check_claim(&room, &view, claimed)?;
                 enter::check_place(&ports, &kept.memory, &room, &view, claimed, index).await?;
-                admit(&ports, &sale, &user, 2, now).await?;
-                let entry = enter::enter(&ports, &room, &view, claimed, &user, index, now).await?;
-                Ok::<_, NotLetIn>(entry)
+                match how {
+                    Come::Looks => {
+                        enter::begin(&ports, &room, &view, claimed, &user, index, now).await?;
+                        Ok(Came::Looks)
+                    }
+                    Come::Enters => {
+                        admit(&ports, &sale, &user, 2, now).await?;
+                        let came =
+                            enter::enter(&ports, &room, &view, claimed, &user, index, now).await?;
+                        Ok(Came::In(came))
+                    }
+                }
             })
-            .await;
+            .await
+    }
+
+    /// One request to be let in.
+    async fn enter_once(&self, member: &Membership, place: u32, draws: u64) -> Next {
+        let (group, index) = (member.group.clone(), member.index.number);
+        let has_looked = self.executor.environment.lock().has_looked(&group, index);
+        let entered = self.come(member, place, draws, Come::Enters).await;
         match entered {
-            None => Next::Waits,
-            Some(Ok(entry)) => {
+            None | Some(Ok(Came::Looks)) => Next::Waits,
+            Some(Ok(Came::In(entry))) => {
                 self.executor.environment.lock().answer_let_in(&group, index);
                 Next::Orders(entry)
+            }
+            Some(Err(NotLetIn::Room(enter::Refusal::RunOut))) if has_looked => {
+                let what = format!("index {index} looked, and its place ran out");
+                self.executor.environment.lock().broken("R13", what);
+                Next::Leaves
             }
             Some(Err(NotLetIn::Gate(refusal))) => {
                 self.reach(&format!("room: gate {}", debug_head(&refusal)));

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::log::Record;
 use super::serving::{Closed, GroupState, Mode, Room, State};
-use super::stock::{Expected, MILLION};
+use super::stock::MILLION;
 use crate::domain::basics::bytes::Hash;
 use crate::domain::basics::ids::GroupId;
 use crate::domain::basics::time::Timestamp;
@@ -220,15 +220,9 @@ fn advance(group: &GroupState, clock_ms: u64) -> Option<u64> {
 
 /// Places of all groups that what is free lasts for, beyond those that are due.
 fn lasts_for(room: &Room, state: &State, free: u64) -> u64 {
-    let expected = Expected {
-        comes: state.comes.mean(Expected::COMES),
-        holds: state.holds.mean(Expected::holds_prior(room.settings.max_units)),
-        max_units: room.settings.max_units,
-    };
-    let flight = state.gave.flight;
+    let expected = state.expected(&room.settings);
     let per_place = expected.comes.saturating_mul(expected.holds) / MILLION;
-    let promised = flight.inside.saturating_mul(expected.holds);
-    let promised = promised.saturating_add(flight.waiting.saturating_mul(per_place));
+    let promised = expected.promised(state.gave.flight);
     free.saturating_mul(MILLION).saturating_sub(promised) / per_place.max(1)
 }
 

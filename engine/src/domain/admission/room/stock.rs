@@ -1,13 +1,14 @@
 //! The stock rule: the number of members who may be served now, so that the free seats are enough for those who come.
 //!
-//! The rule is a base-stock policy on people in flight, in two classes: members who are due and have not come, and
-//! members who are inside. The two hold seats with different likelihood: no-shows drop out first, so one share for both
-//! would be too low for those who are left. With W members due and not come, I members inside without an order, c the
-//! share of the due who come and μ the mean of the seat-legs that a member inside comes to hold, the room serves x
-//! more where
+//! The rule is a base-stock policy on people in flight, in four classes: members who are due and have not come, members
+//! who look at what there is, members who have looked for long, and members who are inside: they have asked for an
+//! admission and have no order. Each class holds seats with another likelihood: no-shows drop out first, and who has
+//! looked for long seldom asks, so one share for all would be too low for those who are left. With W members due and not
+//! come, L who look, M who look for long, I inside, c the share of the due who come and ask, a and b the shares of L and
+//! M who ask, and μ the mean of the seat-legs that a member inside comes to hold, the room serves x more where
 //!
 //! ```text
-//! I·μ + (W + x)·c·μ + z·√variance ≤ free
+//! (I + L·a + M·b + (W + x)·c)·μ + z·√variance ≤ free
 //! ```
 //!
 //! The variance is bounded from above: a member holds at most m seat-legs, so the second moment is at most m·μ. All
@@ -47,6 +48,12 @@ impl Smoothed {
     /// What the prior weighs, in observations.
     pub const PRIOR_COUNT: u64 = 100;
 
+    /// Whether nothing was observed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
     /// Adds observations. A sum may be reported later than the number that it belongs to.
     pub fn add(&mut self, sum: u64, count: u64) {
         self.sum = self.sum.saturating_add(sum);
@@ -73,15 +80,31 @@ impl Smoothed {
 pub struct InFlight {
     /// W: due, not come, and their time has not run out.
     pub waiting: u64,
+    /// L: their visit has begun, and they have not asked for an admission.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub looking: u64,
+    /// M: the same for as long as a place waits for its member, or longer.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub lingering: u64,
     /// I: inside, without an order.
     pub inside: u64,
+}
+
+/// Whether a number need not be written: records of a room in which nobody looks are those of before.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+pub(super) const fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// What is expected of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expected {
-    /// c: the share that comes, in millionths.
+    /// c: the share that comes and asks for an admission, in millionths.
     pub comes: u64,
+    /// a: the share that asks for one of those who look, in millionths.
+    pub asks: u64,
+    /// b: the same of those who look for long.
+    pub asks_late: u64,
     /// μ: seat-legs that one inside comes to hold, in millionths.
     pub holds: u64,
     /// m: most seat-legs of an order.
@@ -93,6 +116,15 @@ impl Expected {
     /// too low: who is served too late comes some seconds later, who is served too early finds nothing.
     pub const COMES: Prior = Prior { mean: MILLION * 4 / 5, min: MILLION / 20, max: MILLION };
 
+    /// The prior of a. Three in four ask; between a twentieth and all is believed.
+    pub const ASKS: Prior = Prior { mean: MILLION * 3 / 4, min: MILLION / 20, max: MILLION };
+
+    /// The prior of b. One in four asks; between a hundredth and all is believed.
+    pub const ASKS_LATE: Prior = Prior { mean: MILLION / 4, min: MILLION / 100, max: MILLION };
+
+    /// The prior of the share that looks first, of those who come: none, as of a client that has no page.
+    pub const LOOKS: Prior = Prior { mean: 0, min: 0, max: MILLION };
+
     /// The prior of μ where an order has at most `max_units`: half of that. A tenth of a seat-leg and as much
     /// as an order may have are the bounds.
     #[must_use]
@@ -101,31 +133,49 @@ impl Expected {
         Prior { mean: max / 2, min: MILLION / 10, max }
     }
 
-    /// Whether what is free, in seat-legs, is enough for those in flight.
-    fn is_enough(&self, free: u64, waiting: u128, inside: u128) -> bool {
+    /// Each class in flight: its people, and the seat-legs that one of them comes to hold on average, in millionths.
+    fn classes(&self, flight: InFlight) -> [(u128, u128); 4] {
+        // More people than there are indices would overflow.
+        let people = |number: u64| u128::from(number.min(u64::from(u32::MAX)));
         let million = u128::from(MILLION);
-        let most = u128::from(self.max_units.max(1)) * million;
-        let holds = u128::from(self.holds).min(most);
-        let comes_and_holds = u128::from(self.comes).min(million) * holds / million;
-        let variance = |mean: u128| mean * most - mean * mean;
-        let mean = inside * holds + waiting * comes_and_holds;
-        let variance = inside * variance(holds) + waiting * variance(comes_and_holds);
-        mean + Z_TENTHS * variance.isqrt() / 10 <= u128::from(free) * million
+        let holds = u128::from(self.holds).min(u128::from(self.max_units.max(1)) * million);
+        let of = |share: u64| u128::from(share).min(million) * holds / million;
+        [
+            (people(flight.waiting), of(self.comes)),
+            (people(flight.looking), of(self.asks)),
+            (people(flight.lingering), of(self.asks_late)),
+            (people(flight.inside), holds),
+        ]
+    }
+
+    /// The seat-legs that those in flight come to hold on average, in millionths.
+    #[must_use]
+    pub fn promised(&self, flight: InFlight) -> u64 {
+        let sum: u128 = self.classes(flight).into_iter().map(|(people, mean)| people * mean).sum();
+        u64::try_from(sum).unwrap_or(u64::MAX)
+    }
+
+    /// Whether what is free, in seat-legs, is enough for those in flight and `more` who become due.
+    fn is_enough(&self, free: u64, flight: InFlight, more: u64) -> bool {
+        let most = u128::from(self.max_units.max(1)) * u128::from(MILLION);
+        let more = InFlight { waiting: flight.waiting.saturating_add(more), ..flight };
+        let (mut mean, mut variance) = (0, 0);
+        for (people, of_one) in self.classes(more) {
+            mean += people * of_one;
+            variance += people * (of_one * most - of_one * of_one);
+        }
+        mean + Z_TENTHS * variance.isqrt() / 10 <= u128::from(free) * u128::from(MILLION)
     }
 
     /// The most that may be served in addition, at most `cap`. Where nobody is in flight and anything is
     /// free, one may.
     #[must_use]
     pub fn most(&self, free: u64, flight: InFlight, cap: u64) -> u64 {
-        // More people than there are indices would overflow.
-        let people = |number: u64| u128::from(number.min(u64::from(u32::MAX)));
-        let (waiting, inside) = (people(flight.waiting), people(flight.inside));
-        let is_enough = |more: u64| self.is_enough(free, waiting + u128::from(more), inside);
         // It is enough for `low`, and not for `high`.
         let (mut low, mut high) = (0, cap.saturating_add(1));
         while high - low > 1 {
             let middle = low + (high - low) / 2;
-            if is_enough(middle) {
+            if self.is_enough(free, flight, middle) {
                 low = middle;
             } else {
                 high = middle;
@@ -140,11 +190,32 @@ impl Expected {
 mod tests {
     use super::*;
 
-    const HALF_HOLD_TWO: Expected =
-        Expected { comes: MILLION / 2, holds: 2 * MILLION, max_units: 4 };
+    const HALF_HOLD_TWO: Expected = Expected {
+        comes: MILLION / 2,
+        asks: MILLION / 2,
+        asks_late: MILLION / 10,
+        holds: 2 * MILLION,
+        max_units: 4,
+    };
 
     fn most(free: u64, waiting: u64, inside: u64) -> u64 {
-        HALF_HOLD_TWO.most(free, InFlight { waiting, inside }, 1_000_000)
+        HALF_HOLD_TWO.most(free, InFlight { waiting, inside, ..InFlight::default() }, 1_000_000)
+    }
+
+    #[test]
+    fn who_looks_counts_as_the_share_that_asks_and_who_looks_for_long_for_little() {
+        let most = |flight| HALF_HOLD_TWO.most(1_000, flight, 1_000_000);
+        let none = most(InFlight::default());
+        let looking = most(InFlight { looking: 200, ..InFlight::default() });
+        let lingering = most(InFlight { lingering: 200, ..InFlight::default() });
+        assert_eq!(
+            looking,
+            none - 200,
+            "as many ask of those who look as come of those who are due"
+        );
+        assert!((none - 60..none - 30).contains(&lingering), "{none} {lingering}");
+        let all = InFlight { waiting: 1, looking: 2, lingering: 10, inside: 4 };
+        assert_eq!(HALF_HOLD_TWO.promised(all), 13 * MILLION);
     }
 
     /// Worked out by hand: of x who are due, x come to hold on average, with a variance of 3 each (1·4 − 1²),
@@ -192,8 +263,11 @@ mod tests {
 
     #[test]
     fn nothing_overflows_at_the_bounds() {
-        let expected = Expected { comes: u64::MAX, holds: u64::MAX, max_units: 65_535 };
-        let flight = InFlight { waiting: u64::MAX, inside: u64::MAX };
+        let (comes, asks, asks_late) = (u64::MAX, u64::MAX, u64::MAX);
+        let expected = Expected { comes, asks, asks_late, holds: u64::MAX, max_units: 65_535 };
+        let most = u64::MAX;
+        let flight = InFlight { waiting: most, looking: most, lingering: most, inside: most };
+        assert_eq!(expected.promised(flight), u64::MAX);
         assert_eq!(expected.most(u64::MAX, flight, u64::from(u32::MAX)), u64::from(u32::MAX));
     }
 }

@@ -20,7 +20,9 @@ pub struct Watched {
     pub no_shows: u64,
     /// Places that are due and whose holder has not come.
     pub due: u64,
-    /// Buyers who are inside and have no order.
+    /// Buyers whose visit has begun and who have not asked for an admission.
+    pub looking: u64,
+    /// Buyers who have asked for one and have no order.
     pub inside: u64,
     /// Places a second that the capacity and the operator allow.
     pub rate: u64,
@@ -59,6 +61,7 @@ impl Watched {
             passed,
             no_shows: passed.saturating_sub(came_late),
             due: state.gave.flight.waiting,
+            looking: state.gave.flight.looking + state.gave.flight.lingering,
             inside: state.gave.flight.inside,
             rate: state.rate.map_or(limit, |rate| limit.min(rate.into())),
             served: state.gave.served,
@@ -106,7 +109,7 @@ mod tests {
         let group = &mut record.state.groups[0];
         (group.serving, group.passed, group.window_end) = (40, 10, 100);
         group.marks = vec![40; HALTED_MARKS];
-        record.state.gave.flight = InFlight { waiting: 3, inside: 2 };
+        record.state.gave.flight = InFlight { waiting: 3, looking: 4, lingering: 1, inside: 2 };
         record
     }
 
@@ -118,6 +121,7 @@ mod tests {
             passed: 10,
             no_shows: 3,
             due: 3,
+            looking: 5,
             inside: 2,
             rate: 160,
             served: 0,

@@ -32,7 +32,7 @@ mod tests;
 use serde::{Deserialize, Serialize};
 
 use super::draw::{Closing, Commitment, Source, WrongSource};
-use super::stock::{Expected, InFlight, Smoothed};
+use super::stock::{Expected, InFlight, MILLION, Smoothed};
 use crate::domain::basics::bytes::Hash;
 use crate::domain::basics::ids::{GroupId, SaleId};
 use crate::domain::sale::serving::{MARK_MS, Settings};
@@ -118,6 +118,53 @@ pub struct Counts {
     pub visits: u64,
     /// Seat-legs that the orders of those visits held.
     pub held: u64,
+    /// Those who look before they ask for an admission.
+    #[serde(default, skip_serializing_if = "Looks::is_nobody")]
+    pub looks: Looks,
+}
+
+/// What the counters say of those whose visit began without an admission, in this epoch.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Looks {
+    /// Number of those who look, and began less than [`Settings::show_up_ms`] ago.
+    pub looking: u64,
+    /// Number of those who look for longer, and whose visit is not over.
+    pub lingering: u64,
+    /// Number of all who began by looking.
+    pub all: u64,
+    /// Those of them who began at least [`Settings::show_up_ms`] ago.
+    pub looked: u64,
+    /// Those of `looked` who asked for an admission by then.
+    pub asked: u64,
+    /// Those whose visit is over and who had not asked by then.
+    pub lingered: u64,
+    /// Those of `lingered` who asked later.
+    pub asked_late: u64,
+}
+
+impl Looks {
+    fn is_nobody(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// What was observed of those who look.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LookShares {
+    /// Observations of the share that looks first, of those who come.
+    pub look: Smoothed,
+    /// Observations of the share that asks for an admission while the look is young.
+    pub ask: Smoothed,
+    /// Observations of the share that asks later, of the others.
+    pub ask_late: Smoothed,
+}
+
+impl LookShares {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Reservations of the last five seconds.
@@ -242,6 +289,9 @@ pub struct State {
     pub comes: Smoothed,
     /// Observations of the seat-legs that one inside comes to hold.
     pub holds: Smoothed,
+    /// Observations of those who look.
+    #[serde(default, skip_serializing_if = "LookShares::is_empty")]
+    pub looks: LookShares,
     /// The counters; none before they were first read.
     pub counters: Option<Counters>,
     /// The groups, in the order of the settings.
@@ -331,6 +381,7 @@ impl State {
             carry_milli: 0,
             comes: Smoothed::default(),
             holds: Smoothed::default(),
+            looks: LookShares::default(),
             counters: None,
             groups: settings.groups.iter().map(|_| group.clone()).collect(),
             gave: Gave::default(),
@@ -499,11 +550,23 @@ impl State {
             self.comes.add(since(counts.passed_came, before.counts.passed_came), passed);
             let visits = since(counts.visits, before.counts.visits);
             self.holds.add(since(counts.held, before.counts.held), visits);
+            let (now, before) = (counts.looks, before.counts);
+            let came = since(counts.came + counts.passed_came, before.came + before.passed_came);
+            let before = before.looks;
+            // While nobody looks there is nothing to learn: the records are those of before.
+            if now.all > 0 {
+                self.looks.look.add(since(now.all, before.all), came);
+            }
+            self.looks.ask.add(since(now.asked, before.asked), since(now.looked, before.looked));
+            let lingered = since(now.lingered, before.lingered);
+            self.looks.ask_late.add(since(now.asked_late, before.asked_late), lingered);
         }
         let lost = lost.filter(|_| fading.is_some());
         self.counters = Some(Counters { counts, passed: run_out, lost });
         InFlight {
             waiting: due.saturating_sub(counts.came),
+            looking: counts.looks.looking,
+            lingering: counts.looks.lingering,
             inside: counts.inside.max(fading.unwrap_or(0)),
         }
     }
@@ -526,6 +589,23 @@ impl State {
         }
     }
 
+    /// What is expected of those in flight.
+    #[must_use]
+    pub fn expected(&self, settings: &Settings) -> Expected {
+        let LookShares { look, ask, ask_late } = &self.looks;
+        let looks = look.mean(Expected::LOOKS);
+        let asks = ask.mean(Expected::ASKS);
+        // Of those who come some look first, and some of these never ask.
+        let come_and_ask = MILLION - looks + looks * asks / MILLION;
+        Expected {
+            comes: self.comes.mean(Expected::COMES) * come_and_ask / MILLION,
+            asks,
+            asks_late: ask_late.mean(Expected::ASKS_LATE),
+            holds: self.holds.mean(Expected::holds_prior(settings.max_units)),
+            max_units: settings.max_units,
+        }
+    }
+
     /// What the two rules allow, and serves it.
     fn serve(
         &mut self,
@@ -539,11 +619,7 @@ impl State {
         let budget_milli = self.carry_milli + rate_milli * serving_ms / 1_000;
         let capacity = budget_milli / 1_000;
         let is_open = self.serves() && now_ms >= settings.opens_at_ms;
-        let expected = Expected {
-            comes: self.comes.mean(Expected::COMES),
-            holds: self.holds.mean(Expected::holds_prior(settings.max_units)),
-            max_units: settings.max_units,
-        };
+        let expected = self.expected(settings);
         let stock = match (given.free, flight) {
             (Some(free), Some(flight)) if is_open => {
                 let is_missing = free > 0 && flight.inside == 0 && self.stands();

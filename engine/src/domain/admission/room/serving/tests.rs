@@ -223,7 +223,7 @@ fn the_stock_bounds_who_is_in_flight() {
     // Who came counts for twice as much as who has not.
     run.given.counts = Some(Counts { came: 45, inside: 45, ..Counts::default() });
     assert_eq!(run.turn(5_000), 0);
-    assert_eq!(run.state.gave.flight, InFlight { waiting: 0, inside: 45 });
+    assert_eq!(run.state.gave.flight, InFlight { inside: 45, ..InFlight::default() });
     // Who left makes room, and what comes back to the stock is served by itself.
     run.given.counts = Some(Counts { came: 45, inside: 0, ..Counts::default() });
     assert_eq!(run.turn(5_000), 45);
@@ -374,8 +374,7 @@ fn a_later_window_ends_after_a_minute_or_when_serving_reaches_it() {
 #[test]
 fn lost_counters_fade_over_a_visit() {
     let mut run = Run::drawn(&[("all", 1, 1_000_000)]);
-    let counts =
-        Counts { epoch: 0, inside: 600, passed_came: 0, visits: 1_000, held: 4_000, came: 0 };
+    let counts = Counts { inside: 600, visits: 1_000, held: 4_000, ..Counts::default() };
     run.given.counts = Some(counts);
     run.turn(1_000);
     let holds = run.state.holds;
@@ -392,6 +391,26 @@ fn lost_counters_fade_over_a_visit() {
     run.given.counts = Some(Counts { epoch: 2, visits: 20, held: 10, ..Counts::default() });
     run.turn(1_000);
     assert_eq!(run.state.holds.count, 1_010);
+}
+
+/// A quarter of those who come look and never ask; those who ask do so in time.
+#[test]
+fn what_comes_of_those_who_look_is_learned() {
+    let mut run = Run::drawn(&[("all", 1, 1_000_000)]);
+    let before = run.state.expected(&run.room.settings);
+    let line = serde_json::to_string(&run.state).unwrap();
+    assert!(!line.contains("look"), "a room in which nobody looks is written as before: {line}");
+    for turn in 1..=600 {
+        run.turn(1_000);
+        let all = 40 * turn;
+        let looks =
+            Looks { all, looked: all, asked: all / 4 * 3, lingered: all / 4, ..Looks::default() };
+        run.given.counts = Some(Counts { came: all, looks, ..Counts::default() });
+    }
+    let expected = run.state.expected(&run.room.settings);
+    assert!((740_000..=760_000).contains(&expected.asks), "{expected:?}");
+    assert!(expected.asks_late < 20_000, "{expected:?}");
+    assert!(expected.comes < before.comes * 4 / 5, "{before:?} {expected:?}");
 }
 
 #[test]
