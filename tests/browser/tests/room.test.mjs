@@ -63,7 +63,7 @@ for (const [language, options] of [["en", {}], ["zh", { width: 320, height: 640,
     await join(buyer, file.sale);
     await buyer.at(`/s/${file.sale}/seats`);
     await buyer.see(words("turn.unused"));
-    await buyer.see(/ 1:[0-5]\d/);
+    await buyer.see(/ 01:[0-5]\d/);
     await buyer.accessible("due and not used");
     const visits = () => buyer.browser.executeScript(() => performance.getEntriesByType("resource").filter(({ name }) => name.endsWith("/visits")).length);
     assert.equal(await visits(), 0, "a page that nobody uses is no visit");
