@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::process::Command;
+use std::time::Duration;
 
 use engine::domain::basics::ids::SaleId;
 use engine::domain::basics::time::Timestamp;
@@ -41,6 +42,51 @@ struct With<'a> {
 }
 
 impl Client {
+    /// The visit of a place that is due: in the same hall, which is open.
+    async fn visit(&mut self) {
+        const OPEN: &str = "lanterns-open";
+        let none = || With { sale: Some(OPEN), order: None, query: "", change: None, buyer: None };
+        let open = |file: &mut Value| {
+            file["sale"] = json!(OPEN);
+            file["opens_at"] = json!("2020-01-01T00:00:00Z");
+        };
+        self.ok(200, "publishSale", "room", With { change: Some(&open), ..none() }).await;
+        self.ok(201, "joinRoom", "join", none()).await;
+        let sale = SaleId::new(OPEN).unwrap();
+        let drawn = draw(&self.engine.app().ports, &sale, Timestamp::now()).await;
+        assert_eq!(drawn, Ok(Drawing::Drawn));
+        // A function's copy of the room is a second old at most.
+        let joined = loop {
+            let joined = self.ok(201, "joinRoom", "join", none()).await;
+            if joined["place"].is_u64() {
+                break joined;
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        };
+        // A request for the room document makes a turn, one a second.
+        let is_due =
+            |room: &Value| room["groups"][0]["serving"].as_u64() > joined["place"].as_u64();
+        while !is_due(&self.ok(200, "showRoom", "", none()).await) {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+        let claim = |body: &mut Value| {
+            body["place"]["place"] = joined["place"].clone();
+            body["place"]["token"] = joined["place_token"].clone();
+        };
+        // The gate's copy of the room is a second old at most.
+        for tries in 0.. {
+            let with = With { change: Some(&claim), ..none() };
+            let answer = self.send("beginVisit", "place", with).await;
+            if answer.status == 200 {
+                break;
+            }
+            let body = String::from_utf8_lossy(&answer.body).into_owned();
+            assert!(tries < 50, "the place is due, and no visit begins: {body}");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        assert_eq!(self.send("beginVisit", "place", none()).await.status, 429);
+    }
+
     async fn start() -> Self {
         Self {
             description: Description::new(),
@@ -391,6 +437,8 @@ async fn every_example_can_be_sent_and_every_answer_is_as_described() {
     let log = client.send("showRoomLog", "", lanterns()).await;
     assert_eq!(log.status, 200);
     assert!(log.body.starts_with(b"{\"number\":0,") && log.body.ends_with(b"\n"));
+
+    client.visit().await;
 
     // As they stand in the document, without a sale, an order or an admission of their own.
     let unknown = With { sale: Some("no-such-sale"), ..none() };

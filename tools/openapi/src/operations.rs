@@ -370,7 +370,7 @@ fn show_map() -> Operation {
 fn begin_visit() -> Operation {
     Operation {
         id: "beginVisit",
-        tag: "waiting room",
+        tag: "rooms",
         summary: "Begin to look at what there is",
         description: "Begins the visit of a place that is due, in which the gate admits the buyer; else the visit begins \
                       with the first admission. Send it when the buyer first uses the page on which tickets are chosen: \

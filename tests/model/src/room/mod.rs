@@ -115,7 +115,7 @@ pub enum Outcome {
     Brought(Brought),
     /// A round was refused.
     NotBrought(bring::Refusal),
-    /// A visit has begun, of which so many milliseconds are left.
+    /// A visit has begun; what is left of it, in milliseconds.
     Looked(u64),
     /// A joiner was let in.
     Entered(Entry),
