@@ -103,9 +103,11 @@ impl Fixture {
         let group = &last.state.groups[0];
         assert_eq!(group.serving, 3, "{last:?}");
         let window = Window::new(group.seed.unwrap(), 0, 3);
-        for member in &members[..2] {
+        // One is admitted, one only looks, and one never comes.
+        for (member, attempts) in members.iter().zip([1, 0]) {
             let place = window.place(member.index.number).unwrap();
-            let entered = rooms.0.enter(&enter(&hall, member, place, last.number)).await;
+            let visit = Visit { place, turn: last.number, began_clock_ms: 0, attempts };
+            let entered = rooms.0.enter(&enter(&hall, member, visit)).await;
             assert!(matches!(entered, Ok(EnterReply::Entered(_))), "{entered:?}");
         }
         let line = requested("floor", (0, 1), best(1), 70);
@@ -115,14 +117,14 @@ impl Fixture {
     }
 }
 
-fn enter(hall: &Sale, member: &Membership, place: u32, turn: u64) -> Enter {
+fn enter(hall: &Sale, member: &Membership, visit: Visit) -> Enter {
     Enter {
         sale: hall.id().clone(),
         bucket: bucket_of(&member.buyer, BUCKETS),
         buyer: member.buyer.clone(),
         group: GroupId::all(),
         index: member.index.number,
-        visit: Visit { place, turn, began_clock_ms: 0, attempts: 1 },
+        visit,
         begun_only: false,
         visit_ms: 600_000,
         max_attempts: 10,
@@ -188,6 +190,10 @@ pub(super) fn wrong_rooms(snapshot: &Snapshot) -> Corruptions {
         (
             put(with(hal.clone(), [("attempts", number(11))])),
             vec![format!("rooms hall: index {index} of group all was let in 11 times, of 10")],
+        ),
+        (
+            put(with(hal.clone(), [("attempts", number(0))])),
+            named(["rooms hall: buyer hal has made 1 orders, and was let in 0 times at most"]),
         ),
         (
             put(without(hal, ["place", "turn", "began_ms", "attempts"])),

@@ -429,7 +429,8 @@ impl Group {
             )),
             Some(_) => {}
         }
-        if attempts == 0 || attempts > most {
+        // Who has only looked was admitted never; whose orders are more than admissions, another rule says.
+        if attempts > most {
             defects.push(format!("was let in {attempts} times, of {most}"));
         }
         defects
