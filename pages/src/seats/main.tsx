@@ -27,7 +27,7 @@ import { Progress, Result, Summary, faultText } from "./order-panel.tsx";
 import { type Outcome, type Step, findOut, isOpen, orderLines } from "./ordering.ts";
 import { PatternForm, hasLetters } from "./pattern-form.tsx";
 import { surroundings } from "./surroundings.ts";
-import { TurnClock, useTurn } from "./turn.tsx";
+import { Turn } from "./turn.tsx";
 import { words } from "./words.ts";
 
 const { t, tn } = words;
@@ -238,14 +238,13 @@ function useShop(sale: Sale) {
 function Shop({ sale }: { readonly sale: Sale }) {
   const shop = useShop(sale);
   useOpening(sale);
-  const turn = useTurn(sale);
   const { choice, change, terms, availability, lost, ordering, isBusy, isSignedIn, order, exchange, noExchange } = shop;
   const { going } = ordering;
   const closed = closedText(sale);
   const props = { sale, terms, choice, availability, onChoice: change };
   return (
     <>
-      {turn !== null && <TurnClock sale={sale} turn={turn} />}
+      <Turn sale={sale} />
       <Terms sale={sale} terms={terms} isSignedIn={isSignedIn} />
       {exchange !== null && <Exchanging sale={sale} exchange={exchange} onStop={noExchange} />}
       {closed !== null && <p class="notice warn" role="status">{closed}</p>}

@@ -1,84 +1,125 @@
 /** The turn of a buyer: its clock, which the first use of the page sets going, and what to do when it is over. */
-import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 
-import { buyer, problem, reply } from "../shared/api.ts";
+import { standing, type RoomDocument } from "../room/standing.ts";
+import { buyer, everyone, problem, reply } from "../shared/api.ts";
 import { clock } from "../shared/clock.ts";
 import { countdown } from "../shared/format.ts";
-import { useNow } from "../shared/hooks.ts";
+import { useNow, useSession } from "../shared/hooks.ts";
 import { href } from "../shared/language.ts";
 import { announce } from "../shared/live.ts";
-import { keptPlace } from "../shared/place.ts";
-import { session } from "../shared/session.ts";
+import { keepPlace, keptPlace, type KeptPlace } from "../shared/place.ts";
+import { subjectOf } from "../shared/session.ts";
 import type { Sale } from "./labels.ts";
-import { AGAIN_MS, type KeptVisit, type Turn, keepVisit, keptVisit, overBy, turnOf } from "./turn.ts";
+import { type KeptVisit, type Turn as TurnState, isFinal, keepVisit, keptVisit, pauseMs, turnOf } from "./turn.ts";
 import { words } from "./words.ts";
 
 const { t } = words;
 /** What counts as using the page. A page that was opened while nobody looks gets none of these. */
-const USES = ["pointerdown", "keydown", "touchstart"] as const;
+const USES = ["pointerdown", "keydown", "touchstart", "click"] as const;
 /** Seconds that a place waits for its buyer unless the sale says otherwise (docs/sale-file.md). */
 const SHOW_UP_SECONDS = 180;
+/** Milliseconds between looks at the room while the place is not due. */
+const LOOK_AGAIN_MS = 15_000;
 
-/** The turn of the place that is kept here; null if the sale has no room, or no place is drawn. */
-export function useTurn(sale: Sale): Turn | null {
-  const room = sale.file.room ?? null;
-  const place = room === null ? null : keptPlace(sale.sale);
-  const claim = place === null || place.place === null ? null : { group: place.group, place: place.place, token: place.token };
-  const [visit, setVisit] = useState<KeptVisit | null>(() => (place === null ? null : keptVisit(sale.sale, place)));
-  const [over, setOver] = useState<Turn & { kind: "over" } | null>(null);
-  const isAsking = useRef(false);
-  const nextAt = useRef(0);
-  const now = useNow(1_000);
+/** The clock of the buyer's turn: nothing at a sale without a room, and nothing while the place is not due. */
+export function Turn({ sale }: { readonly sale: Sale }) {
+  useNow(1_000);
+  const signedIn = useSession("buyers");
+  const kept = sale.file.room == null ? null : keptPlace(sale.sale);
+  const isAnothers = kept?.buyer != null && signedIn !== null && subjectOf(signedIn.token) !== kept.buyer;
+  if (kept === null || kept.place === null || signedIn === null || isAnothers) return null;
+  // Another membership has another turn.
+  return <TurnOf key={kept.token} sale={sale} kept={kept} place={kept.place} />;
+}
 
-  /** Asks when the visit ends, which begins it if it has not begun. */
-  const ask = useCallback(async (): Promise<void> => {
-    if (claim === null || isAsking.current || performance.now() < nextAt.current || session("buyers") === null) return;
-    isAsking.current = true;
-    nextAt.current = performance.now() + AGAIN_MS;
-    try {
-      const { ends_at } = await reply(buyer.POST("/sales/{sale}/visits", { params: { path: { sale: sale.sale } }, body: { place: claim } }));
-      const begun = { token: claim.token, endsAtMs: Date.parse(ends_at) };
-      keepVisit(sale.sale, begun);
-      setVisit(begun);
-    } catch (thrown) {
-      // What is refused for now, or was not answered, is tried again at the next use; an order begins the visit too.
-      setOver(overBy(problem(thrown)));
-    }
-    isAsking.current = false;
-  }, [claim?.token, claim?.place]);
-
-  const hasBegun = visit !== null;
+/** Whether a place is due, or was, by the room document; looks again while it is not. */
+function useDue(sale: Sale, kept: KeptPlace): boolean {
+  const [isDue, setIsDue] = useState(kept.dueAtMs !== undefined);
   useEffect(() => {
-    if (claim === null || hasBegun || over !== null) return undefined;
+    if (isDue) return undefined;
+    const look = async (): Promise<void> => {
+      if (document.hidden) return;
+      const room = (await reply(everyone.GET("/sales/{sale}/room", { params: { path: { sale: sale.sale } } }))) as RoomDocument;
+      const group = room.groups.find((one) => one.group === kept.group);
+      const stands = group === undefined ? undefined : standing(room, group, kept.index, kept.place, clock.nowMs()).kind;
+      if (stands === "due") keepPlace({ ...kept, dueAtMs: clock.nowMs() });
+      setIsDue(stands === "due" || stands === "passed");
+    };
+    // Without an answer the next look says.
+    const tick = (): void => void look().catch(() => undefined);
+    const timer = setInterval(tick, LOOK_AGAIN_MS);
+    tick();
+    return () => clearInterval(timer);
+  }, [isDue]);
+  return isDue;
+}
+
+/** Begins the visit at the first use of the page, and repeats the request until it is answered. */
+function TurnOf({ sale, kept, place }: { readonly sale: Sale; readonly kept: KeptPlace; readonly place: number }) {
+  const now = useNow(1_000);
+  const isDue = useDue(sale, kept);
+  const [begun, setBegun] = useState<KeptVisit | null>(null);
+  const [refusedBy, setRefusedBy] = useState<string | null>(null);
+  const [isUsed, setIsUsed] = useState(false);
+  const request = useRef({ isUnderWay: false, failures: 0, nextAtMs: 0 });
+  // Another tab may have begun it, or asked again after a pause.
+  const visit = keptVisit(sale.sale, kept.token) ?? begun;
+  const turn = turnOf({ visit, isDue, dueAtMs: keptPlace(sale.sale)?.dueAtMs, showUpSeconds: sale.file.room?.show_up_seconds ?? SHOW_UP_SECONDS, refusedBy }, now);
+
+  const ask = async (): Promise<void> => {
+    const one = request.current;
+    if (one.isUnderWay || performance.now() < one.nextAtMs) return;
+    one.isUnderWay = true;
+    try {
+      const body = { place: { group: kept.group, place, token: kept.token } };
+      const { ends_at } = await reply(buyer.POST("/sales/{sale}/visits", { params: { path: { sale: sale.sale } }, body }));
+      const visit = { token: kept.token, endsAtMs: Date.parse(ends_at) };
+      keepVisit(sale.sale, visit);
+      setBegun(visit);
+      one.failures = 0;
+      one.nextAtMs = 0;
+    } catch (thrown) {
+      const refused = problem(thrown);
+      one.failures += 1;
+      one.nextAtMs = performance.now() + pauseMs(one.failures, refused);
+      if (isFinal(refused)) setRefusedBy(refused.slug);
+    }
+    one.isUnderWay = false;
+  };
+
+  const isUnused = turn.kind === "unused";
+  useEffect(() => {
+    if (!isUnused || isUsed) return undefined;
     const use = (event: Event): void => {
-      if (event.isTrusted) void ask();
+      if (event.isTrusted) setIsUsed(true);
     };
     for (const name of USES) document.addEventListener(name, use, { capture: true, passive: true });
     return () => {
       for (const name of USES) document.removeEventListener(name, use, { capture: true });
     };
-  }, [ask, hasBegun, over !== null]);
-  const turn = place === null || claim === null ? null : turnOf(place, visit, room?.show_up_seconds ?? SHOW_UP_SECONDS, over, now);
-  // A pause of the room puts the end off: whether it is over, the engine says.
-  const isEnd = turn?.kind === "visit" && turn.endsAtMs <= clock.nowMs();
+  }, [isUnused, isUsed]);
+  // A pause of the room puts the end off: whether the visit is over, the engine says.
+  const isEnd = turn.kind === "visit" && turn.endsAtMs <= now;
+  const mustAsk = (isUnused && isUsed) || (isEnd && !document.hidden);
   useEffect(() => {
-    if (isEnd) void ask();
-  }, [isEnd, ask, isEnd && Math.floor(now / 5_000)]);
-  const isEnding = turn?.kind === "visit" && turn.isEnding;
+    if (mustAsk) void ask();
+  }, [mustAsk, now]);
+  const isEnding = turn.kind === "visit" && turn.isEnding;
   useEffect(() => {
     if (isEnding) announce(t("turn.ending"));
   }, [isEnding]);
-  return turn;
+  return <Shown sale={sale} turn={turn} />;
 }
 
-/** The clock of a turn, and what to do when it is over. */
-export function TurnClock({ sale, turn }: { readonly sale: Sale; readonly turn: Turn }) {
-  const room = `/s/${encodeURIComponent(sale.sale)}/room`;
+/** A turn in words. */
+function Shown({ sale, turn }: { readonly sale: Sale; readonly turn: TurnState }) {
+  if (turn.kind === "none") return null;
   if (turn.kind === "over") {
     return (
       <div class="notice warn turn" role="status">
         <p>{t(`room.${turn.slug}`)}</p>
-        <p><a class="button" href={href(`${room}?again=1`)}>{t("to-room")}</a></p>
+        <p><a class="button" href={href(`/s/${encodeURIComponent(sale.sale)}/room?again=1`)}>{t("to-room")}</a></p>
       </div>
     );
   }

@@ -16,7 +16,7 @@ export interface KeptPlace {
   readonly nonce: string;
   /** The place, once it is drawn. */
   readonly place: number | null;
-  /** When this browser first saw that it was due, by the server's clock: from then on it waits for its buyer. */
+  /** When this browser first saw that it was due, by the server's clock: it has been waiting for its buyer since then or longer. */
   readonly dueAtMs?: number;
   /** When it was joined, by the server's clock. */
   readonly joinedAtMs: number;

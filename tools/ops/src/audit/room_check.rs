@@ -429,7 +429,7 @@ impl Group {
             )),
             Some(_) => {}
         }
-        // Who has only looked was admitted never; whose orders are more than admissions, another rule says.
+        // Whoever only looked has 0; another rule finds more orders than admissions.
         if attempts > most {
             defects.push(format!("was let in {attempts} times, of {most}"));
         }

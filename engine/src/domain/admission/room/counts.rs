@@ -158,7 +158,7 @@ impl Tally {
         let over = mark.checked_sub(marks_in(settings.visit_ms));
         let inside: u64 =
             since(over).map(|(_, counts)| counts.entered.saturating_sub(counts.ordered)).sum();
-        // Each decides once, but the counts of a mark are not read in one step with its totals.
+        // Each decides once, but the counts of one who comes are not written in one step.
         let entered =
             (self.came + self.asked_after_look + self.asked_late).saturating_sub(self.looked);
         Counts {
@@ -179,12 +179,13 @@ impl Tally {
         let (mut lingered, mut asked_late) = (0, 0);
         for (mark, of) in self.marks.range(over.map_or(0, |mark| mark + 1)..) {
             let undecided = of.looked.saturating_sub(of.asked);
+            let still = undecided.saturating_sub(of.asked_late);
             if young.is_none_or(|young| *mark > young) {
-                looks.looking += undecided;
+                looks.looking += still;
                 looked += of.looked;
                 asked += of.asked;
             } else {
-                looks.lingering += undecided.saturating_sub(of.asked_late);
+                looks.lingering += still;
             }
             lingered += undecided;
             asked_late += of.asked_late;
@@ -271,6 +272,9 @@ mod tests {
         assert_eq!(looks(&tally, 129_999), young);
         let old = Looks { looking: 0, lingering: 5, looked: 10, asked: 5, ..young };
         assert_eq!(looks(&tally, 130_000), old);
+        let mut decided = tally.clone();
+        look(&mut decided, 1, 0, 0, 2);
+        assert_eq!(looks(&decided, 129_999).looking, 3, "who is late by age and young by mark");
         look(&mut tally, 1, 0, 0, 2);
         assert_eq!(looks(&tally, 189_999), Looks { lingering: 3, ..old });
         let over = Looks { lingering: 0, lingered: 5, asked_late: 2, ..old };

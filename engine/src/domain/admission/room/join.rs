@@ -101,7 +101,7 @@ pub struct Membership {
     pub more_time: bool,
     /// The number of times that the buyer had joined before.
     pub rejoined: u8,
-    /// The visit of its place; none before the first admission.
+    /// The visit of its place; none before it begins.
     pub visit: Option<Visit>,
     /// The visits of the places that the buyer had before, at most [`MAX_REJOINS`].
     pub earlier: Vec<Admitted>,

@@ -48,12 +48,6 @@ impl Smoothed {
     /// What the prior weighs, in observations.
     pub const PRIOR_COUNT: u64 = 100;
 
-    /// Whether nothing was observed.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-
     /// Adds observations. A sum may be reported later than the number that it belongs to.
     pub fn add(&mut self, sum: u64, count: u64) {
         self.sum = self.sum.saturating_add(sum);
@@ -116,7 +110,7 @@ impl Expected {
     /// too low: who is served too late comes some seconds later, who is served too early finds nothing.
     pub const COMES: Prior = Prior { mean: MILLION * 4 / 5, min: MILLION / 20, max: MILLION };
 
-    /// The prior of a. Three in four ask; between a twentieth and all is believed.
+    /// The prior of the share that asks while the look is young. Three in four do; between a twentieth and all is believed.
     pub const ASKS: Prior = Prior { mean: MILLION * 3 / 4, min: MILLION / 20, max: MILLION };
 
     /// The prior of b. One in four asks; between a hundredth and all is believed.

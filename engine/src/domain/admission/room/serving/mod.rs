@@ -137,7 +137,7 @@ pub struct Looks {
     pub looked: u64,
     /// Those of `looked` who asked for an admission by then.
     pub asked: u64,
-    /// Those whose visit is over and who had not asked by then.
+    /// Those whose visit is over and who had not asked within [`Settings::show_up_ms`].
     pub lingered: u64,
     /// Those of `lingered` who asked later.
     pub asked_late: u64,
@@ -242,7 +242,7 @@ pub struct Counters {
     pub counts: Counts,
     /// The sum of E that they were read with.
     pub passed: u64,
-    /// The number inside when an earlier epoch was lost, and the clock of visits then.
+    /// The number inside, or looking for long, when an earlier epoch was lost, and the clock of visits then.
     pub lost: Option<(u64, u64)>,
 }
 
@@ -530,7 +530,11 @@ impl State {
         let known = self.counters.filter(|known| known.counts.epoch == counts.epoch);
         let lost = match (known, self.counters) {
             (Some(known), _) => known.lost,
-            (None, Some(_)) => Some((self.gave.flight.inside, self.clock_ms)),
+            // Whose places have run out are not among those who are due, and would be forgotten.
+            (None, Some(_)) => {
+                let InFlight { inside, lingering, .. } = self.gave.flight;
+                Some((inside + lingering, self.clock_ms))
+            }
             (None, None) => None,
         };
         // What was inside when the counters were lost fades over one visit.
@@ -594,13 +598,14 @@ impl State {
     pub fn expected(&self, settings: &Settings) -> Expected {
         let LookShares { look, ask, ask_late } = &self.looks;
         let looks = look.mean(Expected::LOOKS);
-        let asks = ask.mean(Expected::ASKS);
+        let (in_time, asks_late) = (ask.mean(Expected::ASKS), ask_late.mean(Expected::ASKS_LATE));
+        let asks = in_time + (MILLION - in_time) * asks_late / MILLION;
         // Of those who come some look first, and some of these never ask.
         let come_and_ask = MILLION - looks + looks * asks / MILLION;
         Expected {
             comes: self.comes.mean(Expected::COMES) * come_and_ask / MILLION,
             asks,
-            asks_late: ask_late.mean(Expected::ASKS_LATE),
+            asks_late,
             holds: self.holds.mean(Expected::holds_prior(settings.max_units)),
             max_units: settings.max_units,
         }
