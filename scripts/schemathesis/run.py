@@ -119,7 +119,7 @@ def prepare(url: str, tokens: dict[str, str], command: Callable[..., str]) -> di
     send("PUT", "/sales/with-room", "ONSALE_OPERATOR", with_room)
     send("POST", "/sales/with-room/places", "ONSALE_BUYER", {})
     for path, item in document["paths"].items():
-        if path.startswith(("/sales/{sale}/room", "/sales/{sale}/places", "/s/{sale}/room")):
+        if path.startswith(("/sales/{sale}/room", "/sales/{sale}/places", "/sales/{sale}/visits", "/s/{sale}/room")):
             [of] = [parameter for parameter in item["parameters"] if parameter["name"] == "sale"]
             of["example"] = "with-room"
     wait_until_drawn(f"{url}/sales/with-room/room")
