@@ -1,10 +1,10 @@
 //! `onsale bench room`: what the rules of serving do to a sale, in a simulation with fixed seeds.
 //!
 //! Three ways of serving the same people, who ask for an admission as they come: as many as the maximum allows whatever
-//! is left (loop off), the stock rule with one class of people in flight, and the rules as they are (each class apart). Two
-//! ways of serving people who look first, both by the rules as they are: their visit begins when they ask for an
-//! admission, or when they begin to look. What people do is assumed, and stands in the report: [`ASSUMED`]. Time goes in steps of a second; nothing fails, so that the
-//! capacity stays at its maximum.
+//! is left (loop off), the stock rule with one class of people in flight, and the rules as they are (each class apart).
+//! Two ways of serving people who look first, both by the rules as they are: their visit begins when they ask for an
+//! admission, or when they begin to look. What people do is assumed, and stands in the report: [`ASSUMED`]. Time goes in
+//! steps of a second; nothing fails, so that the capacity stays at its maximum.
 
 use std::fmt;
 use std::path::PathBuf;

@@ -8,7 +8,7 @@ import { useLoaded, useNow, useSession } from "../shared/hooks.ts";
 import { href } from "../shared/language.ts";
 import { Loading, Page, Problem, SignInButton, start } from "../shared/layout.tsx";
 import { announce } from "../shared/live.ts";
-import { keepPlace, keptPlace, type KeptPlace } from "../shared/place.ts";
+import { isAnothers, keepPlace, keptPlace, type KeptPlace } from "../shared/place.ts";
 import { parameter } from "../shared/route.ts";
 import { subjectOf } from "../shared/session.ts";
 import { placeIn } from "../room/proof.ts";
@@ -129,8 +129,7 @@ function usePlace(room: RoomDocument | null, buyer: string | null): KeptPlace | 
       });
     }
   }, [kept?.token, group?.seed]);
-  const isAnothers = kept !== null && buyer !== null && kept.buyer != null && kept.buyer !== buyer;
-  return isAnothers ? null : kept;
+  return kept !== null && isAnothers(kept, buyer) ? null : kept;
 }
 
 function StepButton({ sale, next: { step } }: { readonly sale: Sale; readonly next: Next }) {

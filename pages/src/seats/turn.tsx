@@ -8,7 +8,7 @@ import { countdown } from "../shared/format.ts";
 import { useNow, useSession } from "../shared/hooks.ts";
 import { href } from "../shared/language.ts";
 import { announce } from "../shared/live.ts";
-import { keepPlace, keptPlace, type KeptPlace } from "../shared/place.ts";
+import { isAnothers, keepPlace, keptPlace, type KeptPlace } from "../shared/place.ts";
 import { subjectOf } from "../shared/session.ts";
 import type { Sale } from "./labels.ts";
 import { type KeptVisit, type Turn as TurnState, isFinal, keepVisit, keptVisit, pauseMs, turnOf } from "./turn.ts";
@@ -24,13 +24,12 @@ const LOOK_AGAIN_MS = 15_000;
 
 /** The clock of the buyer's turn: nothing at a sale without a room, and nothing while the place is not due. */
 export function Turn({ sale }: { readonly sale: Sale }) {
-  useNow(1_000);
+  const now = useNow(1_000);
   const signedIn = useSession("buyers");
   const kept = sale.file.room == null ? null : keptPlace(sale.sale);
-  const isAnothers = kept?.buyer != null && signedIn !== null && subjectOf(signedIn.token) !== kept.buyer;
-  if (kept === null || kept.place === null || signedIn === null || isAnothers) return null;
+  if (kept === null || kept.place === null || signedIn === null || isAnothers(kept, subjectOf(signedIn.token))) return null;
   // Another membership has another turn.
-  return <TurnOf key={kept.token} sale={sale} kept={kept} place={kept.place} />;
+  return <TurnOf key={kept.token} sale={sale} kept={kept} place={kept.place} now={now} />;
 }
 
 /** Whether a place is due, or was, by the room document; looks again while it is not. */
@@ -56,8 +55,7 @@ function useDue(sale: Sale, kept: KeptPlace): boolean {
 }
 
 /** Begins the visit at the first use of the page, and repeats the request until it is answered. */
-function TurnOf({ sale, kept, place }: { readonly sale: Sale; readonly kept: KeptPlace; readonly place: number }) {
-  const now = useNow(1_000);
+function TurnOf({ sale, kept, place, now }: { readonly sale: Sale; readonly kept: KeptPlace; readonly place: number; readonly now: number }) {
   const isDue = useDue(sale, kept);
   const [begun, setBegun] = useState<KeptVisit | null>(null);
   const [refusedBy, setRefusedBy] = useState<string | null>(null);

@@ -36,6 +36,9 @@ export function keptPlace(sale: string): KeptPlace | null {
   return kept !== null && kept.sale === sale && typeof kept.token === "string" && Number.isInteger(kept.index) ? kept : null;
 }
 
+/** Whether a place is another account's than the one that is signed in, as far as both are known. */
+export const isAnothers = (place: KeptPlace, signedIn: string | null): boolean => signedIn !== null && place.buyer != null && place.buyer !== signedIn;
+
 /** Keeps a place; in the tab, if the browser keeps nothing for all of them. */
 export function keepPlace(place: KeptPlace): void {
   if (!browserStore.set(keyOf(place.sale), JSON.stringify(place))) {

@@ -130,6 +130,12 @@ impl Fixture {
         self.json(Sender::Buyer(buyer), "POST", &format!("/sales/{sale}/places"), body).await
     }
 
+    /// The place token of a buyer who joins, and the index.
+    async fn place_token(&self, buyer: &str, sale: &str) -> (Value, u32) {
+        let joined = self.join(buyer, sale, &json!({})).await.ok(201);
+        (joined["place_token"].clone(), u32::try_from(joined["index"].as_u64().unwrap()).unwrap())
+    }
+
     async fn command(&self, sale: &str, body: &Value) -> super::Got {
         let target = format!("/sales/{sale}/room/commands");
         self.json(Sender::Operator, "POST", &target, body).await
@@ -227,12 +233,9 @@ async fn who_has_a_due_place_is_let_in_and_nobody_else() {
     fixture.publish(&file).await.ok(200);
     fixture.publish(&open_hall("other")).await.ok(200);
     let id = SaleId::new("hall").unwrap();
-    let token = async |buyer: &str, sale: &str| {
-        let joined = fixture.join(buyer, sale, &json!({})).await.ok(201);
-        (joined["place_token"].clone(), u32::try_from(joined["index"].as_u64().unwrap()).unwrap())
-    };
-    let ((alice, alices), (bob, bobs)) = (token("alice", "hall").await, token("bob", "hall").await);
-    let (elsewhere, _) = token("alice", "other").await;
+    let (alice, alices) = fixture.place_token("alice", "hall").await;
+    let (bob, bobs) = fixture.place_token("bob", "hall").await;
+    let (elsewhere, _) = fixture.place_token("alice", "other").await;
     let ask = async |buyer: &str, place: Option<(&Value, u32)>| {
         let mut body = json!({ "tickets": 2 });
         if let Some((token, place)) = place {
@@ -311,12 +314,9 @@ async fn who_looks_at_the_map_for_four_minutes_has_a_ticket() {
     fixture.publish(&file).await.ok(200);
     fixture.publish(&open_hall("other")).await.ok(200);
     let id = SaleId::new("hall").unwrap();
-    let token = async |buyer: &str, sale: &str| {
-        let joined = fixture.join(buyer, sale, &json!({})).await.ok(201);
-        (joined["place_token"].clone(), u32::try_from(joined["index"].as_u64().unwrap()).unwrap())
-    };
-    let ((alice, alices), (bob, bobs)) = (token("alice", "hall").await, token("bob", "hall").await);
-    let (elsewhere, _) = token("alice", "other").await;
+    let (alice, alices) = fixture.place_token("alice", "hall").await;
+    let (bob, bobs) = fixture.place_token("bob", "hall").await;
+    let (elsewhere, _) = fixture.place_token("alice", "other").await;
     let post = async |buyer: Sender<'_>, what: &str, body: &Value| loop {
         let got = fixture.json(buyer, "POST", &format!("/sales/hall/{what}"), body).await;
         // The gate's lock is a millisecond.

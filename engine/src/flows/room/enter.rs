@@ -14,7 +14,7 @@ use crate::domain::admission::room::counts::{Came, Coming, Entry};
 use crate::domain::admission::room::join::bucket_of;
 use crate::domain::admission::room::memory::RoomMemory;
 use crate::domain::admission::room::serving::{Mode, Room};
-use crate::domain::admission::room::view::{Turn, View};
+use crate::domain::admission::room::view::{Turn, View, mark_after};
 use crate::domain::admission::room::visit::{Enter, EnterReply, Entered, Visit};
 use crate::domain::basics::guard::{Guard, stands};
 use crate::domain::basics::ids::{GroupId, SaleId, UserId};
@@ -174,7 +174,7 @@ pub async fn enter(
     now: Timestamp,
 ) -> Result<Entry, Refusal> {
     let entered = entrance(ports, room, view, claimed, buyer, (index, 1), now).await?;
-    Ok(entry(view, &entered.visit))
+    Ok(entry(&entered.visit))
 }
 
 /// Begins the visit of a buyer whose place was checked by this view, unless it has begun: the buyer looks at what there
@@ -201,8 +201,8 @@ pub async fn begin(
 }
 
 /// The entry of a visit: the mark in which it began.
-fn entry(view: &View, visit: &Visit) -> Entry {
-    Entry { mark: View { clock_ms: visit.began_clock_ms, ..view.clone() }.mark() }
+fn entry(visit: &Visit) -> Entry {
+    Entry { mark: mark_after(visit.began_clock_ms) }
 }
 
 /// Begins the visit of an index, or goes on with it, and adds `attempts` to it; counts who came by that.
@@ -248,7 +248,7 @@ async fn entrance(
         (false, _) => None,
     };
     if let Some(how) = how {
-        let came = Came { entry: entry(view, &entered.visit), how };
+        let came = Came { entry: entry(&entered.visit), how };
         // A buyer who is not counted is taken for one who did not come: that costs time and nothing else.
         if let Err(error) = ports.board().came(&room.sale, &came, now).await {
             tracing::warn!(sale = %room.sale, %error, "somebody who came was not counted");

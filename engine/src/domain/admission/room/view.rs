@@ -45,6 +45,12 @@ pub struct View {
     pub groups: Vec<GroupView>,
 }
 
+/// The ten-second mark that comes next when the clock of visits is here.
+#[must_use]
+pub const fn mark_after(clock_ms: u64) -> u64 {
+    clock_ms / MARK_MS + 1
+}
+
 /// How a place stands at the gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Turn {
@@ -95,7 +101,7 @@ impl View {
     /// The ten-second mark of the clock of visits that comes next.
     #[must_use]
     pub const fn mark(&self) -> u64 {
-        self.clock_ms / MARK_MS + 1
+        mark_after(self.clock_ms)
     }
 
     /// The mark by which a place of a group that is due was due: the first one at which S was above it. A
