@@ -641,7 +641,13 @@ impl SeededRng {
                 let order = self.known(stores);
                 let ends = [OrderState::Cancelled, OrderState::Expired];
                 let state = if self.once_in(40) { OrderState::Paid } else { self.of(&ends) };
-                Call::End { end: Order { state, changed_at: self.now, ..order } }
+                // An end tells that it ends: neither side is asked to tell an earlier fact again.
+                let (kind, cause) = match state {
+                    OrderState::Cancelled => (FactKind::Cancelled, Cause::BUYER),
+                    _ => (FactKind::Expired, Cause::DEADLINE),
+                };
+                let end = order.append_fact(kind, cause, self.now);
+                Call::End { end: Order { state, changed_at: self.now, ..end } }
             }
             7 => {
                 let order = self.order();
