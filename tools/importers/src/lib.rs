@@ -57,6 +57,16 @@ pub enum Error {
         what: String,
         why: String,
     },
+    /// A table has not a column that it must have.
+    #[error("{table} has no column {column}{}", separator_note(*separator))]
+    NoColumn {
+        /// Its file name.
+        table: &'static str,
+        /// The missing column.
+        column: &'static str,
+        /// What its fields seem to be separated by, if not by commas: `;`, `tabs`.
+        separator: Option<&'static str>,
+    },
     /// The flags leave something open or name something that is not there.
     #[error("{0}")]
     Flags(String),
@@ -67,6 +77,10 @@ pub enum Error {
         first: Defect,
         rules: Vec<Defect>,
     },
+}
+
+fn separator_note(separator: Option<&str>) -> String {
+    separator.map(|by| format!("; it seems to be separated by {by}")).unwrap_or_default()
 }
 
 /// A source as an importer has read it, before anyone has agreed to the remedies.

@@ -108,6 +108,13 @@ pub enum SourceDefect {
         /// The reason, with its place in the feed.
         why: String,
     },
+    /// A trip has no time at its first stop, so that nothing says when it leaves.
+    #[error("{at} has no time at its first stop: {stop}")]
+    UntimedStart {
+        at: Place,
+        /// The call at that stop.
+        stop: Place,
+    },
     /// The route of a trip is not a railway.
     #[error("{at} is {what}, not a train")]
     NotATrain {
@@ -115,9 +122,10 @@ pub enum SourceDefect {
         /// Its kind: `a bus`.
         what: String,
     },
-    /// One train runs as two trips with different rules; two sales would sell its seats twice.
+    /// One train runs as two trips; two sales would sell its seats twice.
     #[error("train {number} runs as two trips: {first} and {again}; {how}")]
     SameTrain {
+        /// Its number; the trip's id if it has none.
         number: String,
         first: Place,
         again: Place,
@@ -159,6 +167,7 @@ impl SourceDefect {
             Self::SeatsWithoutFares { .. } => "seats_without_fares",
             Self::NoSeats { .. } => "no_seats",
             Self::DoesNotRun { .. } => "does_not_run",
+            Self::UntimedStart { .. } => "untimed_start",
             Self::NotATrain { .. } => "not_a_train",
             Self::SameTrain { .. } => "same_train",
             Self::NothingToSell { .. } => "nothing_to_sell",
@@ -421,6 +430,7 @@ mod tests {
             SourceDefect::SeatsWithoutFares { class: text(), seats: 1, at: at() },
             SourceDefect::NoSeats { at: at(), declared: 1 },
             SourceDefect::DoesNotRun { at: at(), day: text(), why: text() },
+            SourceDefect::UntimedStart { at: at(), stop: first() },
             SourceDefect::NotATrain { at: at(), what: text() },
             SourceDefect::SameTrain { number: text(), first: first(), again: again(), how: text() },
             SourceDefect::NothingToSell { at: at() },
@@ -437,7 +447,7 @@ mod tests {
             assert_eq!(json["kind"], defect.kind(), "{defect}");
         }
         let kinds: std::collections::HashSet<_> = defects.iter().map(SourceDefect::kind).collect();
-        assert_eq!(kinds.len(), 16, "each kind is listed once");
+        assert_eq!(kinds.len(), 17, "each kind is listed once");
     }
 
     #[test]

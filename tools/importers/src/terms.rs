@@ -94,13 +94,16 @@ pub(super) fn running_on(mut file: SaleFile, runs_on: Option<Day>) -> SaleFile {
 }
 
 /// Takes away the times of stops that are before one that stands before them: the source has been told so, and
-/// its order decides.
-pub(super) fn keep_ordered_times(stops: &mut [Stop]) {
-    let mut last: Option<ClockTime> = None;
+/// its order decides. Gives the number of them.
+pub(super) fn keep_ordered_times(stops: &mut [Stop]) -> usize {
+    let (mut last, mut taken): (Option<ClockTime>, usize) = (None, 0);
     for time in stops.iter_mut().flat_map(|stop| [&mut stop.arrives, &mut stop.departs]) {
-        *time = time.filter(|time| last.is_none_or(|last| *time >= last));
+        let kept = time.filter(|time| last.is_none_or(|last| *time >= last));
+        taken += usize::from(kept != *time);
+        *time = kept;
         last = time.or(last);
     }
+    taken
 }
 
 /// Gives each tier an id: the slug of its name where that is free, else `t` and the tier's number

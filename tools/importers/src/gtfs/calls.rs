@@ -106,7 +106,7 @@ pub(super) fn name_of(stop: &StopRow) -> &str {
     stop.stop_name.as_deref().unwrap_or(&stop.stop_id)
 }
 
-fn place_of((line, row): &Lined<StopTimeRow>) -> Place {
+pub(super) fn place_of((line, row): &Lined<StopTimeRow>) -> Place {
     Place {
         at: line_of("stop_times.txt", *line),
         label: format!("stop {} of trip {}", row.stop_id, row.trip_id),

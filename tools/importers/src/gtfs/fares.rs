@@ -242,6 +242,8 @@ mod tests {
             stop_lat: Some(lat),
             stop_lon: Some(lon),
             zone_id: None,
+            stop_timezone: None,
+            parent_station: None,
         };
         // A degree of the equator is 111.19 km on this sphere.
         let (a, b, pole) = (stop(0.0, 0.0), stop(0.0, 1.0), stop(90.0, 0.0));

@@ -6,12 +6,13 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use chrono::Weekday;
+use jiff::civil::Weekday;
 use serde::{Deserialize, Deserializer};
 
-use super::super::tables::{Lined, line_of, table};
+use super::super::tables::{Lined, Row, Unreadable, table, table_rows, table_where};
 use super::super::{Error, read_bounded};
 use super::service::{Clock, Day};
+use super::twins::Places;
 
 #[derive(Debug, Deserialize)]
 pub(super) struct AgencyRow {
@@ -29,6 +30,12 @@ pub(super) struct StopRow {
     pub(super) stop_lon: Option<f64>,
     #[serde(default)]
     pub(super) zone_id: Option<String>,
+    /// The time zone by whose clock people read the times here, unless its station has one.
+    #[serde(default)]
+    pub(super) stop_timezone: Option<String>,
+    /// The station of a platform.
+    #[serde(default)]
+    pub(super) parent_station: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -110,13 +117,13 @@ impl CalendarRow {
     /// True if it runs on this day of the week.
     pub(super) fn runs_on(&self, day: Weekday) -> bool {
         let runs = match day {
-            Weekday::Mon => self.monday,
-            Weekday::Tue => self.tuesday,
-            Weekday::Wed => self.wednesday,
-            Weekday::Thu => self.thursday,
-            Weekday::Fri => self.friday,
-            Weekday::Sat => self.saturday,
-            Weekday::Sun => self.sunday,
+            Weekday::Monday => self.monday,
+            Weekday::Tuesday => self.tuesday,
+            Weekday::Wednesday => self.wednesday,
+            Weekday::Thursday => self.thursday,
+            Weekday::Friday => self.friday,
+            Weekday::Saturday => self.saturday,
+            Weekday::Sunday => self.sunday,
         };
         runs == 1
     }
@@ -154,6 +161,20 @@ pub(super) struct FrequencyRow {
     pub(super) trip_id: String,
 }
 
+table_rows! {
+    AgencyRow of "agency_id": "agency_timezone";
+    StopRow of "stop_id": "stop_id";
+    RouteRow of "route_id": "route_id" "route_type";
+    TripRow of "trip_id": "route_id" "service_id" "trip_id";
+    StopTimeRow of "trip_id": "trip_id" "stop_id" "stop_sequence";
+    CalendarRow of "service_id": "service_id" "monday" "tuesday" "wednesday" "thursday" "friday" "saturday" "sunday"
+        "start_date" "end_date";
+    DateRow of "service_id": "service_id" "date" "exception_type";
+    FareRow of "fare_id": "fare_id" "price" "currency_type";
+    FareRuleRow of "fare_id": "fare_id";
+    FrequencyRow of "trip_id": "trip_id";
+}
+
 /// A feed, or as much of it as one trip needs.
 #[derive(Debug)]
 pub struct Feed {
@@ -169,11 +190,13 @@ pub struct Feed {
     pub(super) fares: Vec<Lined<FareRow>>,
     pub(super) fare_rules: Vec<Lined<FareRuleRow>>,
     pub(super) frequencies: Vec<Lined<FrequencyRow>>,
+    /// The rows that cannot be read, and those that stand for a stop, route or trip again.
+    pub(super) unreadable: Vec<Unreadable>,
 }
 
 impl Feed {
     /// Reads the tables of a folder; with `only`, nothing of `stop_times.txt` but what that trip and
-    /// others with its number need, so that a whole country's feed fits.
+    /// others that may be the same train need, so that a whole country's feed fits.
     ///
     /// # Errors
     /// See [`Feed::parse`]; also [`Error::Unreadable`].
@@ -192,58 +215,48 @@ impl Feed {
         Self::parse(&source, only, text)
     }
 
-    /// Reads the tables that `text` gives by file name, `None` for one that the feed has not.
+    /// Reads the tables that `text` gives by file name, `None` for one that the feed has not. Rows that cannot be
+    /// read are no errors before [`Feed::import`] needs them.
     ///
     /// # Errors
-    /// What `text` returns; [`Error::Malformed`] with file and line, also for a stop, route or trip that
-    /// is declared twice; [`Error::TooLarge`] for a table of more than a million rows.
+    /// What `text` returns; [`Error::NoColumn`] for a table without a column that it must have;
+    /// [`Error::Malformed`] for a header that is no text; [`Error::TooLarge`] for a table of more than a million rows.
     pub fn parse(
         source: &str,
         only: Option<&str>,
         text: impl Fn(&str) -> Result<Option<Vec<u8>>, Error>,
     ) -> Result<Self, Error> {
-        let text = |name: &str| Ok::<_, Error>(text(name)?.unwrap_or_default());
-        let trips: Vec<Lined<TripRow>> = table("trips.txt", &text("trips.txt")?, |_| true)?;
-        keyed("trips.txt", trips.iter().map(|(line, row)| (*line, row.trip_id.as_str())))?;
-        let number = |id: &str| {
-            let trip = trips.iter().find(|(_, trip)| trip.trip_id == id);
-            trip.and_then(|(_, trip)| trip.trip_short_name.clone())
-        };
-        let only_number = only.and_then(number);
-        let requested: Option<HashSet<&str>> = only.map(|only| {
-            let is_requested = |trip: &&Lined<TripRow>| {
-                let same = only_number.is_some() && trip.1.trip_short_name == only_number;
-                trip.1.trip_id == only || same
-            };
-            trips.iter().filter(is_requested).map(|(_, trip)| trip.trip_id.as_str()).collect()
-        });
-        let times: Vec<Lined<StopTimeRow>> =
-            table("stop_times.txt", &text("stop_times.txt")?, |row: &StopTimeRow| {
-                requested.as_ref().is_none_or(|trips| trips.contains(row.trip_id.as_str()))
-            })?;
+        let text = &|name: &str| Ok::<_, Error>(text(name)?.unwrap_or_default());
+        let mut unreadable = Vec::new();
+        let bad = &mut unreadable;
+        let trips: Vec<Lined<TripRow>> = all("trips.txt", text, bad)?;
+        let trips = keyed("trips.txt", trips, |row| &row.trip_id, bad);
+        let stops: Vec<Lined<StopRow>> = all("stops.txt", text, bad)?;
+        let stops = keyed("stops.txt", stops, |row| &row.stop_id, bad);
+        let stops = stops.into_iter().map(|row| (row.1.stop_id.clone(), row)).collect();
+        let routes: Vec<Lined<RouteRow>> = all("routes.txt", text, bad)?;
+        let routes = keyed("routes.txt", routes, |row| &row.route_id, bad);
+        let times = stop_times(&text("stop_times.txt")?, only, &trips, &stops, bad)?;
         let mut stop_times: HashMap<String, Vec<Lined<StopTimeRow>>> = HashMap::new();
         for row in times {
             stop_times.entry(row.1.trip_id.clone()).or_default().push(row);
         }
         for times in stop_times.values_mut() {
-            times.sort_by_key(|(_, row)| row.stop_sequence);
+            times.sort_by_key(|(line, row)| (row.stop_sequence, *line));
         }
-        let stops: Vec<Lined<StopRow>> = table("stops.txt", &text("stops.txt")?, |_| true)?;
-        keyed("stops.txt", stops.iter().map(|(line, row)| (*line, row.stop_id.as_str())))?;
-        let routes: Vec<Lined<RouteRow>> = table("routes.txt", &text("routes.txt")?, |_| true)?;
-        keyed("routes.txt", routes.iter().map(|(line, row)| (*line, row.route_id.as_str())))?;
         Ok(Self {
             source: source.to_owned(),
-            agencies: table("agency.txt", &text("agency.txt")?, |_| true)?,
-            stops: stops.into_iter().map(|row| (row.1.stop_id.clone(), row)).collect(),
+            agencies: all("agency.txt", text, bad)?,
+            stops,
             routes: routes.into_iter().map(|row| (row.1.route_id.clone(), row)).collect(),
             stop_times,
-            calendar: table("calendar.txt", &text("calendar.txt")?, |_| true)?,
-            dates: table("calendar_dates.txt", &text("calendar_dates.txt")?, |_| true)?,
-            fares: table("fare_attributes.txt", &text("fare_attributes.txt")?, |_| true)?,
-            fare_rules: table("fare_rules.txt", &text("fare_rules.txt")?, |_| true)?,
-            frequencies: table("frequencies.txt", &text("frequencies.txt")?, |_| true)?,
+            calendar: all("calendar.txt", text, bad)?,
+            dates: all("calendar_dates.txt", text, bad)?,
+            fares: all("fare_attributes.txt", text, bad)?,
+            fare_rules: all("fare_rules.txt", text, bad)?,
+            frequencies: all("frequencies.txt", text, bad)?,
             trips,
+            unreadable,
         })
     }
 
@@ -257,14 +270,76 @@ impl Feed {
 const REQUIRED: [&str; 5] =
     ["agency.txt", "stops.txt", "routes.txt", "trips.txt", "stop_times.txt"];
 
-/// Refuses a table in which two rows have one key: nobody could tell which is meant.
-fn keyed<'rows>(name: &str, keys: impl Iterator<Item = (u64, &'rows str)>) -> Result<(), Error> {
-    let mut first_of: HashMap<&str, u64> = HashMap::new();
-    for (line, key) in keys {
-        if let Some(first) = first_of.insert(key, line) {
-            let why = format!("{key:?} stands on line {first} already");
-            return Err(Error::Malformed { what: line_of(name, line), why });
+/// All rows of a table.
+fn all<T: Row>(
+    name: &'static str,
+    text: impl Fn(&str) -> Result<Vec<u8>, Error>,
+    unreadable: &mut Vec<Unreadable>,
+) -> Result<Vec<Lined<T>>, Error> {
+    table(name, &text(name)?, |_| true, unreadable)
+}
+
+/// The rows that are the first of their key. Of two, nobody could tell which is meant: whoever needs one is refused.
+fn keyed<T>(
+    table: &'static str,
+    rows: Vec<Lined<T>>,
+    key: impl Fn(&T) -> &String,
+    unreadable: &mut Vec<Unreadable>,
+) -> Vec<Lined<T>> {
+    let mut first_of: HashMap<String, u64> = HashMap::new();
+    let is_first = |(line, row): &Lined<T>| {
+        let key = key(row);
+        let Some(first) = first_of.get(key) else {
+            first_of.insert(key.clone(), *line);
+            return true;
+        };
+        let why = format!("{key:?} stands on line {first} already");
+        unreadable.push(Unreadable::of_one(table, *line, why, key.clone()));
+        false
+    };
+    let mut rows = rows;
+    rows.retain(is_first);
+    rows
+}
+
+/// The rows of `stop_times.txt`: all; or those of one trip, of others with its number, and of others that are at two
+/// of its places at its times.
+fn stop_times(
+    bytes: &[u8],
+    only: Option<&str>,
+    trips: &[Lined<TripRow>],
+    stops: &HashMap<String, Lined<StopRow>>,
+    unreadable: &mut Vec<Unreadable>,
+) -> Result<Vec<Lined<StopTimeRow>>, Error> {
+    const NAME: &str = "stop_times.txt";
+    let Some(only) = only else { return table(NAME, bytes, |_| true, unreadable) };
+    let number = trips.iter().find(|(_, trip)| trip.trip_id == only);
+    let number = number.and_then(|(_, trip)| trip.trip_short_name.as_ref());
+    let is_numbered =
+        |trip: &&Lined<TripRow>| number.is_some() && trip.1.trip_short_name.as_ref() == number;
+    let numbered = trips.iter().filter(is_numbered).map(|(_, trip)| trip.trip_id.as_str());
+    let wanted: HashSet<&str> = numbered.chain([only]).collect();
+    let mut times: Vec<Lined<StopTimeRow>> =
+        table(NAME, bytes, |row: &StopTimeRow| wanted.contains(row.trip_id.as_str()), unreadable)?;
+    let own: Vec<&StopTimeRow> =
+        times.iter().map(|(_, row)| row).filter(|row| row.trip_id == only).collect();
+    let places = Places::new(own, stops);
+    let mut met: HashMap<String, usize> = HashMap::new();
+    let count = |row: &StopTimeRow| {
+        if !wanted.contains(row.trip_id.as_str()) && places.meets(row) {
+            *met.entry(row.trip_id.clone()).or_default() += 1;
         }
+        false
+    };
+    // What cannot be read is known by now.
+    let mut known = Vec::new();
+    let at_its_stops = ("stop_id", |stop: &str| places.has(stop));
+    table_where(NAME, bytes, at_its_stops, count, &mut known)?;
+    met.retain(|_, calls| *calls >= 2);
+    if !met.is_empty() {
+        let of_those = ("trip_id", |trip: &str| met.contains_key(trip));
+        known.clear();
+        times.extend(table_where(NAME, bytes, of_those, |_: &StopTimeRow| true, &mut known)?);
     }
-    Ok(())
+    Ok(times)
 }

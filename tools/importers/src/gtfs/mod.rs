@@ -9,7 +9,9 @@
 //! |---|---|
 //! | `feed` | the tables |
 //! | `calls` | where the trip calls |
-//! | `checks` | can it be sold |
+//! | `clocks` | its times by the clocks at its stops |
+//! | `checks` | can it be sold, and can its rows be read |
+//! | `twins` | is another trip the same train |
 //! | `journeys` | what is sold |
 //! | `service` | days and times: does it run, and when is 25:39:00 |
 //! | `fares` | what a journey costs |
@@ -18,29 +20,33 @@
 mod calls;
 mod checks;
 mod classes;
+mod clocks;
 mod fares;
 mod feed;
+#[cfg(test)]
+mod field;
 mod journeys;
 mod service;
 #[cfg(test)]
 mod tests;
+mod twins;
 
-use chrono_tz::Tz;
-use engine::domain::basics::calendar::ClockTime;
 use engine::domain::basics::money::{Currency, MinorUnits};
 use engine::domain::basics::time::Timestamp;
 use engine::domain::sale::{Fare, SaleFile, Stop, TierFile};
+use jiff::tz::TimeZone;
 
 use super::report::Findings;
 use super::slug::slug;
-use super::tables::{Lined, line_of};
+use super::tables::{Lined, Unreadable, line_of};
 use super::terms::{Terms, keep_ordered_times, running_on};
 use super::{Error, Import, Outcome, Place, Remedy, Report, SourceDefect, TierCount};
 
-use self::calls::{Call, name_of};
+use self::calls::{Call, name_of, place_of};
+use self::clocks::{Clocks, LocalTimes};
 use self::fares::FareBook;
 use self::feed::{RouteRow, StopTimeRow, TripRow};
-use self::service::{Clock, moment, timestamp};
+use self::service::{Clock, moment, rfc3339, timestamp};
 
 pub use self::classes::{Class, InvalidClass};
 pub use self::fares::Prices;
@@ -60,9 +66,9 @@ impl Feed {
     /// Makes a sale of one trip on one day.
     ///
     /// # Errors
-    /// [`Error::Flags`] if there is no such trip, or no price can be found; [`Error::Malformed`] for a
-    /// fare or a time zone that cannot be read; [`Error::Rules`] if the terms break a rule. Defects of the
-    /// feed are no errors: see [`Import::accept`].
+    /// [`Error::Flags`] if there is no such trip, or no price can be found; [`Error::Malformed`] for a row of the
+    /// trip, its stops, its route or its service that cannot be read or stands there twice, a fare or a time zone;
+    /// [`Error::Rules`] if the terms break a rule. Defects of the feed are no errors: see [`Import::accept`].
     pub fn import(
         &self,
         trip: &str,
@@ -72,22 +78,21 @@ impl Feed {
     ) -> Result<Import, Error> {
         let (line, row) =
             self.trips.iter().find(|(_, row)| row.trip_id == trip).ok_or_else(|| {
+                let is_it = |row: &&Unreadable| row.table == "trips.txt" && row.is_of(trip);
+                if let Some(row) = self.unreadable.iter().find(is_it) {
+                    return row.error();
+                }
                 let count = self.trips.len();
                 let few: Vec<&str> = self.trips().take(5).collect();
                 let few = few.join(", ");
                 Error::Flags(format!("there is no trip {trip:?} among {count}, such as {few}"))
             })?;
+        let notes = self.unread(row, train.prices)?;
         let at = Place { at: line_of("trips.txt", *line), label: format!("trip {trip}") };
-        let mut reading = Reading {
-            feed: self,
-            trip: row,
-            day,
-            at,
-            findings: Findings::default(),
-            notes: Vec::new(),
-        };
+        let mut reading =
+            Reading { feed: self, trip: row, day, at, findings: Findings::default(), notes };
         let calls = reading.calls();
-        reading.check_service(&calls);
+        reading.check_service();
         let route = reading.route();
         reading.finish(train, terms, route, &calls)
     }
@@ -127,7 +132,9 @@ impl Reading<'_> {
         let currency = self.currency(terms, book.as_ref())?;
         let fares = self.fares(train.prices, calls, book.as_ref())?;
         let zone = self.zone(route)?;
-        let departs = self.span(calls, zone);
+        let clocks = self.clocks(calls, &zone)?;
+        let closes_at = self.departure(&zone);
+        self.note_span(calls, &clocks, &zone);
         let mut tiers = classes::tiers(&train.classes);
         for (tier, class) in tiers.iter_mut().zip(&train.classes) {
             let fare = |(from, to, minor): &(usize, usize, MinorUnits)| Fare {
@@ -145,7 +152,7 @@ impl Reading<'_> {
         let file = if self.findings.unresolvable() {
             None
         } else {
-            Some(self.sale_file(terms, route, currency, departs, calls, tiers)?)
+            Some(self.sale_file(terms, route, currency, closes_at, (calls, &clocks), tiers)?)
         };
         let report = Report {
             source: format!("{} trip {} on {}", self.feed.source, self.trip.trip_id, self.day),
@@ -172,39 +179,59 @@ impl Reading<'_> {
         }
     }
 
-    /// The span of the trip in time, as a note; and the moment of its departure.
-    fn span(&mut self, calls: &[Call<'_>], zone: Tz) -> Option<Timestamp> {
-        let at = |call: &Call<'_>, clock: Option<service::Clock>| {
-            let clock = clock?;
-            let name = name_of(call.stop).to_owned();
-            moment(self.day, clock, zone).map(|moment| (name, clock, moment))
-        };
-        let first = calls.first()?;
-        let last = calls.last()?;
-        let (from, left, departs) =
-            at(first, first.time.1.departure_time.or(first.time.1.arrival_time))?;
-        if let Some((to, reached, arrives)) =
-            at(last, last.time.1.arrival_time.or(last.time.1.departure_time))
-        {
-            self.notes.push(format!(
-                "leaves {from} at {} ({left}) and reaches {to} at {} ({reached})",
-                departs.to_rfc3339(),
-                arrives.to_rfc3339()
-            ));
+    /// The moment of the departure. If the first stop has no time: the first that is known, on its day, or the
+    /// beginning of that.
+    fn departure(&mut self, zone: &TimeZone) -> Option<Timestamp> {
+        let at = |clock: Clock| moment(self.day, clock, zone).map(|moment| timestamp(&moment));
+        let times = self.feed.times(&self.trip.trip_id);
+        let first = times.first()?;
+        if let Some(clock) = first.1.departure_time.or(first.1.arrival_time) {
+            return at(clock);
         }
-        Some(timestamp(&departs))
+        let known = times.iter().find_map(|(_, row)| row.arrival_time.or(row.departure_time));
+        let (ends, why) = match known {
+            None => (Clock::MIDNIGHT, "when its day begins"),
+            Some(known) if known <= Clock::NEXT_MIDNIGHT => (known, "its first known time"),
+            Some(_) => (Clock::NEXT_MIDNIGHT, "when its day ends"),
+        };
+        let closes_at = at(ends)?;
+        let what = format!("unless --closes-at is given, selling ends at {closes_at}, {why}");
+        let (at, stop) = (self.at.clone(), place_of(first));
+        self.findings.add(SourceDefect::UntimedStart { at, stop }, Remedy::Believe { what });
+        Some(closes_at)
+    }
+
+    /// The span of the trip in time, by the clocks at its ends, as a note.
+    fn note_span(&mut self, calls: &[Call<'_>], clocks: &Clocks, zone: &TimeZone) {
+        let (Some(first), Some(last)) = (calls.first(), calls.last()) else { return };
+        let at = |clock: Option<Clock>, local: Option<&LocalTimes>| {
+            let clock = clock?;
+            let there = moment(self.day, clock, zone)?.with_time_zone(local?.zone.clone());
+            Some(format!("{} ({clock})", rfc3339(&there)))
+        };
+        let (from, to) = (&first.time.1, &last.time.1);
+        let left = at(from.departure_time.or(from.arrival_time), clocks.calls.first());
+        let reached = at(to.arrival_time.or(to.departure_time), clocks.calls.last());
+        let (from, to) = (name_of(first.stop), name_of(last.stop));
+        match (left, reached) {
+            (Some(left), Some(reached)) => {
+                self.notes.push(format!("leaves {from} at {left} and reaches {to} at {reached}"));
+            }
+            (_, None) => self.notes.push(format!("no time is known at the last stop, {to}")),
+            (None, Some(_)) => {}
+        }
     }
 
     fn sale_file(
-        &self,
+        &mut self,
         terms: &Terms,
         route: Option<&RouteRow>,
         currency: Currency,
-        departs: Option<Timestamp>,
-        calls: &[Call<'_>],
+        closes_at: Option<Timestamp>,
+        (calls, clocks): (&[Call<'_>], &Clocks),
         tiers: Vec<TierFile>,
     ) -> Result<SaleFile, Error> {
-        if let (Some(departs), None) = (departs, terms.closes_at)
+        if let (Some(departs), None) = (closes_at, terms.closes_at)
             && departs <= terms.opens_at
         {
             return Err(Error::Flags(format!(
@@ -212,17 +239,16 @@ impl Reading<'_> {
                 terms.opens_at
             )));
         }
-        let stop = |call: &Call<'_>| {
-            let (_, times) = call.time;
-            let clock = |time: Option<Clock>| ClockTime::from_minutes(time?.minutes()).ok();
-            Stop {
-                arrives: clock(times.arrival_time),
-                departs: clock(times.departure_time),
-                ..Stop::new(call.id.clone(), name_of(call.stop).to_owned())
-            }
+        let stop = |(call, local): (&Call<'_>, &LocalTimes)| Stop {
+            arrives: local.arrives,
+            departs: local.departs,
+            ..Stop::new(call.id.clone(), name_of(call.stop).to_owned())
         };
-        let mut stops: Vec<Stop> = calls.iter().map(stop).collect();
-        keep_ordered_times(&mut stops);
+        let mut stops: Vec<Stop> = calls.iter().zip(&clocks.calls).map(stop).collect();
+        // A stop of a sale has no zone (`clocks::stop_zone` knows it), so that times must go up: after a stop further
+        // east some are left out.
+        let left_out = keep_ordered_times(&mut stops);
+        self.note_left_out(left_out, "before the one that precedes it, by the clocks there");
         let number = self.trip.trip_short_name.as_ref().unwrap_or(&self.trip.trip_id);
         let route = route.and_then(|route| route.route_short_name.as_deref());
         let name = [route, Some(number)].into_iter().flatten().collect::<Vec<_>>().join(" ");
@@ -230,7 +256,7 @@ impl Reading<'_> {
         let (first, last) = (end(stops.first()), end(stops.last()));
         let title = format!("{name} {first} → {last} {}", self.day);
         let id = slug(&format!("{} {}", self.trip.trip_id, self.day));
-        let file = terms.sale_file(&title, id, currency, departs, stops, tiers)?;
-        Ok(running_on(file, self.day.to_string().parse().ok()))
+        let file = terms.sale_file(&title, id, currency, closes_at, stops, tiers)?;
+        Ok(running_on(file, clocks.runs_on.to_string().parse().ok()))
     }
 }

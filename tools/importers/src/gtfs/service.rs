@@ -3,9 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use chrono::{Datelike as _, Days, NaiveDate, TimeDelta, TimeZone as _};
-use chrono_tz::Tz;
 use engine::domain::basics::time::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::{TimeZone, TimeZoneDatabase};
+use jiff::{SignedDuration, Zoned};
 use serde::{Deserialize, Deserializer};
 
 use super::super::tables::line_of;
@@ -13,7 +14,7 @@ use super::feed::{Feed, TripRow};
 
 /// A day of the calendar, `20160406` in a feed and `2016-04-06` for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Day(NaiveDate);
+pub struct Day(Date);
 
 /// The text is no day.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -32,13 +33,21 @@ impl FromStr for Day {
         }
         let part = |range: std::ops::Range<usize>| digits[range].parse().unwrap_or(0);
         let year = digits[..4].parse().unwrap_or(0);
-        NaiveDate::from_ymd_opt(year, part(4..6), part(6..8)).map(Self).ok_or(InvalidDay)
+        Date::new(year, part(4..6), part(6..8)).map(Self).map_err(|_| InvalidDay)
     }
 }
 
 impl fmt::Display for Day {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0.format("%Y-%m-%d"))
+        write!(f, "{}", self.0)
+    }
+}
+
+impl Day {
+    /// The day so many days later, or earlier if that is negative; `None` beyond the calendar.
+    pub(super) fn plus(self, days: i64) -> Option<Self> {
+        let days = SignedDuration::from_hours(days.checked_mul(24)?);
+        self.0.checked_add(days).ok().map(Self)
     }
 }
 
@@ -72,9 +81,19 @@ impl<'de> Deserialize<'de> for Clock {
 }
 
 impl Clock {
+    /// When a day of service begins.
+    pub(super) const MIDNIGHT: Self = Self(0);
+    /// When it ends.
+    pub(super) const NEXT_MIDNIGHT: Self = Self(86_400);
+
     /// Whole minutes since the day of service began.
     pub(super) fn minutes(self) -> u32 {
         self.0 / 60
+    }
+
+    /// The time by the clock of a day of service that is so many days earlier.
+    pub(super) fn plus_days(self, days: i64) -> Option<Self> {
+        u32::try_from(i64::from(self.0).checked_add(days.checked_mul(86_400)?)?).ok().map(Self)
     }
 }
 
@@ -84,16 +103,33 @@ impl fmt::Display for Clock {
     }
 }
 
+/// The time zone of an IANA name, `Europe/Madrid`; `None` if there is none.
+pub(super) fn zone(name: &str) -> Option<TimeZone> {
+    // The one in the program: that of the machine may be older, or not there.
+    TimeZoneDatabase::bundled().get(name).ok()
+}
+
 /// A time of a day of service in a time zone. The format counts from twelve hours before noon, so that
 /// times mean what the clock shows on the days on which the clock is changed as well.
-pub(super) fn moment(day: Day, clock: Clock, zone: Tz) -> Option<chrono::DateTime<Tz>> {
-    let noon = zone.from_local_datetime(&day.0.and_hms_opt(12, 0, 0)?).earliest()?;
-    noon.checked_add_signed(TimeDelta::seconds(i64::from(clock.0) - 12 * 3600))
+pub(super) fn moment(day: Day, clock: Clock, zone: &TimeZone) -> Option<Zoned> {
+    let noon = zone.to_ambiguous_zoned(day.0.at(12, 0, 0, 0)).earlier().ok()?;
+    noon.checked_add(SignedDuration::from_secs(i64::from(clock.0) - 12 * 3600)).ok()
+}
+
+/// Whole minutes from midnight of a day to a moment, by the clock that stands there; negative before that day.
+pub(super) fn minutes_since(day: Day, there: &Zoned) -> i64 {
+    let days = there.date().duration_since(day.0).as_hours() / 24;
+    days * 24 * 60 + i64::from(there.hour()) * 60 + i64::from(there.minute())
+}
+
+/// A moment as people read it: `2016-04-10T01:39:00-07:00`.
+pub(super) fn rfc3339(moment: &Zoned) -> String {
+    moment.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
 }
 
 /// A moment as the engine has it.
-pub(super) fn timestamp(moment: &chrono::DateTime<Tz>) -> Timestamp {
-    Timestamp::from_ms(moment.timestamp_millis())
+pub(super) fn timestamp(moment: &Zoned) -> Timestamp {
+    Timestamp::from_ms(moment.timestamp().as_millisecond())
 }
 
 impl Feed {
@@ -121,7 +157,7 @@ impl Feed {
             if !(row.start_date..=row.end_date).contains(&day) {
                 why = Some(format!("{at} is from {} to {}", row.start_date, row.end_date));
             } else if !row.runs_on(day.0.weekday()) {
-                why = Some(format!("{at} does not run on a {}", day.0.format("%A")));
+                why = Some(format!("{at} does not run on a {}", day.0.strftime("%A")));
             } else {
                 return Ok(());
             }
@@ -144,9 +180,8 @@ impl Feed {
         let calendar = self.calendar.iter().filter(|(_, row)| row.service_id == trip.service_id);
         // A weekly pattern shows within a week, and a year of exceptions is more than any feed has.
         let regular = calendar.flat_map(|(_, row)| {
-            let days =
-                (0..366).filter_map(|days| row.start_date.0.checked_add_days(Days::new(days)));
-            days.map(Day).take_while(|day| *day <= row.end_date)
+            let days = (0..366).filter_map(|days| row.start_date.plus(days));
+            days.take_while(|day| *day <= row.end_date)
         });
         added.chain(regular).filter(|day| self.runs(trip, *day).is_ok()).min()
     }
@@ -180,8 +215,9 @@ mod tests {
     #[test]
     fn a_time_is_of_its_day_of_service_in_its_zone() {
         let at = |day: &str, time: &str, zone: &str| {
-            let moment = moment(day.parse().unwrap(), clock(time).unwrap(), zone.parse().unwrap());
-            moment.unwrap().to_rfc3339()
+            let zone = self::zone(zone).unwrap();
+            let moment = moment(day.parse().unwrap(), clock(time).unwrap(), &zone);
+            rfc3339(&moment.unwrap())
         };
         let west = "America/Los_Angeles";
         assert_eq!(at("2016-04-09", "24:08:00", west), "2016-04-10T00:08:00-07:00");

@@ -250,7 +250,10 @@ fn a_stop_has_the_id_that_the_feed_gives_it() {
     let longest = "é".repeat(127);
     let of_stops = |stops: [&str; 3]| {
         let named = stops.map(|stop| format!("{stop},A stop,0,0")).join("\n");
-        let times = stops.iter().enumerate().map(|(index, stop)| format!("t,,,{stop},{index}"));
+        let times = stops
+            .iter()
+            .enumerate()
+            .map(|(index, stop)| format!("t,{index}:00:00,,{stop},{index}"));
         let times = times.collect::<Vec<_>>().join("\n");
         let named = format!("stop_id,stop_name,stop_lat,stop_lon\n{named}");
         let times = format!("trip_id,arrival_time,departure_time,stop_id,stop_sequence\n{times}");
@@ -284,16 +287,18 @@ fn what_is_no_feed_is_an_error_with_its_line() {
             "trip_id,stop_id,stop_sequence,arrival_time\nt,B,1,24h",
             "\"24h\" is no time",
         ),
-        ("calendar.txt", "service_id,monday\nmo,1", "missing field"),
+        ("calendar.txt", "service_id,monday\nmo,1", "calendar.txt has no column tuesday"),
         ("calendar_dates.txt", "service_id,date,exception_type\r\nmo,2026-5-1,1", "a day must be"),
         (
             "trips.txt",
             "route_id,service_id,trip_id\nr,mo,t\nr,mo,t",
-            "trips.txt line 3 is malformed: \"t\" stands on line 2",
+            "trips.txt line 3 is malformed: \"t\" stands on line 2 already",
         ),
         ("stops.txt", "stop_id,stop_name\n\nB,Be\r\nB,Be", "stops.txt line 4"),
     ] {
-        let error = feed(&[(table, text)]).unwrap_err().to_string();
+        let imported = feed(&[(table, text)])
+            .and_then(|feed| import(&feed, "t", "2026-05-04", Prices::Flat(MinorUnits(5))));
+        let error = imported.unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }
     let feed = |changes: &[(&str, &str)]| self::feed(changes).unwrap();

@@ -34,11 +34,10 @@ use std::path::Path;
 
 use engine::domain::basics::money::Currency;
 use engine::domain::sale::{Stop, TierFile};
-use serde::de::DeserializeOwned;
 
 use super::report::Findings;
 use super::slug::slug;
-use super::tables::{Lined, line_of, table};
+use super::tables::{Lined, Row, Unreadable, line_of, notes_of, table};
 use super::terms::{Terms, running_on};
 use super::{Error, Import, Outcome, Place, Report, TierCount, read_bounded};
 
@@ -55,6 +54,8 @@ pub struct Tables {
     seats: Vec<Lined<SeatRow>>,
     classes: Vec<Lined<ClassRow>>,
     prices: Vec<Lined<PriceRow>>,
+    /// The rows that cannot be read.
+    unreadable: Vec<Unreadable>,
 }
 
 impl Tables {
@@ -68,24 +69,28 @@ impl Tables {
         Self::parse(&source, |table| read_bounded(&folder.join(table)))
     }
 
-    /// Reads the tables that `text` gives by file name. `source` is what reports call them.
+    /// Reads the tables that `text` gives by file name. `source` is what reports call them. Rows that cannot be read
+    /// are no errors before [`Tables::import`] needs them.
     ///
     /// # Errors
-    /// What `text` returns; [`Error::Malformed`] with file and line; [`Error::TooLarge`] for a table
-    /// of more than a million rows.
+    /// What `text` returns; [`Error::NoColumn`] for a table without a column that is read; [`Error::Malformed`] for a
+    /// header that is no text; [`Error::TooLarge`] for a table of more than a million rows.
     pub fn parse(
         source: &str,
         text: impl Fn(&str) -> Result<Vec<u8>, Error>,
     ) -> Result<Self, Error> {
+        let mut unreadable = Vec::new();
+        let bad = &mut unreadable;
         Ok(Self {
             source: source.to_owned(),
-            trains: rows("trains.csv", &text)?,
-            stations: rows("stations.csv", &text)?,
-            stops: rows("train_stations.csv", &text)?,
-            coaches: rows("carriages.csv", &text)?,
-            seats: rows("seats.csv", &text)?,
-            classes: rows("seat_types.csv", &text)?,
-            prices: rows("prices.csv", &text)?,
+            trains: rows("trains.csv", &text, bad)?,
+            stations: rows("stations.csv", &text, bad)?,
+            stops: rows("train_stations.csv", &text, bad)?,
+            coaches: rows("carriages.csv", &text, bad)?,
+            seats: rows("seats.csv", &text, bad)?,
+            classes: rows("seat_types.csv", &text, bad)?,
+            prices: rows("prices.csv", &text, bad)?,
+            unreadable,
         })
     }
 
@@ -98,9 +103,13 @@ impl Tables {
     /// Makes a sale of one train.
     ///
     /// # Errors
-    /// [`Error::Flags`] if no train, or more than one, has the number; [`Error::Rules`] if the terms
-    /// break a rule. Defects of the tables are no errors: see [`Import::accept`].
+    /// [`Error::Flags`] if no train, or more than one, has the number; [`Error::Malformed`] for a row of the train, its
+    /// stations or its classes that cannot be read; [`Error::Rules`] if the terms break a rule. Defects of the tables are no errors: see [`Import::accept`].
     pub fn import(&self, number: &str, terms: &Terms) -> Result<Import, Error> {
+        let is_it = |row: &&Unreadable| row.table == "trains.csv" && row.is_of(number);
+        if let Some(row) = self.unreadable.iter().find(is_it) {
+            return Err(row.error());
+        }
         let mut matching = self.trains.iter().filter(|(_, train)| train.train_number == number);
         let (line, train) = match (matching.next(), matching.next()) {
             (Some(train), None) => train,
@@ -114,16 +123,42 @@ impl Tables {
                 return Err(Error::Flags(format!("there is no train {number}; there are {known}")));
             }
         };
+        let unread = self.unread(train)?;
         let at = Place { at: line_of("trains.csv", *line), label: format!("train {number}") };
-        Reading { tables: self, train, at, findings: Findings::default() }.finish(terms)
+        Reading { tables: self, train, at, findings: Findings::default() }.finish(terms, unread)
+    }
+
+    /// The notes about rows that cannot be read and are not needed for a train.
+    fn unread(&self, train: &TrainRow) -> Result<Vec<String>, Error> {
+        let stations = || {
+            let stops = self.stops.iter().filter(|(_, row)| row.train_id == train.id);
+            stops.map(|(_, row)| row.departure.as_str())
+        };
+        let classes = || {
+            let seats = self.seats.iter().filter(|(_, row)| row.train_id == train.id);
+            let prices = self.prices.iter().filter(|(_, row)| row.train_id == train.id);
+            let seats = seats.map(|(_, row)| row.seat_type.as_str());
+            seats.chain(prices.map(|(_, row)| row.seat_type.as_str()))
+        };
+        let is_needed = |row: &&Unreadable| match row.table {
+            "stations.csv" => stations().any(|name| row.is_of(name)),
+            "seat_types.csv" => classes().any(|code| row.is_of(code)),
+            "trains.csv" => row.is_of(&train.train_number),
+            _ => row.is_of(&train.id),
+        };
+        match self.unreadable.iter().find(is_needed) {
+            Some(row) => Err(row.error()),
+            None => Ok(notes_of(&self.unreadable)),
+        }
     }
 }
 
-fn rows<T: DeserializeOwned>(
-    name: &str,
+fn rows<T: Row>(
+    name: &'static str,
     text: impl Fn(&str) -> Result<Vec<u8>, Error>,
+    unreadable: &mut Vec<Unreadable>,
 ) -> Result<Vec<Lined<T>>, Error> {
-    table(name, &text(name)?, |_| true)
+    table(name, &text(name)?, |_| true, unreadable)
 }
 
 /// One train while it is being read.
@@ -135,14 +170,14 @@ struct Reading<'tables> {
 }
 
 impl<'tables> Reading<'tables> {
-    fn finish(mut self, terms: &Terms) -> Result<Import, Error> {
+    fn finish(mut self, terms: &Terms, unread: Vec<String>) -> Result<Import, Error> {
         let stops = self.stops();
         let listed = self.of_train(&self.tables.seats, |row| &row.train_id);
         let seats = self.seats(&listed);
         let fares = self.fares(&stops);
         let tiers = self.tiers(&stops, &seats, &fares);
         let counts: Vec<TierCount> = tiers.iter().map(TierCount::from_tier).collect();
-        let notes = notes(&tiers, stops.len());
+        let notes = [unread, notes(&tiers, stops.len())].concat();
         let file = if self.findings.unresolvable() {
             None
         } else {

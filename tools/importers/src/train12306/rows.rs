@@ -6,7 +6,7 @@ use engine::domain::basics::money::MinorUnits;
 use serde::Deserialize;
 
 use super::super::Place;
-use super::super::tables::{Lined, line_of};
+use super::super::tables::{Lined, line_of, table_rows};
 
 #[derive(Debug, Deserialize)]
 pub(super) struct TrainRow {
@@ -66,6 +66,16 @@ pub(super) struct PriceRow {
     pub(super) arrival: String,
     pub(super) seat_type: String,
     pub(super) price: MinorUnits,
+}
+
+table_rows! {
+    TrainRow of "train_number": "id" "train_number" "start_station" "end_station" "departure_time";
+    StationRow of "name": "id" "code" "name";
+    StopRow of "train_id": "train_id" "sequence" "station_id" "departure";
+    CoachRow of "train_id": "train_id" "carriage_number" "carriage_type" "seat_count";
+    SeatRow of "train_id": "train_id" "carriage_number" "seat_number" "seat_type";
+    ClassRow of "code": "code" "name";
+    PriceRow of "train_id": "train_id" "departure" "arrival" "seat_type" "price";
 }
 
 pub(super) fn place_of_stop((line, row): &Lined<StopRow>) -> Place {

@@ -263,15 +263,46 @@ fn what_is_no_table_is_an_error_with_its_line() {
         (("carriages.csv", "1,9,2,3", "1,9,2,many"), "carriages.csv line 3 is malformed"),
         (("prices.csv", "1,北京,杭州,2,50", "1,北京,杭州,2"), "prices.csv line 5 is malformed"),
         (("train_stations.csv", "1,01,1", "1,-1,1"), "train_stations.csv line 3 is malformed"),
-        (("prices.csv", "price", "cost"), "prices.csv line 2 is malformed"),
-        (("seats.csv", "1,10,01A,2", "1,10,\"01A,2"), "seats.csv"),
+        (("prices.csv", "price", "cost"), "prices.csv has no column price"),
+        (
+            ("stations.csv", "id,code,name", "id;code;name"),
+            "stations.csv has no column id; it seems to be separated by ;",
+        ),
+        (("seats.csv", "1,10,01A,2", "1,10,\"01A,2"), "seats.csv line 2 is malformed"),
+        (("stations.csv", "2,NJH,南京", "2,NJH,南京,more"), "stations.csv line 3 is malformed"),
+        (("seat_types.csv", "2,二等座", "2,二等座,more"), "seat_types.csv line 3 is malformed"),
+        (("trains.csv", "1,G1", "1,G1,more"), "trains.csv line 2 is malformed"),
     ];
+    let terms = Terms::opening(Timestamp::from_ms(0));
     for (change, expected) in cases {
-        let error = tables(&[change]).unwrap_err().to_string();
+        let imported = tables(&[change]).and_then(|tables| tables.import("G1", &terms));
+        let error = imported.unwrap_err().to_string();
         assert!(error.starts_with(expected), "{error}");
     }
     let error = Tables::parse("folder", |_| Ok(b"\xff\xfe,\x00".to_vec())).unwrap_err();
     assert!(error.to_string().contains("malformed"), "{error}");
     let absent = Tables::read(Path::new("no-such-folder")).unwrap_err();
     assert!(absent.to_string().contains("cannot read no-such-folder/trains.csv"), "{absent}");
+}
+
+#[test]
+fn a_row_of_another_train_does_not_matter() {
+    let (plain, _) = read(&[]).accept(false).unwrap();
+    for (table, what, by, line) in [
+        ("trains.csv", "2,G2", "2,G2,more", 3),
+        ("train_stations.csv", "2,1,1,北京", "2,first,1,北京", 5),
+        ("carriages.csv", "1,1,0,2\n", "1,1,0,2\n2,1,0,two\n", 5),
+        ("seats.csv", "1,1,01F,0\n", "1,1,01F,0\n2,1,01A,0,more\n", 10),
+        ("prices.csv", "1,北京,杭州,2,50\n", "1,北京,杭州,2,50\n2,北京,杭州,2,\"0,5\"\n", 6),
+        ("stations.csv", "3,HGH,杭州\n", "3,HGH,杭州\n4,SHH,上海,more\n", 5),
+        ("seat_types.csv", "13,无座 no seat\n", "13,无座 no seat\n,\n", 5),
+    ] {
+        let (file, report) = read(&[(table, what, by)]).accept(false).unwrap();
+        assert_eq!(file, plain, "{by}");
+        let note = format!("{table}: 1 row that is not needed cannot be read: line {line} (");
+        assert!(report.notes[0].starts_with(&note), "{:?}", report.notes);
+    }
+    // What a row lacks at its end is blank.
+    let short = ("train_stations.csv", "departure\n", "departure,arrival_time,departure_time\n");
+    assert_eq!(read(&[short]).accept(false).unwrap().0, plain);
 }
