@@ -1,5 +1,7 @@
 /** Tickets that a buyer gives for others of the same sale: chosen beside the order, and kept in the tab until others are. */
 import { getJson, setJson, tabStore } from "../shared/storage.ts";
+import { keyOf as ticketKey, type Totals } from "./give-back.ts";
+import type { Order, OrderRefund } from "./words.ts";
 
 /** What is given up, as the API takes it. */
 export interface ExchangeBody {
@@ -33,4 +35,56 @@ export const keptExchange = (sale: string): Exchange | null => readExchange(getJ
 export function keepExchange(sale: string, exchange: Exchange | null): void {
   if (exchange === null) tabStore.remove(keyOf(sale));
   else setJson(tabStore, keyOf(sale), exchange);
+}
+
+/** What an exchange does to a buyer's money, in minor units. */
+export interface ExchangeSums {
+  /** What was paid for the tickets that are given. */
+  readonly priceMinor: number;
+  readonly feeMinor: number;
+  /** What their worth lacks, because it went back before. */
+  readonly goneMinor: number;
+  readonly worthMinor: number;
+  readonly newMinor: number;
+  /** True if their worth pays the new tickets. One payment pays an order: a part of the price is never paid so. */
+  readonly pays: boolean;
+  /** What the buyer pays for the new tickets, in full. */
+  readonly chargedMinor: number;
+  /** What goes back of the payment of the old ones. */
+  readonly backMinor: number;
+}
+
+/** The sums of an exchange of tickets that are worth so much for tickets at a price. */
+export function exchangeSums({ priceMinor, feeMinor }: Pick<Totals, "priceMinor" | "feeMinor">, worthMinor: number, newMinor: number): ExchangeSums {
+  const pays = newMinor <= worthMinor;
+  return {
+    priceMinor, feeMinor, goneMinor: Math.max(0, priceMinor - feeMinor - worthMinor), worthMinor, newMinor, pays,
+    chargedMinor: pays ? 0 : newMinor, backMinor: pays ? worthMinor - newMinor : worthMinor,
+  };
+}
+
+/** The payment that paid an order. */
+export const paymentOf = (order: Order) => (order.payments ?? []).find(({ outcome }) => outcome === "accepted");
+
+/** What is left of the payment of an order: tickets are worth no more. What paid another order has gone, too. */
+export function leftOf(order: Order, refunds: readonly OrderRefund[]): number {
+  const gone = refunds.reduce((sum, { amount_minor, kept_minor }) => sum + amount_minor + (kept_minor ?? 0), 0);
+  return Math.max(0, (paymentOf(order)?.amount_minor ?? order.amount_minor) - gone);
+}
+
+/** What tickets of an order cost, and the fee of exchanging them, also once they are given up. */
+export function pricesOf(order: Order, tickets: ExchangeBody["tickets"]): Pick<Totals, "priceMinor" | "feeMinor"> {
+  const given = new Set(tickets.map(ticketKey));
+  let [priceMinor, feeMinor] = [0, 0];
+  for (const { tier, price_minor, exchangeable, tickets: all } of order.lines) {
+    const count = all.filter(({ seat }) => given.has(ticketKey({ tier, seat }))).length;
+    priceMinor += count * price_minor;
+    feeMinor += count * Math.min(exchangeable?.fee_minor ?? 0, price_minor);
+  }
+  return { priceMinor, feeMinor };
+}
+
+/** The order whose money paid this one, by the name of the payment; null if a provider was paid. */
+export function movedFrom(payment: string): string | null {
+  return /^(\d+)-for-\d+$/.exec(payment)?.[1] ?? null;
 }

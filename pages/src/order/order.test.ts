@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { OnsaleProblem } from "../shared/api.ts";
-import { readExchange } from "./exchange.ts";
+import { exchangeSums, leftOf, movedFrom, pricesOf, readExchange } from "./exchange.ts";
 import { keyOf, lastChance, liveTickets, merged, totalsOf } from "./give-back.ts";
 import { repeated } from "./repeat.ts";
-import { stateWord, type Order } from "./words.ts";
+import { stateWord, type Order, type OrderRefund } from "./words.ts";
 
 const NOW = Date.parse("2026-06-01T10:00:00Z");
 const ORDER: Order = {
@@ -44,6 +44,37 @@ test("a kept exchange that was changed by somebody is none", () => {
   for (const bad of [null, 7, {}, { ...exchange, tickets: [] }, { ...exchange, tickets: [{ tier: "a" }] }, { ...exchange, tickets: [null] }, { ...exchange, worthMinor: "5" }, { ...exchange, order: 7 }]) {
     assert.equal(readExchange(bad), null, JSON.stringify(bad));
   }
+});
+
+test("the old tickets pay new ones that cost no more, and dearer ones are paid in full", () => {
+  const prices = { priceMinor: 18_000, feeMinor: 500 };
+  const cheaper = exchangeSums(prices, 17_500, 9_900);
+  assert.deepEqual(cheaper, { ...prices, goneMinor: 0, worthMinor: 17_500, newMinor: 9_900, pays: true, chargedMinor: 0, backMinor: 7_600 });
+  const same = exchangeSums(prices, 17_500, 17_500);
+  assert.deepEqual([same.pays, same.chargedMinor, same.backMinor], [true, 0, 0]);
+  const dearer = exchangeSums(prices, 17_500, 17_501);
+  assert.deepEqual([dearer.pays, dearer.chargedMinor, dearer.backMinor], [false, 17_501, 17_500]);
+  assert.equal(exchangeSums(prices, 300, 9_900).goneMinor, 17_200);
+});
+
+test("tickets are worth no more than is left of their payment, which pays other orders too", () => {
+  const payment = { provider: "stripe", payment: "pi_1", amount_minor: 21_000, currency: "EUR", outcome: "accepted", decided_at: "2026-05-01T10:01:00Z" } as const;
+  const refund: OrderRefund = { order: "42", number: 1, tickets: [], amount_minor: 7_000, currency: "EUR", asked_by: "exchange", made_at: "2026-05-02T00:00:00Z", state: "due", changed_at: "2026-05-02T00:00:00Z" };
+  const refunds: OrderRefund[] = [refund, { ...refund, number: 2, amount_minor: 1_000, kept_minor: 3_000, exchanged_for: "77" }];
+  assert.equal(leftOf({ ...ORDER, payments: [{ ...payment, amount_minor: 1, outcome: "refund" }, payment] }, refunds), 10_000);
+  assert.equal(leftOf(ORDER, []), 21_000);
+});
+
+test("what exchanged tickets cost is known when they are gone", () => {
+  const [front, back] = ORDER.lines;
+  assert.ok(front !== undefined && back !== undefined);
+  const order: Order = { ...ORDER, state: "refunded", lines: [{ ...front, exchangeable: { until: "2020-01-01T00:00:00Z", fee_minor: 90_000 } }, back] };
+  assert.deepEqual(pricesOf(order, [{ tier: "front", seat: "A-2" }, { tier: "back", seat: "Z-1" }]), { priceMinor: 13_000, feeMinor: 8_000 });
+});
+
+test("money that was moved is told from a provider's", () => {
+  assert.equal(movedFrom("169218430493097984-for-77"), "169218430493097984");
+  assert.deepEqual(["pi_3", "cs-for-77", "7-for-", "x-7-for-8"].map(movedFrom), [null, null, null, null]);
 });
 
 test("a fee is no more than the price", () => {

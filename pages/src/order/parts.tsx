@@ -3,6 +3,7 @@ import "./order.css";
 import type { Schemas } from "../shared/api.ts";
 import { money, shortDateTime } from "../shared/format.ts";
 import { useNow } from "../shared/hooks.ts";
+import { movedFrom } from "./exchange.ts";
 import type { Names } from "./sale.ts";
 import { providerName, stateLook, stateWord, words, type Order, type OrderRefund } from "./words.ts";
 
@@ -47,8 +48,10 @@ export function Payments({ payments }: { readonly payments: readonly Schemas["Pa
   return (
     <ul class="records">
       {payments.map(({ provider, payment, amount_minor, currency, outcome, decided_at, reason, refund }) => {
-        const values = { amount: money(amount_minor, currency), provider: providerName(provider) };
-        const kind = outcome === "accepted" ? (provider === "free" ? "free" : "accepted") : refund?.state === "refunded" ? "back" : "refund";
+        // No provider was paid with money that was moved from an order whose tickets were given.
+        const from = movedFrom(payment);
+        const values = { amount: money(amount_minor, currency), provider: providerName(provider), order: from ?? "" };
+        const kind = outcome === "accepted" ? (provider === "free" ? "free" : from === null ? "accepted" : "moved") : refund?.state === "refunded" ? "back" : "refund";
         return (
           <li key={`${provider}/${payment}`}>
             <p>{t(`payment.${kind}`, values)}</p>
@@ -68,12 +71,13 @@ export function Payments({ payments }: { readonly payments: readonly Schemas["Pa
 export function Refunds({ refunds }: { readonly refunds: readonly OrderRefund[] }) {
   return (
     <ul class="records">
-      {refunds.map(({ number, amount_minor, currency, asked_by, made_at, state, tickets }) => (
+      {refunds.map(({ number, amount_minor, currency, asked_by, made_at, state, tickets, kept_minor, exchanged_for }) => (
         <li key={number}>
           <p>{t("refund", { number, amount: money(amount_minor, currency) })}<span class="hint"> · {t(`refund.by.${asked_by}`)}</span></p>
           <p class="hint">
             {shortDateTime(made_at)} · {tickets.length === 0 ? t("refund.no-tickets") : t("refund.tickets", { tickets: tickets.map(({ seat }) => seat).join(", ") })}
           </p>
+          {exchanged_for !== undefined && (kept_minor ?? 0) > 0 && <p class="hint">{t("refund.kept", { amount: money(kept_minor ?? 0, currency), order: exchanged_for })}</p>}
           <p class={state === "failed" ? "warning" : "hint"}>{t(`refund.state.${state}`)}</p>
         </li>
       ))}

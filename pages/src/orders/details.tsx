@@ -48,7 +48,7 @@ export function Details({ order, replace, names }: DetailsProps) {
       {data.refunds.refunds.length > 0 && <><h3>{words.t("refunds")}</h3><Refunds refunds={data.refunds.refunds} /></>}
       {outcome !== null && <Done {...outcome} />}
       {data.whole.state === "paid" && <GiveBack order={data.whole} next={data.refunds.next ?? null} names={names} reload={reload} onOutcome={setOutcome} />}
-      {data.whole.state === "paid" && <ExchangeForm order={data.whole} names={names} />}
+      {data.whole.state === "paid" && <ExchangeForm order={data.whole} refunds={data.refunds.refunds} names={names} />}
       {failure !== null && <Problem problem={failure} />}
     </div>
   );

@@ -1,8 +1,8 @@
 /** Exchanging tickets: which ones are given; others are chosen on the page of the seats. */
-import { keepExchange } from "../order/exchange.ts";
+import { keepExchange, leftOf } from "../order/exchange.ts";
 import { lastChance, liveTickets, totalsOf } from "../order/give-back.ts";
 import type { Names } from "../order/sale.ts";
-import type { Order } from "../order/words.ts";
+import type { Order, OrderRefund } from "../order/words.ts";
 import { dateTime, money } from "../shared/format.ts";
 import { useNow } from "../shared/hooks.ts";
 import { goTo } from "../shared/language.ts";
@@ -11,7 +11,7 @@ import { TicketBoxes, useTicketChoice } from "./ticket-choice.tsx";
 import { t, tn } from "./words.ts";
 
 /** Nothing where the terms let nobody exchange, or not any more. */
-export function ExchangeForm({ order, names }: { readonly order: Order; readonly names: Names }) {
+export function ExchangeForm({ order, refunds, names }: { readonly order: Order; readonly refunds: readonly OrderRefund[]; readonly names: Names }) {
   const now = useNow(10_000);
   const until = lastChance(order, "exchangeable");
   const choice = useTicketChoice(liveTickets(order, now, "exchangeable"));
@@ -20,7 +20,7 @@ export function ExchangeForm({ order, names }: { readonly order: Order; readonly
   const amount = (minor: number): string => money(minor, order.currency);
   const begin = (): void => {
     if (!choice.isMade()) return;
-    keepExchange(order.sale, { order: order.order, tickets: given.map(({ tier, seat }) => ({ tier, seat })), worthMinor: totalsOf(given).backMinor });
+    keepExchange(order.sale, { order: order.order, tickets: given.map(({ tier, seat }) => ({ tier, seat })), worthMinor: Math.min(totalsOf(given).backMinor, leftOf(order, refunds)) });
     // One for one, for the same people.
     const key = `onsale.choice.${order.sale}`;
     const people = given.map(({ attendee }) => attendee ?? "");
