@@ -12,6 +12,8 @@ import { announce } from "../shared/live.ts";
 import { parameter } from "../shared/route.ts";
 import { getJson, setJson, tabStore } from "../shared/storage.ts";
 import { Confirm } from "../order/confirm.tsx";
+import { exchangeSums, paymentOf, pricesOf } from "../order/exchange.ts";
+import { ExchangeSum } from "../order/exchange-sum.tsx";
 import { Lines, Payments, State } from "../order/parts.tsx";
 import { repeated } from "../order/repeat.ts";
 import { useNames, type Names } from "../order/sale.ts";
@@ -160,7 +162,7 @@ function Hold({ order, leftMs }: { readonly order: Order; readonly leftMs: numbe
 function Done({ order, isMoney }: { readonly order: Order; readonly isMoney: boolean }) {
   if (order.state === "pending") return null;
   const isGood = order.state === "paid";
-  const key = isGood && isMoney ? "done.money" : isGood && order.amount_minor === 0 ? "done.free" : (`done.${order.state}` as const);
+  const key = isGood && order.exchange !== undefined ? "done.exchanged" : isGood && isMoney ? "done.money" : isGood && order.amount_minor === 0 ? "done.free" : (`done.${order.state}` as const);
   return (
     <div class={isGood ? "good" : "notice warn"}>
       <p>{t(key)}</p>
@@ -192,7 +194,20 @@ function Exchanged({ order }: { readonly order: Order }) {
   const { exchange, state } = order;
   if (exchange === undefined || (state !== "pending" && state !== "paid")) return null;
   const values = { order: exchange.order, worth: money(exchange.value_minor, order.currency) };
-  return <p class="hint">{t(exchange.pays ? "exchange.pays" : state === "paid" ? "exchange.done" : "exchange.whole", values)}</p>;
+  return (
+    <>
+      <p class="hint">{t(exchange.pays ? "exchange.pays" : state === "paid" ? "exchange.done" : "exchange.whole", values)}</p>
+      <ExchangedSum order={order} exchange={exchange} />
+    </>
+  );
+}
+
+/** The sums of an exchange, once the order is known whose tickets are given: only it says what they cost. */
+function ExchangedSum({ order, exchange }: { readonly order: Order; readonly exchange: NonNullable<Order["exchange"]> }) {
+  const { data: old } = useLoaded(() => reply(buyer.GET("/orders/{order}", { params: { path: { order: exchange.order } } })), null, [exchange.order]);
+  if (old === null) return null;
+  const sums = exchangeSums(pricesOf(old, exchange.tickets), exchange.value_minor, order.amount_minor);
+  return <ExchangeSum sums={sums} currency={order.currency} provider={paymentOf(old)?.provider ?? null} />;
 }
 
 /** Until when, and for what fee, tickets may be given back. */

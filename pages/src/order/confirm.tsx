@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
 
-import "./order.css";
+import "./confirm.css";
 import { shared } from "../shared/text.ts";
 import { words } from "./words.ts";
 
@@ -13,13 +13,17 @@ interface ConfirmProps {
   /** The button that does not; "Cancel" unless set. */
   readonly keep?: string;
   readonly isSending: boolean;
+  /** False while it cannot be done, because what it does is not known. */
+  readonly isReady?: boolean;
+  /** `primary` where the button itself takes nothing away; `danger` unless set. */
+  readonly look?: "danger" | "primary";
   readonly onConfirm: () => void;
   readonly onClose: () => void;
   readonly children: ComponentChildren;
 }
 
 /** A question with two answers. It is open as long as it is rendered. */
-export function Confirm({ title, action, keep = shared.t("cancel"), isSending, onConfirm, onClose, children }: ConfirmProps) {
+export function Confirm({ title, action, keep = shared.t("cancel"), isSending, isReady = true, look = "danger", onConfirm, onClose, children }: ConfirmProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   const heading = useId();
   useEffect(() => {
@@ -45,7 +49,7 @@ export function Confirm({ title, action, keep = shared.t("cancel"), isSending, o
       {children}
       <div class="row actions">
         <button type="button" disabled={isSending} onClick={onClose}>{keep}</button>
-        <button type="button" class="danger" disabled={isSending} onClick={onConfirm}>{isSending ? words.t("sent") : action}</button>
+        <button type="button" class={look} disabled={isSending || !isReady} onClick={onConfirm}>{isSending ? words.t("sent") : action}</button>
       </div>
     </dialog>
   );

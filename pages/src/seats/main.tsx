@@ -3,6 +3,8 @@ import { lazy, Suspense } from "preact/compat";
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 
 import "./seats.css";
+// Of the dialog of an exchange: what is loaded later brings no styles.
+import "../order/confirm.css";
 import type { Availability } from "../map/state.ts";
 import { buyer, everyone, problem, reply } from "../shared/api.ts";
 import type { Answer } from "../shared/challenge.tsx";
@@ -31,7 +33,10 @@ import { Turn } from "./turn.tsx";
 import { words } from "./words.ts";
 
 const { t, tn } = words;
-const MapWay = lazy(() => import("./map-way.tsx").then((module) => module.MapWay));
+/** What is loaded once it is needed. */
+const later = () => import("./later.ts");
+const MapWay = lazy(() => later().then((module) => module.MapWay));
+const ExchangeDialog = lazy(() => later().then((module) => module.ExchangeDialog));
 
 const SALE = parameter("/s/{sale}/seats", "sale");
 const CHOICE = `onsale.choice.${SALE}`;
@@ -178,6 +183,12 @@ function useOpening(sale: Sale): void {
   }, [sale]);
 }
 
+/** A choice that is exchanged for once that is confirmed; perhaps the answer to a challenge goes with it. */
+interface Asked {
+  readonly choice: Choice;
+  readonly answer: Answer | undefined;
+}
+
 /** What a shop knows and does: the choice, the terms for this buyer, what was lost, what is under way. */
 function useShop(sale: Sale) {
   const [choice, onChoice] = useChoice(sale);
@@ -187,6 +198,11 @@ function useShop(sale: Sale) {
   const [lost, setLost] = useState<ReadonlySet<string>>(new Set());
   const [fault, setFault] = useState<string | null>(null);
   const [exchange, setExchange] = useState(() => keptExchange(sale.sale));
+  const [review, setReview] = useState<Asked | null>(null);
+  const confirmed = useRef<Choice | null>(null);
+  useEffect(() => {
+    if (exchange !== null) later().catch(() => {});
+  }, []);
   const noExchange = (): void => {
     keepExchange(sale.sale, null);
     setExchange(null);
@@ -212,12 +228,27 @@ function useShop(sale: Sale) {
   const leaveToSignIn = (): void => {
     void signIn("buyers").catch(() => setFault(t("sign-in-failed")));
   };
-  const order = (answer?: Answer, other: Choice = choice): void => {
+  /** True if it can be ordered by whoever is signed in; says why if it cannot. */
+  const isOrderable = (other: Choice): boolean => {
     const found = other.seats.some((seat) => lost.has(seat.seat)) && other.way === "map" ? "lost" : faultOf(other, terms);
     setFault(found === undefined ? null : faultText(found, terms));
     if (found !== undefined) announce(faultText(found, terms));
     else if (sessionOf("buyers") === null) leaveToSignIn();
-    else void ordering.order(other, columns, answer, exchange).then(() => void reload());
+    else return true;
+    return false;
+  };
+  const send = (other: Choice, answer: Answer | undefined): void => void ordering.order(other, columns, answer, exchange).then(() => void reload());
+  const order = (answer?: Answer, other: Choice = choice): void => {
+    if (!isOrderable(other)) return;
+    // An answer to a challenge goes on with what was confirmed, and with nothing else.
+    if (exchange === null || (answer !== undefined && confirmed.current === other)) send(other, answer);
+    else setReview({ choice: other, answer });
+  };
+  const confirm = ({ choice: other, answer }: Asked): void => {
+    setReview(null);
+    if (!isOrderable(other)) return;
+    confirmed.current = other;
+    send(other, answer);
   };
   const change = (part: Partial<Choice>): void => {
     setFault(null);
@@ -232,13 +263,13 @@ function useShop(sale: Sale) {
     history.replaceState(null, "", withQuery({ from: journey.from, to: journey.to }));
     change({ journey });
   };
-  return { choice, change, toWay, toJourney, terms, availability, setAvailability, lost, setLost, fault, ordering, isBusy, isSignedIn: signedIn !== null, order, exchange, noExchange };
+  return { choice, change, toWay, toJourney, terms, availability, setAvailability, lost, setLost, fault, ordering, isBusy, isSignedIn: signedIn !== null, order, exchange, noExchange, review, setReview, confirm };
 }
 
 function Shop({ sale }: { readonly sale: Sale }) {
   const shop = useShop(sale);
   useOpening(sale);
-  const { choice, change, terms, availability, lost, ordering, isBusy, isSignedIn, order, exchange, noExchange } = shop;
+  const { choice, change, terms, availability, lost, ordering, isBusy, isSignedIn, order, exchange, noExchange, review } = shop;
   const { going } = ordering;
   const closed = closedText(sale);
   const props = { sale, terms, choice, availability, onChoice: change };
@@ -272,10 +303,15 @@ function Shop({ sale }: { readonly sale: Sale }) {
           <Attendees {...props} />
         </div>
         <Summary
-          sale={sale} choice={choice} lost={lost} isSignedIn={isSignedIn} isDisabled={isBusy || closed !== null} fault={shop.fault}
+          sale={sale} choice={choice} lost={lost} isSignedIn={isSignedIn} isDisabled={isBusy || closed !== null} isExchange={exchange !== null} fault={shop.fault}
           onChoice={change} onOrder={() => order()}
         />
       </div>
+      {exchange !== null && review !== null && (
+        <Suspense fallback={null}>
+          <ExchangeDialog sale={sale.sale} choice={review.choice} exchange={exchange} onConfirm={() => shop.confirm(review)} onClose={() => shop.setReview(null)} />
+        </Suspense>
+      )}
       {isForgetful() && <p class="hint">{t("forgetful")}</p>}
     </>
   );

@@ -70,6 +70,8 @@ interface SummaryProps {
   readonly lost: ReadonlySet<string>;
   readonly isSignedIn: boolean;
   readonly isDisabled: boolean;
+  /** True if tickets are given for these: a dialog comes first. */
+  readonly isExchange: boolean;
   /** Shown once somebody has pressed the button. */
   readonly fault: string | null;
   readonly onChoice: (change: Partial<Choice>) => void;
@@ -77,7 +79,7 @@ interface SummaryProps {
 }
 
 /** The bar with the total and the button; it stays in sight. */
-export function Summary({ sale, choice, lost, isSignedIn, isDisabled, fault, onChoice, onOrder }: SummaryProps) {
+export function Summary({ sale, choice, lost, isSignedIn, isDisabled, isExchange, fault, onChoice, onOrder }: SummaryProps) {
   const tickets = ticketTiers(choice).length;
   const total = totalOf(sale, choice);
   return (
@@ -86,8 +88,8 @@ export function Summary({ sale, choice, lost, isSignedIn, isDisabled, fault, onC
       {choice.way === "map" && <ChosenList sale={sale} choice={choice} lost={lost} onChoice={onChoice} />}
       <p class="total"><span>{tn("tickets", tickets)}</span> <strong>{tickets === 0 || total === null || (choice.way !== "map" && choice.tier === "") ? "–" : priceText(total, sale.file.currency)}</strong></p>
       {fault !== null && <p class="problem" role="alert">{fault}</p>}
-      <button type="button" class="primary order" disabled={isDisabled} onClick={onOrder}>{t(isSignedIn ? "hold" : "sign-in-and-hold")}</button>
-      <p class="hint">{t("hold-hint", { time: duration(sale.file.pay_window_seconds * 1000) })}</p>
+      <button type="button" class="primary order" disabled={isDisabled} onClick={onOrder}>{t(!isSignedIn ? "sign-in-and-hold" : isExchange ? "review" : "hold")}</button>
+      <p class="hint">{isExchange ? t("review.hint") : t("hold-hint", { time: duration(sale.file.pay_window_seconds * 1000) })}</p>
     </section>
   );
 }

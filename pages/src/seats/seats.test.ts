@@ -3,6 +3,9 @@ import { test } from "node:test";
 
 import { OnsaleProblem, type Schemas } from "../shared/api.ts";
 import { type Choice, NOTHING, type Terms, faultOf, linesOf, mostTickets, readChoice, ticketTiers } from "./choice.ts";
+import type { Order, OrderRefund } from "../order/words.ts";
+import { type Known, comingOf, reviewOf } from "./exchange.ts";
+import type { Sale } from "./labels.ts";
 import { type Attempt, type Line, type Surroundings, findOut, isOpen, orderLines } from "./ordering.ts";
 
 const TERMS: Terms = { limitPerBuyer: 4, remaining: null, isOneTierOnly: false, attendees: "optional" };
@@ -167,4 +170,49 @@ test("a place that is not due leads back to the room, and a used admission to it
   assert.equal((await orderLines(room.around, LINES)).kind, "room");
   const reused = scripted({ admissions: [admission("7")], orders: [refusal("token-reused", 422, { order: "7", state: "pending" })] });
   assert.deepEqual(await orderLines(reused.around, LINES), { kind: "ordered", order: "7", wasEarlier: true });
+});
+
+const SALE = {
+  sale: "hall", title: "Hall", file: { currency: "EUR", tiers: [
+    { tier: "a", name: "Stalls", price_minor: 8_000 }, { tier: "b", name: "Balcony", price_minor: 5_000 },
+    { tier: "floor", name: "Floor", price_minor: 3_000, general_admission: 9 }, { tier: "r", name: "Rail", fares: [{ from: "A", to: "B", price_minor: 700 }] },
+  ] },
+} as unknown as Sale;
+
+test("what an exchange brings: seats, or so many of a category of which the place is chosen later", () => {
+  const map: Choice = { ...NOTHING, way: "map", seats: [seat("a", "a1"), seat("b", "b1")], spots: { floor: 2, a: 0 } };
+  assert.deepEqual(comingOf(SALE, map), [
+    { kind: "seat", tier: "Stalls", count: 1, label: "a1", priceMinor: 8_000 }, { kind: "seat", tier: "Balcony", count: 1, label: "b1", priceMinor: 5_000 },
+    { kind: "standing", tier: "Floor", count: 2, label: "", priceMinor: 3_000 },
+  ]);
+  const kindOf = (choice: Partial<Choice>) => comingOf(SALE, { ...NOTHING, ...choice }).map(({ kind, count, label }) => [kind, count, label]);
+  assert.deepEqual(kindOf({ tier: "a" }), [["together", 2, ""]]);
+  assert.deepEqual(kindOf({ tier: "a", isTogether: false }), [["apart", 2, ""]]);
+  assert.deepEqual(kindOf({ tier: "a", isTogether: false, count: 1 }), [["best", 1, ""]]);
+  assert.deepEqual(kindOf({ tier: "floor", count: 1 }), [["standing", 1, ""]]);
+  assert.deepEqual(kindOf({ way: "pattern", tier: "a", pattern: [{ column: "A", row: 0 }, { column: "F", row: 1 }] }), [["pattern", 2, "A, F"]]);
+});
+
+test("an exchange is reviewed by what is known now, and is none if its tickets or its terms are gone", () => {
+  const now = Date.parse("2026-06-01T10:00:00Z");
+  const order: Order = {
+    order: "3", sale: "hall", state: "paid", currency: "EUR", amount_minor: 16_000, created_at: "2026-05-01T10:00:00Z", pay_by: "2026-05-01T10:10:00Z", changed_at: "2026-05-01T10:01:00Z",
+    lines: [{ tier: "a", price_minor: 8_000, exchangeable: { until: "2026-06-01T10:00:01Z", fee_minor: 500 }, tickets: [{ seat: "a1" }, { seat: "a2", refund: 1 }] }],
+    payments: [{ provider: "alipay", payment: "p", amount_minor: 16_000, currency: "EUR", outcome: "accepted", decided_at: "2026-05-01T10:01:00Z" }],
+  };
+  const known: Known = { order, refunds: [], sale: SALE };
+  const exchange = { order: "3", tickets: [{ tier: "a", seat: "a1" }] };
+  const choice: Choice = { ...NOTHING, tier: "b", count: 1 };
+  const review = reviewOf(known, choice, exchange, now);
+  assert.ok(review.kind === "known");
+  assert.deepEqual(review.given.map(({ tier, seat, priceMinor }) => [tier, seat, priceMinor]), [["a", "a1", 8_000]]);
+  assert.deepEqual([review.sums.worthMinor, review.sums.newMinor, review.sums.chargedMinor, review.sums.backMinor, review.provider], [7_500, 5_000, 0, 2_500, "alipay"]);
+  const refund: OrderRefund = { order: "3", number: 1, tickets: [], amount_minor: 12_000, currency: "EUR", asked_by: "operator", made_at: "2026-05-02T00:00:00Z", state: "due", changed_at: "2026-05-02T00:00:00Z" };
+  const less = reviewOf({ ...known, refunds: [refund] }, choice, exchange, now);
+  assert.ok(less.kind === "known");
+  assert.deepEqual([less.sums.goneMinor, less.sums.worthMinor, less.sums.chargedMinor, less.sums.backMinor], [3_500, 4_000, 5_000, 4_000]);
+  assert.equal(reviewOf(known, choice, exchange, now + 1_000).kind, "over");
+  assert.equal(reviewOf(known, choice, { ...exchange, tickets: [{ tier: "a", seat: "a2" }] }, now).kind, "gone");
+  assert.equal(reviewOf({ ...known, order: { ...order, state: "refunded" } }, choice, exchange, now).kind, "gone");
+  assert.equal(reviewOf(known, { ...choice, tier: "r", journey: { from: "B", to: "A" } }, exchange, now).kind, "unsold");
 });

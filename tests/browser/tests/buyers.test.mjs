@@ -1,5 +1,6 @@
 /** Buyers from the storefront to the ticket, and what may happen on the way. */
 import assert from "node:assert/strict";
+import { Key } from "selenium-webdriver";
 import { fixture } from "../lib/fixture.mjs";
 import { texts } from "../lib/person.mjs";
 import { hall, roomHall, SCRIPT } from "../lib/sales.mjs";
@@ -155,9 +156,10 @@ for (const [language, window] of [["en", {}], ["zh", { width: 360, height: 740, 
   test(`a ticket is exchanged for a cheaper one at once, and for a dearer one that is paid (${language})`, async (t) => {
     const name = `swap-${language}`;
     const [words, seats] = [texts("checkout", language), texts("seats", language)];
+    const yuan = (minor) => new Intl.NumberFormat(language === "zh" ? "zh-CN" : "en-GB", { style: "currency", currency: "CNY" }).format(minor / 100);
     const file = hall(name, { limit_per_buyer: 2, exchanges: { until: "2099-01-01T00:00:00.000Z", fee_minor: 500 } });
     await it.engine.publish(file);
-    const { order: first } = await it.engine.paidOrder(file.sale, name, { tier: "stalls", best: { count: 1 } });
+    const { order: first, lines: [{ tickets: [given] }] } = await it.engine.paidOrder(file.sale, name, { tier: "stalls", best: { count: 1 } });
     const buyer = await it.person(t, { language, name, ...window });
     await buyer.haveSession();
     const begin = async (order) => {
@@ -171,29 +173,93 @@ for (const [language, window] of [["en", {}], ["zh", { width: 360, height: 740, 
       await buyer.accessible("seats in exchange");
       await buyer.fits();
     };
+    /** Opens the dialog, and gives what it says once it can be confirmed. */
+    const review = async (yes) => {
+      await buyer.press(seats("review"));
+      await buyer.wait(async () => (await buyer.find(seats(yes, { count: 1 }), "dialog button")).isEnabled(), "the exchange cannot be confirmed");
+      assert.equal(await buyer.focused(), seats("review.no"));
+      await buyer.accessible("an exchange, reviewed");
+      await buyer.fits();
+      return buyer.text("dialog");
+    };
+    /** Each of these in a text, and the parts of a list in this order, one beside the other. */
+    const sees = (text, ...all) => all.forEach((part) => {
+      const escaped = [part].flat().map((one) => one.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&"));
+      assert.match(text.replace(/\s+/g, " "), new RegExp(escaped.join("[ ·]*"), "u"));
+    });
+    /** Nothing was asked for but what is read. */
+    const untouched = async () => assert.deepEqual(await buyer.browser.executeScript(() => performance.getEntriesByType("resource").map(({ name }) => new URL(name).pathname).filter((path) => /\/sales\/[^/]+\/(admissions|orders)$/.test(path))), []);
     await begin(first);
     // One for one.
     await chooseBest(buyer, "Balcony", 2);
-    await buyer.press(seats("hold"));
+    await buyer.press(seats("review"));
     await buyer.see(seats("fault.exchange-count.one", { count: 1 }));
     await chooseBest(buyer, "Balcony", 1);
-    await buyer.press(seats("hold"));
-    await buyer.see(words("done.paid"));
+    // The dialog can be left, and the focus comes back.
+    await review("review.yes.one");
+    await buyer.keys(Key.ESCAPE);
+    await buyer.wait(async () => (await buyer.focused()) === seats("review"), "the focus does not come back");
+    const dialog = await review("review.yes.one");
+    sees(dialog, file.title, [given.seat, "Stalls", yuan(18000)], [seats("tickets.one", { count: 1 }), "Balcony", seats("review.best"), yuan(9900)], seats("review.blind"),
+      [seats("sums.price"), yuan(18000)], [seats("sums.fee"), `−${yuan(500)}`], [seats("sums.worth"), yuan(17500)], [seats("sums.new"), yuan(9900)],
+      [seats("sums.charged"), seats("sums.nothing")], [seats("sums.back"), yuan(7600)], seats("sums.way-back", { amount: yuan(7600), provider: seats("provider.stripe") }), seats("review.pays"), seats("review.sure"));
+    await untouched();
+    await buyer.press(seats("review.yes.one", { count: 1 }), "dialog button");
+    await buyer.see(words("done.exchanged"));
     await buyer.see(saying("checkout", language, "exchange.pays"));
+    await buyer.see(words("sums.way-back", { amount: yuan(7600), provider: words("provider.stripe") }));
+    sees(await buyer.text("main"), [words("sums.fee"), `−${yuan(500)}`], [words("sums.charged"), words("sums.nothing")], [words("sums.back"), yuan(7600)], words("payment.moved", { amount: yuan(9900), order: first }));
+    assert.equal((await buyer.text("main")).includes(words("payment.accepted", { amount: yuan(9900), provider: words("provider.stripe") })), false);
+    await buyer.accessible("checkout of an exchange that is done");
+    await buyer.fits();
     const cheap = (await buyer.path()).split("/").at(-1);
     const { state, exchange } = await it.engine.do(`/orders/${cheap}`, { as: name });
     assert.deepEqual([state, exchange.order, exchange.pays], ["paid", first, true]);
     await begin(cheap);
     await chooseBest(buyer, "Stalls", 1);
-    await buyer.press(seats("hold"));
+    sees(await review("hold"), [seats("sums.worth"), yuan(9400)], [seats("sums.new"), yuan(18000)], [seats("sums.charged"), yuan(18000)], [seats("sums.back-after"), yuan(9400)],
+      [seats("sums.difference"), yuan(8600)], seats("review.whole"), seats("review.until-paid"));
+    await untouched();
+    await buyer.press(seats("hold"), "dialog button");
     await buyer.see(saying("checkout", language, "exchange.whole"));
+    await buyer.see(words("sums.difference"));
     await buyer.accessible("checkout of an exchange");
+    await buyer.fits();
     await payAtProvider(buyer);
-    await buyer.see(words("done.paid"));
+    await buyer.see(words("done.exchanged"));
     await it.engine.until(`/orders/${cheap}`, (order) => order.state !== "paid", { as: name });
     assert.deepEqual(await buyer.complaints(), []);
   });
 }
+
+test("a seat that is lost while its exchange is reviewed is told, and nothing is exchanged", async (t) => {
+  const words = texts("seats", "en");
+  const file = hall("swap-lost", { exchanges: { until: "2099-01-01T00:00:00.000Z", fee_minor: 0 } });
+  await it.engine.publish(file);
+  const { order } = await it.engine.paidOrder(file.sale, "swap-lost", { tier: "stalls", best: { count: 1 } });
+  const buyer = await it.person(t, { name: "swap-lost" });
+  await buyer.haveSession();
+  await buyer.go(`/my/orders#order-${order}`);
+  await buyer.see(texts("orders", "en")("exchange.choose"));
+  await buyer.press(/./, "form input[type=checkbox]");
+  await buyer.press(texts("orders", "en")("exchange.start.one", { count: 1 }));
+  await chooseOnMap(buyer, 1);
+  await buyer.press(words("review"));
+  await buyer.wait(async () => (await buyer.find(/./, "dialog button", 1)).isEnabled(), "the exchange cannot be confirmed");
+  const [, section, row, number] = /Section (\w+), row (\w+), seat (\w+)/.exec(await buyer.text("dialog")) ?? assert.fail("the dialog names no seat");
+  await it.engine.order(file.sale, "faster", { tier: section === "C" ? "balcony" : "stalls", seats: [`${section}-${row}-${number}`] });
+  await buyer.press(/./, "dialog button", 1);
+  await buyer.see(words("lost-title.one"));
+  assert.equal(await buyer.has(/./, "dialog button"), false);
+  const { state, lines } = await it.engine.do(`/orders/${order}`, { as: buyer.name });
+  assert.deepEqual([state, lines[0].tickets[0].refund], ["paid", undefined]);
+  // The one that is offered instead is reviewed too.
+  await buyer.press(like("seats", "en", "take-instead"));
+  await buyer.press(words("review"));
+  await buyer.press(/./, "dialog button", 1);
+  await buyer.at(/^\/checkout\/\d+$/);
+  await buyer.see(texts("checkout", "en")("done.exchanged"));
+});
 
 test("a paid order is given back, and its ticket is void", async (t) => {
   const words = texts("orders", "en");
