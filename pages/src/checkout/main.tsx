@@ -11,6 +11,9 @@ import { Loading, Page, Problem, SignInButton, start } from "../shared/layout.ts
 import { announce } from "../shared/live.ts";
 import { parameter } from "../shared/route.ts";
 import { getJson, setJson, tabStore } from "../shared/storage.ts";
+import { tellTabs } from "../shared/tabs.ts";
+import { HeldOrders } from "../order/held-orders.tsx";
+import { ordersChanged } from "../order/newest.ts";
 import { Confirm } from "../order/confirm.tsx";
 import { exchangeSums, paymentOf, pricesOf } from "../order/exchange.ts";
 import { ExchangeSum } from "../order/exchange-sum.tsx";
@@ -27,6 +30,8 @@ const { t } = words;
 
 const ORDER = parameter("/checkout/{order}", "order");
 const STARTED = `onsale.paying.${ORDER}`;
+/** Other orders that are held: this one has its own clock. */
+const others = () => <HeldOrders except={ORDER} />;
 
 /** When a payment of this order was started in this tab, by the server's clock; null if none was. */
 function startedAtMs(): number | null {
@@ -38,7 +43,7 @@ function Checkout() {
   const signedIn = useSession("buyers");
   if (signedIn === null) {
     return (
-      <Page title={t("title-of", { order: ORDER })}>
+      <Page title={t("title-of", { order: ORDER })} banner={others()}>
         <p>{t("sign-in-first")}</p>
         <SignInButton role="buyers" />
       </Page>
@@ -61,7 +66,7 @@ function Mine() {
   const title = t("title-of", { order: ORDER });
   if (data === null) {
     return (
-      <Page title={title}>
+      <Page title={title} banner={others()}>
         {failure === null ? <Loading />
           : failure.slug === "not-found" || failure.slug === "malformed" || failure.slug === "invalid" ? <><p class="problem">{t("not-yours")}</p><p><a class="button" href={href("/my/orders")}>{t("my-orders-link")}</a></p></>
             : <Problem problem={failure} retry={() => void reload()} />}
@@ -69,7 +74,7 @@ function Mine() {
     );
   }
   return (
-    <Page title={title}>
+    <Page title={title} banner={others()}>
       <OrderView order={data} hasStarted={started !== null} failure={failure} onStarted={onStarted} onReload={() => void reload()} />
     </Page>
   );
@@ -83,6 +88,8 @@ function useAnnounced(order: Order | null): void {
     if (before.current !== null && before.current !== order.state) {
       announce(order.state === "paid" ? t("announce.paid") : t("announce.ended", { state: stateWord(order, clock.nowMs()) }));
     }
+    if (before.current !== null) ordersChanged();
+    else if (order.state === "pending") tellTabs({ kind: "orders" });
     before.current = order.state;
     if (order.state === "pending") return;
     tabStore.remove(STARTED);

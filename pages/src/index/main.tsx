@@ -2,6 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 
 import "./index.css";
+import { HeldOrders } from "../order/held-orders.tsx";
 import { everyone, reply } from "../shared/api.ts";
 import { duration, money, shortDateTime } from "../shared/format.ts";
 import { useLoaded, useNow } from "../shared/hooks.ts";
@@ -40,7 +41,7 @@ function Storefront() {
   const { data, failure, reload } = useLoaded(() => loadSales(pages), EVERY_MS, [pages]);
   const [search, setSearch] = useState<Search>({ title: "", date: "", all: false });
   return (
-    <Page title={t("title")}>
+    <Page title={t("title")} banner={<HeldOrders />}>
       <SearchForm search={search} onChange={setSearch} />
       {failure !== null && <Problem problem={failure} retry={() => void reload()} />}
       {data === null ? failure === null && <Loading /> : <Listing sales={data.sales} search={search} />}

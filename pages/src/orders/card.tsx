@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { Confirm } from "../order/confirm.tsx";
 import { Done, type Outcome } from "../order/done.tsx";
 import { liveTickets } from "../order/give-back.ts";
+import { ordersChanged } from "../order/newest.ts";
 import { Lines, State } from "../order/parts.tsx";
 import { repeated } from "../order/repeat.ts";
 import { useNames } from "../order/sale.ts";
@@ -89,6 +90,7 @@ function Pending({ order, replace, onOutcome }: CardProps & { readonly onOutcome
     onOutcome(null);
     try {
       replace(await repeated(() => reply(buyer.POST("/orders/{order}/cancel", path))));
+      ordersChanged();
       onOutcome({ isGood: true, text: t("cancel.done") });
     } catch (thrown) {
       // Whatever the refusal was, the order may have changed: paid in another tab, or run out.

@@ -3,12 +3,14 @@ import { useEffect, useRef, useState } from "preact/hooks";
 
 import "./orders.css";
 import { merged } from "../order/give-back.ts";
+import { HeldOrders } from "../order/held-orders.tsx";
+import { newestOrders, onOrdersChanged, PAGE } from "../order/newest.ts";
 import { useNames } from "../order/sale.ts";
 import { words, type Order } from "../order/words.ts";
 import { buyer, problem, reply, type OnsaleProblem, type Schemas } from "../shared/api.ts";
 import { clock } from "../shared/clock.ts";
 import { clockTime } from "../shared/format.ts";
-import { useLoaded, useSession } from "../shared/hooks.ts";
+import { useLoaded, useReturn, useSession } from "../shared/hooks.ts";
 import { href } from "../shared/language.ts";
 import { Loading, Page, Problem, SignInButton, start } from "../shared/layout.tsx";
 import { announce } from "../shared/live.ts";
@@ -17,13 +19,11 @@ import { Points } from "./points.tsx";
 import { Wallets } from "./wallets.tsx";
 import { t, tn } from "./words.ts";
 
-/** Orders of a page. */
-const PAGE = 20;
 /** Milliseconds between requests while something of the newest orders is about to change. */
 const POLL_MS = 5_000;
 
 const pageOf = (before?: string) =>
-  reply(buyer.GET("/orders", { params: { query: before === undefined ? { limit: PAGE } : { limit: PAGE, before } } }));
+  before === undefined ? newestOrders() : reply(buyer.GET("/orders", { params: { query: { limit: PAGE, before } } }));
 
 const isMoving = ({ state, refunds }: Order) => state === "pending" || state === "refund_due" || (refunds !== undefined && refunds.back < refunds.made);
 
@@ -32,7 +32,7 @@ function Orders() {
   const hadSession = useRef(false);
   hadSession.current ||= session !== null;
   return (
-    <Page title={t("title")}>
+    <Page title={t("title")} banner={<HeldOrders />}>
       {session === null
         ? <div class="card"><p>{hadSession.current ? words.t("sign-in-ended") : t("sign-in-first")}</p><SignInButton role="buyers" returnTo={location.pathname + location.search + location.hash} /></div>
         : <List key={session.name ?? ""} />}
@@ -73,27 +73,10 @@ function useOrders() {
   return { orders, allowances, next, older, replace, failure: newest.failure, reload: newest.reload, knownAtMs: knownAtMs.current };
 }
 
-/** Asks again when its person comes back: from another tab, from the provider, or by the back button. */
-function useReturn(reload: () => Promise<void>) {
-  useEffect(() => {
-    const look = () => {
-      if (!document.hidden) {
-        void reload();
-      }
-    };
-    const shown = (event: PageTransitionEvent) => event.persisted && look();
-    document.addEventListener("visibilitychange", look);
-    addEventListener("pageshow", shown);
-    return () => {
-      document.removeEventListener("visibilitychange", look);
-      removeEventListener("pageshow", shown);
-    };
-  }, [reload]);
-}
-
 function List() {
   const { orders, allowances, next, older, replace, failure, reload, knownAtMs } = useOrders();
-  useReturn(reload);
+  useReturn(() => void reload());
+  useEffect(() => onOrdersChanged(() => document.hidden || void reload()), [reload]);
   if (orders === null) {
     return failure === null ? <Loading /> : <Problem problem={failure} retry={() => void reload()} />;
   }

@@ -2,6 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 
 import "./sale.css";
+import { HeldOrders } from "../order/held-orders.tsx";
 import { everyone, reply, type Schemas } from "../shared/api.ts";
 import { countdown, dateTime, duration, money, number } from "../shared/format.ts";
 import { useLoaded, useNow, useSession } from "../shared/hooks.ts";
@@ -62,7 +63,7 @@ function Shown({ sale }: { readonly sale: Sale }) {
     hasRoom || isTrain ? null : ROOM_EVERY_MS, [hasRoom, isTrain, isOver]);
   const left = room?.tiers ?? (availability === null ? null : sale.file.tiers.map(({ tier }) => availability?.tiers.find((one) => one.tier === tier)?.available ?? 0));
   return (
-    <Page title={sale.title}>
+    <Page title={sale.title} banner={<HeldOrders />}>
       <Now sale={sale} room={room ?? null} left={left ?? null} />
       <Facts sale={sale} />
       <Tickets sale={sale} left={left ?? null} />

@@ -6,7 +6,7 @@ import "./seats.css";
 // Of the dialog of an exchange: what is loaded later brings no styles.
 import "../order/confirm.css";
 import type { Availability } from "../map/state.ts";
-import { buyer, everyone, problem, reply } from "../shared/api.ts";
+import { everyone, problem, reply } from "../shared/api.ts";
 import type { Answer } from "../shared/challenge.tsx";
 import { clock } from "../shared/clock.ts";
 import { dateTime, money } from "../shared/format.ts";
@@ -15,6 +15,8 @@ import { goTo, href } from "../shared/language.ts";
 import { Loading, Page, Problem, start } from "../shared/layout.tsx";
 import { announce } from "../shared/live.ts";
 import { type Exchange, keepExchange, keptExchange } from "../order/exchange.ts";
+import { HeldOrders } from "../order/held-orders.tsx";
+import { newestOrders } from "../order/newest.ts";
 import { keptPlace } from "../shared/place.ts";
 import { parameter } from "../shared/route.ts";
 import { session as sessionOf } from "../shared/session.ts";
@@ -95,7 +97,7 @@ function useRemaining(sale: string, token: string | undefined): number | null {
       setRemaining(null);
       return;
     }
-    reply(buyer.GET("/orders", { params: { query: { limit: 20 } } })).then(
+    newestOrders().then(
       ({ allowances }) => setRemaining(allowances.find((one) => one.sale === sale)?.remaining ?? null),
       () => setRemaining(null),
     );
@@ -160,7 +162,7 @@ function Seats() {
       </Page>
     );
   }
-  return <Page title={t("title-of", { title: data.title })}><Shop sale={data} /></Page>;
+  return <Page title={t("title-of", { title: data.title })} banner={<HeldOrders />}><Shop sale={data} /></Page>;
 }
 
 /** Why nothing is sold now, in words; null if it is. */
@@ -343,15 +345,13 @@ function Terms({ sale, terms, isSignedIn }: { readonly sale: Sale; readonly term
   );
 }
 
-/** What somebody should know before choosing: the room, an order that is held, an answer that is missing. */
+/** What somebody should know before choosing: the room, an answer that is missing. */
 function Notices({ sale, isUnknown, isSignedIn, isIdle, onFindOut }: { readonly sale: Sale; readonly isUnknown: boolean; readonly isSignedIn: boolean; readonly isIdle: boolean; readonly onFindOut: () => void }) {
-  const held = tabStore.get(LAST_ORDER);
   const needsRoom = sale.file.room !== undefined && sale.file.room !== null && keptPlace(sale.sale)?.place == null;
   return (
     <>
       {needsRoom && <div class="notice"><p>{t("room-first")}</p><p><a class="button" href={href(`/s/${encodeURIComponent(sale.sale)}/room`)}>{t("to-room")}</a></p></div>}
       {isUnknown && isIdle && <div class="notice warn"><p>{t(isSignedIn ? "find-out" : "find-out-sign-in")}</p>{isSignedIn && <button type="button" onClick={onFindOut}>{t("find-out-again")}</button>}</div>}
-      {held !== null && isIdle && !isUnknown && <p class="notice">{t("held-order", { order: held })} <a href={href(`/checkout/${held}`)}>{t("to-order")}</a></p>}
     </>
   );
 }

@@ -33,6 +33,26 @@ export function useNow(everyMs = 1_000): number {
   return now;
 }
 
+/** Calls a function when the page is looked at again: from another tab or program, by the back button, or with a network again. */
+export function useReturn(back: () => void): void {
+  const latest = useRef(back);
+  latest.current = back;
+  useEffect(() => {
+    const look = () => {
+      if (!document.hidden) latest.current();
+    };
+    const shown = (event: PageTransitionEvent) => event.persisted && look();
+    document.addEventListener("visibilitychange", look);
+    addEventListener("online", look);
+    addEventListener("pageshow", shown);
+    return () => {
+      document.removeEventListener("visibilitychange", look);
+      removeEventListener("online", look);
+      removeEventListener("pageshow", shown);
+    };
+  }, []);
+}
+
 /** What was loaded, and what went wrong the last time. */
 export interface Loaded<T> {
   /** The last answer; kept when a later request fails. */

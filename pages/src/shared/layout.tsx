@@ -20,11 +20,13 @@ interface PageProps {
   readonly role?: Role | null;
   /** True if the page has a first heading of its own. */
   readonly ownHeading?: boolean;
+  /** What stands above the main part, such as an order that is held. */
+  readonly banner?: ComponentChildren;
   readonly children: ComponentChildren;
 }
 
 /** A page. */
-export function Page({ title, role = "buyers", ownHeading = false, children }: PageProps) {
+export function Page({ title, role = "buyers", ownHeading = false, banner, children }: PageProps) {
   useEffect(() => {
     document.title = `${title} · ${t("brand")}`;
   }, [title]);
@@ -40,6 +42,7 @@ export function Page({ title, role = "buyers", ownHeading = false, children }: P
         {role !== null && <WhoIsSignedIn role={role} />}
         <Languages />
       </header>
+      {banner}
       <main id="main" tabIndex={-1}>
         {!ownHeading && <h1>{title}</h1>}
         {children}

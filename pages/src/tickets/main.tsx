@@ -3,6 +3,7 @@ import { useEffect, useRef } from "preact/hooks";
 
 import "./tickets.css";
 import { State } from "../order/parts.tsx";
+import { HeldOrders } from "../order/held-orders.tsx";
 import { useNames, type Names } from "../order/sale.ts";
 import { ticketLook, ticketWord } from "../order/ticket-state.ts";
 import { stateWord, words, type Order } from "../order/words.ts";
@@ -44,7 +45,7 @@ function Tickets() {
   const hadSession = useRef(false);
   hadSession.current ||= session !== null;
   return (
-    <Page title={t("title")} ownHeading={session !== null}>
+    <Page title={t("title")} banner={<HeldOrders />} ownHeading={session !== null}>
       {session === null
         ? <div class="card"><p>{hadSession.current ? words.t("sign-in-ended") : t("sign-in-first")}</p><SignInButton role="buyers" /></div>
         : <OrderTickets />}

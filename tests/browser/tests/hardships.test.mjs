@@ -162,7 +162,7 @@ test("the back button leads to the choice as it was, and to the order that there
   await buyer.see(texts("checkout", "en")("how-to-pay"));
   await buyer.browser.navigate().back();
   await buyer.at(`/s/${file.sale}/seats`);
-  await buyer.press(texts("seats", "en")("to-order"));
+  await buyer.press(texts("shared", "en")("held.go"));
   await buyer.at(`/checkout/${order}`);
   await payAtProvider(buyer);
   await openTickets(buyer, order);
