@@ -7,7 +7,7 @@ import { texts } from "../shared/text.ts";
 
 const { t } = texts(en, zh);
 
-start(
+void start(
   <Page title={t("title")}>
     <p>{t("text")}</p>
     <p><a class="button primary" href={href("/")}>{t("start")}</a></p>

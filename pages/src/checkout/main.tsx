@@ -255,4 +255,4 @@ function Cancel({ order, onDone }: { readonly order: string; readonly onDone: ()
   );
 }
 
-start(<Checkout />);
+void start(<Checkout />, { needsSession: true });

@@ -10,6 +10,7 @@ import { t } from "./words.ts";
 const query = new URLSearchParams(location.search);
 const order = query.get("order");
 
-start(order !== null && /^\d{1,19}$/.test(order)
+const page = order !== null && /^\d{1,19}$/.test(order)
   ? <Page title={t("open-order", { order })} role="operators"><ForOperators><OrderView number={order} /></ForOperators></Page>
-  : <Page title={t("title")} role="operators"><ForOperators><Desk sale={query.get("sale") ?? ""} /></ForOperators></Page>);
+  : <Page title={t("title")} role="operators"><ForOperators><Desk sale={query.get("sale") ?? ""} /></ForOperators></Page>;
+void start(page, { role: "operators", needsSession: true });

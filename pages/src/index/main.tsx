@@ -125,4 +125,4 @@ function when(sale: Summary, state: Summary["state"], untilMs: number) {
   return <time dateTime={sale.opens_at}>{text}</time>;
 }
 
-start(<Storefront />);
+void start(<Storefront />);

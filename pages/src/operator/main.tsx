@@ -19,4 +19,4 @@ function Operator() {
     : <Page title={t("title")} role="operators"><ForOperators><Home /></ForOperators></Page>;
 }
 
-start(<Operator />);
+void start(<Operator />, { role: "operators", needsSession: true });

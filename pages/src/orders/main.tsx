@@ -149,4 +149,4 @@ function Allowance({ sale, held, remaining, limit }: Schemas["AllowanceReply"]) 
   );
 }
 
-start(<Orders />);
+void start(<Orders />, { needsSession: true });

@@ -198,4 +198,4 @@ function Tickets({ sale, left }: { readonly sale: Sale; readonly left: readonly 
   );
 }
 
-start(<SalePage />);
+void start(<SalePage />);

@@ -60,4 +60,4 @@ function ForDoors({ children }: { readonly children: preact.ComponentChildren })
   return allows(session.scope, "scan") ? <>{children}</> : <p class="notice warn">{t("no-right")}</p>;
 }
 
-start(<Page title={t("title")} role="operators"><Scan /></Page>);
+void start(<Page title={t("title")} role="operators"><Scan /></Page>, { role: "operators" });

@@ -380,4 +380,4 @@ function Ways({ sale, way, onWay }: { readonly sale: Sale; readonly way: Way; re
   );
 }
 
-start(<Seats />);
+void start(<Seats />);

@@ -9,15 +9,25 @@ export { OnsaleProblem, reply, type ProblemSlug, type Schemas } from "onsale-cli
 /** The address of the API: the same origin. */
 export const API = "/api";
 
+/** Ends the session whose token a request had, if the API refused it. */
+function endIfRefused(role: Role, response: Response, sent: Headers): void {
+  const token = sent.get("Authorization")?.replace(/^Bearer /, "");
+  if (response.status === 401 && token !== undefined) {
+    endSession(role, token);
+  }
+}
+
 function clientOf(role: Role | null): OnsaleClient {
   return createClient({
     baseUrl: typeof location === "undefined" ? "http://localhost/api" : location.origin + API,
     ...(role === null ? {} : { token: () => session(role)?.token ?? null }),
-    onResponse: (response, sentAtMs) => {
-      clock.observeResponse(response, sentAtMs);
-      if (response.status === 401 && role !== null) {
-        endSession(role);
+    onResponse: (response, sentAtMs) => clock.observeResponse(response, sentAtMs),
+    fetch: async (request) => {
+      const response = await fetch(request);
+      if (role !== null) {
+        endIfRefused(role, response, request.headers);
       }
+      return response;
     },
   });
 }
@@ -52,8 +62,8 @@ export async function ask(path: string, init: RequestInit & { role?: Role } = {}
   if (response.ok) {
     return response;
   }
-  if (response.status === 401 && role !== undefined) {
-    endSession(role);
+  if (role !== undefined) {
+    endIfRefused(role, response, headers);
   }
   const body: unknown = await response.json().catch(() => null);
   throw OnsaleProblem.fromResponse(response.status, response.headers.get("Retry-After"), body);

@@ -3,7 +3,7 @@ import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 
 import { problem, type OnsaleProblem } from "./api.ts";
 import { clock } from "./clock.ts";
-import { onSession, session, type Role, type Session } from "./session.ts";
+import { askTabs, onSession, session, type Role, type Session } from "./session.ts";
 
 /** The session of a role; the component renders again when somebody signs in or out, and when it has run out. */
 export function useSession(role: Role): Session | null {
@@ -11,6 +11,8 @@ export function useSession(role: Role): Session | null {
   useEffect(() => {
     const look = () => setCurrent((before) => {
       const now = session(role);
+      // It has run out: another tab may have a newer one.
+      if (before !== null && now === null) void askTabs(role);
       return before?.token === now?.token ? before : now;
     });
     const timer = setInterval(look, 5_000);

@@ -6,7 +6,7 @@ import "./styles.css";
 import { useSession } from "./hooks.ts";
 import { href, language, LANGUAGES } from "./language.ts";
 import { announce, openLiveRegion } from "./live.ts";
-import { endSession, type Role } from "./session.ts";
+import { askTabs, shareSessions, signOut, type Role } from "./session.ts";
 import { prepareSignIn, signIn, SignInError } from "./sign-in.ts";
 import { shared } from "./text.ts";
 import type { OnsaleProblem } from "./api.ts";
@@ -71,7 +71,7 @@ function WhoIsSignedIn({ role }: { readonly role: Role }) {
   return (
     <div class="who">
       {session.name !== null && <span class="name">{session.name}</span>}
-      <button type="button" class="quiet" onClick={() => endSession(role)}>{t("sign-out")}</button>
+      <button type="button" class="quiet" onClick={() => signOut(role)}>{t("sign-out")}</button>
     </div>
   );
 }
@@ -150,9 +150,21 @@ class Boundary extends Component<{ children: ComponentChildren }, { failed: bool
   }
 }
 
+interface StartOptions {
+  /** Whose session the page has: another tab is asked for it. */
+  readonly role?: Role | null;
+  /** True of a page that shows nothing without a session: it is not shown before another tab could answer. */
+  readonly needsSession?: boolean;
+}
+
 /** Renders a page. */
-export function start(page: ComponentChildren): void {
+export async function start(page: ComponentChildren, { role = "buyers", needsSession = false }: StartOptions = {}): Promise<void> {
   openLiveRegion();
+  shareSessions();
+  const asked = role === null ? null : askTabs(role);
+  if (needsSession) {
+    await asked;
+  }
   const root = document.getElementById("app");
   if (root !== null) {
     render(<Boundary>{page}</Boundary>, root);

@@ -1,6 +1,10 @@
-/** Who is signed in, in this tab. The token is kept in the tab's storage and nowhere else. */
+/**
+ * Who is signed in. The token is kept in the tab's storage and nowhere else; open tabs tell it to each other, so that
+ * whoever is signed in in one of them is in all, and whoever signs out in one has signed out in all.
+ */
 import { clock } from "./clock.ts";
-import { getJson, setJson, tabStore } from "./storage.ts";
+import { browserStore, getJson, setJson, tabStore } from "./storage.ts";
+import { onTabs, tellTabs, type Message } from "./tabs.ts";
 
 /** Buyers and operators have issuers, tokens and sessions of their own. */
 export type Role = "buyers" | "operators";
@@ -15,35 +19,121 @@ export interface Session {
   readonly name: string | null;
   /** What the token allows, as the issuer said. */
   readonly scope: string;
+  /** The mark of the last signing out before it began; a session with another mark than the browser's is over. */
+  readonly since?: string;
 }
 
 const keyOf = (role: Role) => `onsale.session.${role}`;
 const listeners = new Set<() => void>();
+const changed = () => listeners.forEach((listener) => listener());
+
+/** The mark of the last signing out, which no session outlives: also one in a tab that was elsewhere and heard nothing of it. */
+const signedOutKey = (role: Role) => `onsale.signed-out.${role}`;
+const mark = (role: Role) => browserStore.get(signedOutKey(role)) ?? "";
+
+/** True of a session that counts. Until an answer has said the time, the local clock may be wrong by hours: then the API decides, by 401. */
+const counts = (role: Role, { expiresAtMs, since = "" }: Session) => since === mark(role) && !(clock.isKnown() && expiresAtMs <= clock.nowMs());
 
 /** The session of a role; null if nobody is signed in, or it has run out. */
 export function session(role: Role): Session | null {
   const kept = getJson<Session>(tabStore, keyOf(role));
-  // Until an answer has said the time, the local clock may be wrong by hours: then the API decides, by 401.
-  const hasRunOut = (expiresAtMs: number) => clock.isKnown() && expiresAtMs <= clock.nowMs();
-  return kept !== null && typeof kept.token === "string" && !hasRunOut(kept.expiresAtMs) ? kept : null;
+  return kept !== null && typeof kept.token === "string" && counts(role, kept) ? kept : null;
 }
 
-/** Keeps a session. */
-export function keepSession(role: Role, kept: Session): void {
+/** Keeps a session that has just begun, and tells the other tabs. */
+export function keepSession(role: Role, begun: Session): void {
+  const kept = { ...begun, since: mark(role) };
   setJson(tabStore, keyOf(role), kept);
-  listeners.forEach((listener) => listener());
+  tellTabs({ kind: "session", role, session: kept });
+  changed();
 }
 
-/** Ends a session: signing out, or a token that the API refuses. */
-export function endSession(role: Role): void {
+/** Tokens that the API refused. */
+const refused = new Set<string>();
+
+/** Ends the session of this tab with a token that the API refused, if it is not another by now. Another tab may have a newer one. */
+export function endSession(role: Role, token: string): void {
+  refused.add(token);
+  if (getJson<Session>(tabStore, keyOf(role))?.token !== token) {
+    return;
+  }
   tabStore.remove(keyOf(role));
-  listeners.forEach((listener) => listener());
+  changed();
+  void askTabs(role);
+}
+
+/** Signs out, in every tab. */
+export function signOut(role: Role): void {
+  browserStore.set(signedOutKey(role), Math.random().toString(36).slice(2));
+  tabStore.remove(keyOf(role));
+  tellTabs({ kind: "signed-out", role });
+  changed();
 }
 
 /** Calls a function whenever somebody signs in or out; answers how to stop. */
 export function onSession(listener: () => void): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
+}
+
+/** Milliseconds that a page waits for the answer of another tab: one that is open answers in a few. */
+const PATIENCE_MS = 120;
+
+/**
+ * Asks the other tabs for a session, if there is none here. Comes to an end with the first answer, or after so short a
+ * time that nobody notices; an answer that comes later is taken all the same.
+ */
+export function askTabs(role: Role): Promise<void> {
+  if (session(role) !== null || !tellTabs({ kind: "ask", role })) {
+    return Promise.resolve();
+  }
+  return new Promise((resolve) => {
+    const done = () => {
+      clearTimeout(timer);
+      stop();
+      resolve();
+    };
+    const timer = setTimeout(done, PATIENCE_MS);
+    const stop = onSession(() => session(role) !== null && done());
+  });
+}
+
+const isRole = (role: unknown): role is Role => role === "buyers" || role === "operators";
+
+/** A session from another tab, if it is one that this tab may take: the first answer counts. */
+export function mayTake(role: Role, offered: Session): boolean {
+  return session(role) === null && typeof offered?.token === "string" && typeof offered.expiresAtMs === "number"
+    && !refused.has(offered.token) && counts(role, offered);
+}
+
+function hear(message: Message): void {
+  if (message.kind === "orders" || !isRole(message.role)) {
+    return;
+  }
+  const { role } = message;
+  const mine = session(role);
+  switch (message.kind) {
+    case "ask":
+      if (mine !== null && !refused.has(mine.token)) tellTabs({ kind: "session", role, session: mine });
+      break;
+    case "session":
+      if (mayTake(role, message.session)) {
+        setJson(tabStore, keyOf(role), message.session);
+        changed();
+      }
+      break;
+    case "signed-out":
+      tabStore.remove(keyOf(role));
+      changed();
+      break;
+  }
+}
+
+/** Shares sessions with the other tabs from now on. */
+export function shareSessions(): void {
+  onTabs(hear);
+  // Whoever comes back by the back button may have signed out meanwhile.
+  addEventListener("pageshow", (event) => event.persisted && changed());
 }
 
 /** The `sub` of a bearer token; null if it has none that can be read. */

@@ -2,11 +2,17 @@
  * What the open tabs of this browser tell each other, over a BroadcastChannel: only pages of this very origin hear it,
  * and nothing of it is stored. Where the browser has no such channel, each tab is by itself.
  */
+import type { Role, Session } from "./session.ts";
 
 /** What one tab tells the others. */
 export type Message =
   /** An order of the buyer was made, paid, given up, or has run out. */
-  | { readonly kind: "orders" };
+  | { readonly kind: "orders" }
+  /** Whoever has a session is asked for it, and answers with it. */
+  | { readonly kind: "ask"; readonly role: Role }
+  | { readonly kind: "session"; readonly role: Role; readonly session: Session }
+  /** Somebody has signed out. */
+  | { readonly kind: "signed-out"; readonly role: Role };
 
 const NAME = "onsale";
 const listeners = new Set<(message: Message) => void>();

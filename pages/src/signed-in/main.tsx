@@ -30,4 +30,4 @@ function SignedIn() {
   );
 }
 
-start(<SignedIn />);
+void start(<SignedIn />, { role: null });

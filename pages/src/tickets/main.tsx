@@ -140,4 +140,4 @@ function Ticket({ ticket, names, order, count }: TicketProps) {
   );
 }
 
-start(<Tickets />);
+void start(<Tickets />, { needsSession: true });

@@ -65,3 +65,84 @@ test("what becomes of a held order in one tab is said in the other", async (t) =
   await buyer.browser.switchTo().window(first);
   await buyer.wait(async () => !(await buyer.has(shared("held.go"), "aside a")), "the order that was paid is still announced");
 });
+
+/** Whether a text is kept where it outlives the tab, or is in the address. */
+const isKept = (person, text) => person.browser.executeScript((wanted) => JSON.stringify({ ...localStorage }).includes(wanted) || document.cookie.includes(wanted) || location.href.includes(wanted), text);
+const sessionOf = (person, role = "buyers") => person.browser.executeScript((key) => JSON.parse(sessionStorage.getItem(key)), `onsale.session.${role}`);
+
+test("a second tab is signed in as the first is, and signing out in one is signing out in all", async (t) => {
+  const { order } = await heldOrder("shares");
+  const [checkout, orders] = ["checkout", "orders"].map((page) => texts(page, "en"));
+  const buyer = await it.person(t, { name: "shares" });
+  await buyer.go("/my/orders");
+  await buyer.signIn();
+  await buyer.see("Evening of shares");
+  const first = await buyer.browser.getWindowHandle();
+  const { token } = await sessionOf(buyer);
+  const second = await newTab(buyer);
+  await buyer.go(`/checkout/${order}`);
+  await buyer.see(checkout("how-to-pay"));
+  assert.equal((await sessionOf(buyer)).token, token);
+  assert.equal(await isKept(buyer, token), false, "the token is in no storage that outlives the tab");
+
+  // Operators have sessions of their own: a buyer's is not given to their pages.
+  await buyer.go("/operator");
+  await buyer.find(shared("sign-in"));
+  assert.equal(await sessionOf(buyer, "operators"), null);
+
+  // The first tab is elsewhere when the second signs out, and hears nothing of it.
+  await buyer.browser.switchTo().window(first);
+  await buyer.browser.get("data:text/html,elsewhere");
+  const third = await newTab(buyer);
+  await buyer.go("/my/orders");
+  await buyer.see("Evening of shares");
+  await buyer.browser.switchTo().window(second);
+  await buyer.go("/my/orders");
+  await buyer.press(shared("sign-out"));
+  await buyer.find(shared("sign-in"), "main button");
+  assert.equal(await sessionOf(buyer), null);
+  await buyer.browser.switchTo().window(third);
+  await buyer.find(shared("sign-in"), "main button");
+  assert.equal(await sessionOf(buyer), null);
+  await buyer.browser.switchTo().window(first);
+  await buyer.go("/my/orders");
+  await buyer.see(orders("sign-in-first"));
+  // Nobody is left to answer.
+  await newTab(buyer);
+  await buyer.go(`/checkout/${order}`);
+  await buyer.see(checkout("sign-in-first"));
+
+  // Whoever signs in again is signed in everywhere.
+  await buyer.signIn();
+  await buyer.see(checkout("how-to-pay"));
+  await buyer.browser.switchTo().window(first);
+  await buyer.see("Evening of shares");
+});
+
+test("a session that has run out is not shared, and one that the API refuses not either", async (t) => {
+  const { order } = await heldOrder("stale");
+  const checkout = texts("checkout", "en");
+  const buyer = await it.person(t, { name: "stale" });
+  await buyer.haveSession();
+  const good = await sessionOf(buyer);
+  const first = await buyer.browser.getWindowHandle();
+  const keep = (session) => buyer.browser.executeScript((value) => sessionStorage.setItem("onsale.session.buyers", JSON.stringify(value)), session);
+  await buyer.go("/");
+  await keep({ ...good, expiresAtMs: Date.now() - 1_000 });
+  await newTab(buyer);
+  await buyer.go(`/checkout/${order}`);
+  await buyer.see(checkout("sign-in-first"));
+  // The other tab does not know yet that its token is refused: this one is asked about it once, and goes on without.
+  await buyer.browser.switchTo().window(first);
+  await keep({ ...good, token: `${good.token}x` });
+  await newTab(buyer);
+  await buyer.go(`/checkout/${order}`);
+  await buyer.see(checkout("sign-in-first"));
+  assert.equal(await sessionOf(buyer), null);
+  // Once that has a good one again, a new tab has it too.
+  await buyer.browser.switchTo().window(first);
+  await keep(good);
+  await newTab(buyer);
+  await buyer.go(`/checkout/${order}`);
+  await buyer.see(checkout("how-to-pay"));
+});
