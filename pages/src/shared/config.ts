@@ -1,4 +1,5 @@
 /** The settings of the deployment, from `/config.json`. */
+import { clock } from "./clock.ts";
 
 /** An OpenID Connect issuer, and what we are to it. */
 export interface Issuer {
@@ -29,7 +30,10 @@ export function config(): Promise<Config> {
 }
 
 async function load(): Promise<Config> {
-  const response = await fetch("/config.json");
+  const sentAtMs = Date.now();
+  // Not from the browser's cache: its header `Date`, which the clock is set by, would be of another day.
+  const response = await fetch("/config.json", { cache: "no-store" });
+  clock.observeResponse(response, sentAtMs);
   if (!response.ok) {
     throw new Error(`/config.json: ${response.status}`);
   }

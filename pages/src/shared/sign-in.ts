@@ -114,9 +114,9 @@ export async function completeSignIn(address: URL): Promise<string> {
     const parameters = library.validateAuthResponse(server, client, address, started.state);
     const response = await library.authorizationCodeGrantRequest(
       server, client, library.None(), parameters, redirectUri(), started.verifier, insecure(library, settings));
-    clock.observeResponse(response, Date.now());
-    // Times in the token are checked by the server's clock: ours may be an hour wrong.
-    const skewed = { ...client, [library.clockSkew]: Math.round((clock.nowMs() - Date.now()) / 1000), [library.clockTolerance]: 60 };
+    // Times in the token are checked by the server's clock, which the settings have told: ours may be an hour wrong, and the
+    // issuer's answers, of another origin, do not show their `Date`.
+    const skewed = { ...client, [library.clockSkew]: Math.round(clock.offsetMs() / 1000), [library.clockTolerance]: 60 };
     const answer = await library.processAuthorizationCodeResponse(server, skewed, response, { expectedNonce: started.nonce, requireIdToken: true });
     keepSession(started.role, sessionFrom(answer, library.getValidatedIdTokenClaims(answer)));
   } catch (cause) {
