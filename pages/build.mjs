@@ -1,6 +1,6 @@
 /**
  * Builds the pages into `dist/`: an HTML file a page, hashed scripts and styles below `assets/`, `csp.json` with the
- * content security policy of all of them, `sw.js` for the scanning page. Prints the bytes of each page as they are sent, compressed.
+ * content security policy of all of them, `sw.js` for the pages that open without a network. Prints the bytes of each page as they are sent, compressed.
  *
  *   node build.mjs [--out FOLDER] [--only index,sale] [--brand FILE]
  *
@@ -103,16 +103,26 @@ async function buildPage(name) {
   return { name, bytes, requests: files.length + 1, all: Object.keys(outputs).map(inDist), text };
 }
 
+/** The pages that open without a network: the scope of the worker of each, and a path that the page is at. */
+const OFFLINE = {
+  scan: { scope: "/scan", path: "/scan" },
+  tickets: { scope: "/my/tickets/", path: "/my/tickets/0" },
+};
+
 /**
- * The service worker of the scanning page: it keeps the page with all of its files, those too that are imported only when
- * they are needed. Its version changes with any of them, and with the policy that the page is kept with.
+ * The service worker of the pages that open without a network: it keeps such a page with all of its files, those too that
+ * are imported only when they are needed. Its version changes with any of them, and with the policy that the page is kept with.
  */
-async function buildWorker({ all, text }, policies) {
-  const files = all.map((file) => `/${file}`).sort();
-  const version = createHash("sha256").update(JSON.stringify([files, text, policies])).digest("hex").slice(0, 16);
+async function buildWorker(rows, policies) {
+  const pages = rows.filter(({ name }) => name in OFFLINE).map(({ name, all, text }) => {
+    const files = all.map((file) => `/${file}`).sort();
+    const version = createHash("sha256").update(JSON.stringify([files, text, policies])).digest("hex").slice(0, 16);
+    return { ...OFFLINE[name], prefix: `onsale-${name}-`, files, version };
+  });
+  if (pages.length === 0) return;
   await build({
-    ...OPTIONS, entryPoints: [join(SOURCE, "scan", "worker.ts")], outfile: join(DIST, "sw.js"), format: "iife",
-    define: { SCAN_FILES: JSON.stringify(files), SCAN_VERSION: JSON.stringify(version) },
+    ...OPTIONS, entryPoints: [join(SOURCE, "shared", "worker.ts")], outfile: join(DIST, "sw.js"), format: "iife",
+    define: { KEPT_PAGES: JSON.stringify(pages) },
   });
 }
 
@@ -146,8 +156,7 @@ async function buildAll() {
   const rows = await Promise.all(there.map(buildPage));
   const room = names.includes("room") && existsSync(join(SOURCE, "room", "main.ts")) ? await buildRoom() : null;
   if (room) rows.push(room.row);
-  const scan = rows.find(({ name }) => name === "scan");
-  if (scan) await buildWorker(scan, policy(room));
+  await buildWorker(rows, policy(room));
   writeFileSync(join(DIST, "csp.json"), `${JSON.stringify({ policy: policy(room) }, null, 1)}\n`);
   writeFileSync(join(DIST, "routes.json"), readFileSync(join(FOLDER, "routes.json")));
   rmSync(OUT, { recursive: true, force: true });

@@ -10,7 +10,7 @@ import { providerName, stateLook, stateWord, words, type Order, type OrderRefund
 const { t } = words;
 
 /** The state of an order. */
-export function State({ order }: { readonly order: Order }) {
+export function State({ order }: { readonly order: Pick<Order, "state" | "pay_by"> }) {
   const now = useNow(5_000);
   return <span class={stateLook(order.state)}>{stateWord(order, now)}</span>;
 }

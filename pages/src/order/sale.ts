@@ -14,6 +14,16 @@ export interface Names {
   stop(id: string): string;
 }
 
+/** What names are taken from. */
+export interface KnownSale {
+  readonly title: string;
+  readonly file: {
+    readonly tiers: readonly { readonly tier: string; readonly name: string }[];
+    readonly stops?: readonly { readonly stop: string; readonly name: string }[] | null;
+    readonly merchant?: { readonly merchant?: string | null | undefined } | null;
+  };
+}
+
 const kept = new Map<string, Promise<Schemas["SaleReply"]>>();
 
 /** The sale; asked for once, and again after a failure. */
@@ -29,7 +39,7 @@ export function saleReply(sale: string): Promise<Schemas["SaleReply"]> {
 }
 
 /** Names from a sale; from its id alone while there is no answer. */
-export function namesOf(sale: string, known: Schemas["SaleReply"] | null): Names {
+export function namesOf(sale: string, known: KnownSale | null): Names {
   return {
     title: known?.title ?? sale,
     isTrain: known === null ? null : (known.file.stops ?? []).length > 0,
@@ -39,8 +49,8 @@ export function namesOf(sale: string, known: Schemas["SaleReply"] | null): Names
   };
 }
 
-/** The names of a sale, better ones as soon as they are there. */
-export function useNames(sale: string): Names {
+/** The names of a sale, better ones as soon as they are there; `before` is what was known of it once. */
+export function useNames(sale: string, before: KnownSale | null = null): Names {
   const [known, setKnown] = useState<Schemas["SaleReply"] | null>(null);
   useEffect(() => {
     let isOver = false;
@@ -49,5 +59,5 @@ export function useNames(sale: string): Names {
       isOver = true;
     };
   }, [sale]);
-  return namesOf(sale, known?.sale === sale ? known : null);
+  return namesOf(sale, known?.sale === sale ? known : before);
 }

@@ -6,7 +6,7 @@ import { allows } from "../operator/api.ts";
 import { clock } from "../shared/clock.ts";
 import { useSession } from "../shared/hooks.ts";
 import { Loading, Page, SignInButton, start } from "../shared/layout.tsx";
-import { openWithoutNetwork } from "./offline.ts";
+import { openWithoutNetwork } from "../shared/offline.ts";
 import { Setup } from "./setup.tsx";
 import { DoorStore, type Door } from "./store.ts";
 import { DoorView } from "./view.tsx";
@@ -28,7 +28,7 @@ function Scan() {
   const store = useStore();
   const [isOffline, setOffline] = useState<"yes" | "no" | null>(null);
   const [door, setDoor] = useState<Door | null | undefined>(undefined);
-  useEffect(() => void openWithoutNetwork().then(setOffline), []);
+  useEffect(() => void openWithoutNetwork("/scan").then(setOffline), []);
   useEffect(() => {
     if (store !== null && store !== "no") {
       void store.door().then(setDoor, () => setDoor(null));

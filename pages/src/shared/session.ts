@@ -3,6 +3,7 @@
  * whoever is signed in in one of them is in all, and whoever signs out in one has signed out in all.
  */
 import { clock } from "./clock.ts";
+import { forgetKept, forgetKeptOfOthers } from "./kept-tickets.ts";
 import { browserStore, getJson, setJson, tabStore } from "./storage.ts";
 import { onTabs, tellTabs, type Message } from "./tabs.ts";
 
@@ -29,10 +30,11 @@ const changed = () => listeners.forEach((listener) => listener());
 
 /** The mark of the last signing out, which no session outlives: also one in a tab that was elsewhere and heard nothing of it. */
 const signedOutKey = (role: Role) => `onsale.signed-out.${role}`;
-const mark = (role: Role) => browserStore.get(signedOutKey(role)) ?? "";
+/** That mark; empty if nobody ever has. What is kept for a session is kept with it, and is over with it. */
+export const signedOutMark = (role: Role): string => browserStore.get(signedOutKey(role)) ?? "";
 
 /** True of a session that counts. Until an answer has said the time, the local clock may be wrong by hours: then the API decides, by 401. */
-const counts = (role: Role, { expiresAtMs, since = "" }: Session) => since === mark(role) && !(clock.isKnown() && expiresAtMs <= clock.nowMs());
+const counts = (role: Role, { expiresAtMs, since = "" }: Session) => since === signedOutMark(role) && !(clock.isKnown() && expiresAtMs <= clock.nowMs());
 
 /** The session of a role; null if nobody is signed in, or it has run out. */
 export function session(role: Role): Session | null {
@@ -42,9 +44,12 @@ export function session(role: Role): Session | null {
 
 /** Keeps a session that has just begun, and tells the other tabs. */
 export function keepSession(role: Role, begun: Session): void {
-  const kept = { ...begun, since: mark(role) };
+  const kept = { ...begun, since: signedOutMark(role) };
   setJson(tabStore, keyOf(role), kept);
   tellTabs({ kind: "session", role, session: kept });
+  if (role === "buyers") {
+    void forgetKeptOfOthers(subjectOf(kept.token) ?? "").catch(() => {});
+  }
   changed();
 }
 
@@ -62,12 +67,20 @@ export function endSession(role: Role, token: string): void {
   void askTabs(role);
 }
 
-/** Signs out, in every tab. */
+/** Signs out, in every tab; what was kept for the buyer is forgotten. */
 export function signOut(role: Role): void {
   browserStore.set(signedOutKey(role), Math.random().toString(36).slice(2));
   tabStore.remove(keyOf(role));
   tellTabs({ kind: "signed-out", role });
   changed();
+  forget(role);
+}
+
+/** Forgets what was kept; what shows it looks again then. */
+function forget(role: Role): void {
+  if (role === "buyers") {
+    void forgetKept().then(changed);
+  }
 }
 
 /** Calls a function whenever somebody signs in or out; answers how to stop. */
@@ -125,6 +138,7 @@ function hear(message: Message): void {
     case "signed-out":
       tabStore.remove(keyOf(role));
       changed();
+      forget(role);
       break;
   }
 }

@@ -1,103 +1,188 @@
-/** `/my/tickets/{order}`: the tickets of an order, each with its code, to show and to print. */
-import { useEffect, useRef } from "preact/hooks";
+/**
+ * `/my/tickets/{order}`: the tickets of an order, each with its code, to show and to print. Once seen, they are shown without a
+ * network too, until their buyer signs out.
+ */
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
 
 import "./tickets.css";
 import { State } from "../order/parts.tsx";
 import { HeldOrders } from "../order/held-orders.tsx";
-import { useNames, type Names } from "../order/sale.ts";
+import { saleReply, useNames, type KnownSale, type Names } from "../order/sale.ts";
 import { ticketLook, ticketWord } from "../order/ticket-state.ts";
-import { stateWord, words, type Order } from "../order/words.ts";
+import { mayBeRepeated, stateWord, words } from "../order/words.ts";
 import en from "../i18n/tickets.en.json";
 import zh from "../i18n/tickets.zh.json";
 import { buyer, problem, reply, type OnsaleProblem } from "../shared/api.ts";
 import { clock } from "../shared/clock.ts";
 import { shortDateTime } from "../shared/format.ts";
-import { useLoaded, useSession } from "../shared/hooks.ts";
+import { useLoaded, useReturn, useSession } from "../shared/hooks.ts";
 import { href } from "../shared/language.ts";
 import { Loading, Page, Problem, SignInButton, start } from "../shared/layout.tsx";
+import { openWithoutNetwork } from "../shared/offline.ts";
 import { parameter } from "../shared/route.ts";
+import { onSession, signOut, subjectOf, type Session } from "../shared/session.ts";
 import { texts } from "../shared/text.ts";
+import { dropTickets, keepTickets, keptTickets, type KeptTickets } from "./kept.ts";
 import { Qr } from "./qr.tsx";
-import { codesOf, ticketsOf, type CodedTicket, type ShownTicket } from "./ticket.ts";
+import { codesOf, ticketsOf, type CodedTicket, type ShownTicket, type TicketOrder } from "./ticket.ts";
 
 const { t } = texts(en, zh);
 const ORDER = parameter("/my/tickets/{order}", "order");
 
 interface Loaded {
-  readonly order: Order;
+  readonly order: TicketOrder;
   readonly codes: readonly CodedTicket[] | null;
   /** Why there are no codes though the order has tickets; null if there is no reason to name. */
   readonly failure: OnsaleProblem | null;
+  readonly sale: KnownSale | null;
+  /** When the API said so, by the server's clock. */
+  readonly asOfMs: number;
 }
+
+const hasTickets = ({ state }: Pick<TicketOrder, "state">) => state === "paid" || state === "refund_due" || state === "refunded";
+/** What tickets are kept by; the tokens of some issuers name nobody. */
+const buyerOf = (session: Session) => subjectOf(session.token) ?? "";
 
 async function load(): Promise<Loaded> {
   const [order, codes] = await Promise.allSettled([reply(buyer.GET("/orders/{order}", { params: { path: { order: ORDER } } })), codesOf(ORDER)]);
   if (order.status === "rejected") {
     throw problem(order.reason);
   }
+  const asOfMs = clock.nowMs();
   return codes.status === "fulfilled"
-    ? { order: order.value, codes: codes.value, failure: null }
-    : { order: order.value, codes: null, failure: problem(codes.reason) };
+    ? { order: order.value, codes: codes.value, failure: null, sale: null, asOfMs }
+    : { order: order.value, codes: null, failure: problem(codes.reason), sale: null, asOfMs };
+}
+
+/** Keeps what was loaded on this device; true once the page opens without a network too. */
+async function keepLoaded(of: string, { order, codes, asOfMs }: Loaded): Promise<boolean> {
+  if (codes === null || !hasTickets(order)) return false;
+  const sale = await saleReply(order.sale).catch(() => null);
+  return (await keepTickets(of, { order, codes, sale, asOfMs })) && (await openWithoutNetwork("/my/tickets/")) === "yes";
+}
+
+/** The tickets as they are kept on this device; undefined while they are looked for. */
+function useKept(of: string | null): KeptTickets | null | undefined {
+  const [kept, setKept] = useState<KeptTickets | null | undefined>(undefined);
+  useEffect(() => {
+    let isOver = false;
+    const look = () => void keptTickets(of, ORDER).then((found) => isOver || setKept(found));
+    look();
+    const stop = onSession(look);
+    return () => {
+      isOver = true;
+      stop();
+    };
+  }, [of]);
+  return kept;
 }
 
 function Tickets() {
   const session = useSession("buyers");
   const hadSession = useRef(false);
   hadSession.current ||= session !== null;
+  const kept = useKept(session === null ? null : buyerOf(session));
+  const isShown = session !== null || kept !== null;
   return (
-    <Page title={t("title")} banner={<HeldOrders />} ownHeading={session !== null}>
-      {session === null
-        ? <div class="card"><p>{hadSession.current ? words.t("sign-in-ended") : t("sign-in-first")}</p><SignInButton role="buyers" /></div>
-        : <OrderTickets />}
+    <Page title={t("title")} banner={<HeldOrders />} ownHeading={isShown}>
+      {session !== null ? <OrderTickets kept={kept} session={session} />
+        : kept === undefined ? <><h1>{t("title")}</h1><Loading /></>
+          : kept === null ? <div class="card"><p>{hadSession.current ? words.t("sign-in-ended") : t("sign-in-first")}</p><SignInButton role="buyers" /></div>
+            : <Sheet {...kept} failure={null} isOld notice={<SignInAgain />} />}
     </Page>
   );
 }
 
-/** Milliseconds between requests while an order is not paid, or its codes did not come. */
+/** Milliseconds between requests while an order is not paid, or something did not come. */
 const POLL_MS = 5_000;
+/** Milliseconds that an answer is waited for before what is kept is shown. */
+const PATIENCE_MS = 1_500;
 
-function OrderTickets() {
+function OrderTickets({ kept, session }: { readonly kept: KeptTickets | null | undefined; readonly session: Session }) {
+  const of = buyerOf(session);
   const waits = useRef(false);
+  const [isKept, setIsKept] = useState(false);
   const { data, failure, reload } = useLoaded(async () => {
-    const loaded = await load();
-    waits.current = loaded.order.state === "pending" || loaded.failure !== null;
-    return loaded;
-  }, null, []);
+    try {
+      const loaded = await load();
+      waits.current = loaded.order.state === "pending" || loaded.failure !== null;
+      void keepLoaded(of, loaded).then(setIsKept, () => {});
+      return loaded;
+    } catch (thrown) {
+      const why = problem(thrown);
+      waits.current = mayBeRepeated(why);
+      // The API is asked and says no: what is kept of such an order is nobody's here.
+      if (why.slug === "not-found") await dropTickets(of, ORDER).catch(() => {});
+      throw why;
+    }
+  }, null, [of]);
+  useReturn(() => void reload());
   useEffect(() => {
     const timer = setInterval(() => waits.current && !document.hidden && void reload(), POLL_MS);
-    const shown = (event: PageTransitionEvent) => event.persisted && void reload();
-    addEventListener("pageshow", shown);
-    return () => {
-      clearInterval(timer);
-      removeEventListener("pageshow", shown);
-    };
+    return () => clearInterval(timer);
   }, [reload]);
-  if (data === null) {
-    return <><h1>{t("title")}</h1>{failure === null ? <Loading /> : <Problem problem={failure} retry={() => void reload()} />}</>;
+  const isPatient = useFor(PATIENCE_MS);
+  if (data !== null) {
+    // Codes that do not come now are as good as they were; what the order says is void is void.
+    return <Sheet {...data} codes={data.codes ?? kept?.codes ?? null} isOld={failure !== null} isKept={isKept} reload={reload} />;
   }
-  return <Sheet {...data} reload={reload} />;
+  if (kept != null && (failure !== null ? mayBeRepeated(failure) : !isPatient)) {
+    return <Sheet {...kept} failure={null} isOld />;
+  }
+  return <><h1>{t("title")}</h1>{failure === null ? <Loading /> : <Problem problem={failure} retry={() => void reload()} />}</>;
 }
 
-function Sheet({ order, codes, failure, reload }: Loaded & { readonly reload: () => Promise<void> }) {
-  const names = useNames(order.sale);
+/** True for so many milliseconds. */
+function useFor(ms: number): boolean {
+  const [is, setIs] = useState(true);
+  useEffect(() => {
+    const timer = setTimeout(() => setIs(false), ms);
+    return () => clearTimeout(timer);
+  }, []);
+  return is;
+}
+
+/** Nobody is signed in: what is kept may be brought up to date, or taken away. */
+function SignInAgain() {
+  return (
+    <div class="row kept">
+      <SignInButton role="buyers" quiet label={t("kept-sign-in")} />
+      <button type="button" class="quiet" onClick={() => signOut("buyers")}>{t("kept-remove")}</button>
+    </div>
+  );
+}
+
+interface SheetProps extends Loaded {
+  /** True if there may be news that this page does not have. */
+  readonly isOld?: boolean;
+  /** True if the page opens without a network from now on. */
+  readonly isKept?: boolean;
+  readonly notice?: ComponentChildren;
+  readonly reload?: () => Promise<void>;
+}
+
+function Sheet({ order, codes, failure, sale, asOfMs, isOld = false, isKept = false, notice, reload }: SheetProps) {
+  const names = useNames(order.sale, sale);
   const tickets = ticketsOf(order, codes);
-  const hasTickets = order.state === "paid" || order.state === "refund_due" || order.state === "refunded";
   return (
     <>
       <p class="back"><a href={href(`/my/orders#order-${order.order}`)}>← {t("back-to-orders")}</a></p>
       <h1>{names.title}</h1>
+      {isOld && <div class="notice warn screen" role="status"><p>{t("as-of", { time: shortDateTime(asOfMs) })}</p>{notice}</div>}
       <div class="row bar">
         <p class="hint">{words.t("order-number", { order: order.order })} · {words.tn("tickets", tickets.length)} <State order={order} /></p>
         {order.state === "paid" && <button type="button" onClick={() => print()}>{t("print")}</button>}
       </div>
       {order.state === "paid" && codes !== null && <><p class="notice screen">{t("hint")}</p><p class="paper">{t("hint-print")}</p></>}
-      {failure !== null && <Problem problem={failure} text={t("code-lost")} retry={() => void reload()} />}
-      {hasTickets
+      {failure !== null && <Problem problem={failure} text={t("code-lost")} {...(reload === undefined ? {} : { retry: () => void reload() })} />}
+      {hasTickets(order)
         ? <ol class="tickets">{tickets.map((ticket) => <Ticket key={ticket.number} ticket={ticket} names={names} order={order} count={tickets.length} />)}</ol>
         : <div class="card">
             <p>{order.state === "pending" ? t("no-tickets.pending") : t("no-tickets.other", { state: stateWord(order, clock.nowMs()) })}</p>
             <a class="button" href={href(order.state === "pending" ? `/checkout/${order.order}` : `/my/orders#order-${order.order}`)}>{t("to-order")}</a>
           </div>}
+      {isKept && <p class="hint screen kept-here">{t("kept")}</p>}
     </>
   );
 }
@@ -105,7 +190,7 @@ function Sheet({ order, codes, failure, reload }: Loaded & { readonly reload: ()
 interface TicketProps {
   readonly ticket: ShownTicket;
   readonly names: Names;
-  readonly order: Order;
+  readonly order: TicketOrder;
   readonly count: number;
 }
 

@@ -3,6 +3,12 @@ import { buyer, reply, type Schemas } from "../shared/api.ts";
 import { ticketState, type TicketState } from "../order/ticket-state.ts";
 import type { Order } from "../order/words.ts";
 
+type Line = Order["lines"][number];
+/** What is needed of an order to show its tickets. */
+export type TicketOrder = Pick<Order, "order" | "sale" | "state" | "pay_by"> & {
+  readonly lines: readonly (Pick<Line, "tier" | "from" | "to"> & { readonly tickets: readonly Pick<Line["tickets"][number], "seat" | "attendee" | "refund">[] })[];
+};
+
 /** A ticket with its code, as the API answers it. */
 export type CodedTicket = Pick<Schemas["IssuedTicket"], "number" | "state" | "issue" | "code" | "checked_in_at">;
 
@@ -25,7 +31,7 @@ export interface ShownTicket {
 }
 
 /** Every ticket of an order. What the order says is void is void, whatever an older list of codes says. */
-export function ticketsOf(order: Order, codes: readonly CodedTicket[] | null): ShownTicket[] {
+export function ticketsOf(order: Pick<TicketOrder, "lines">, codes: readonly CodedTicket[] | null): ShownTicket[] {
   const coded = new Map((codes ?? []).map((ticket) => [ticket.number, ticket]));
   const all = order.lines.flatMap(({ tier, from, to, tickets }) => tickets.map((ticket) => ({ tier, from, to, ...ticket })));
   return all.map(({ tier, from, to, seat, attendee, refund }, at): ShownTicket => {

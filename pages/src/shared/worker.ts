@@ -1,11 +1,26 @@
 /**
- * The service worker of the scanning page, `/sw.js`: keeps the page and its files, and nothing else. The page itself is
- * asked for first while there is a network, so that a new version is shown at once; its files never change.
+ * The service worker of the pages that open without a network, `/sw.js`: keeps a page and its files, and nothing else; what
+ * the page shows, it keeps itself. The page itself is asked for first while there is a network, so that a new version is
+ * shown at once; its files never change.
+ *
+ * Each page registers it for its own scope, so that there is a worker for each, which knows its page by the scope.
  */
 
-/** What the build puts in: the files of the page, and a name that changes with any of them. */
-declare const SCAN_FILES: readonly string[];
-declare const SCAN_VERSION: string;
+/** A page that is kept. */
+interface KeptPage {
+  /** Its scope. */
+  readonly scope: string;
+  /** The path that it is asked for at, and kept by; a segment that is a parameter may be anything elsewhere. */
+  readonly path: string;
+  /** What the caches of its versions are called, up to the version. */
+  readonly prefix: string;
+  readonly files: readonly string[];
+  /** Changes with any of the files, and with the page. */
+  readonly version: string;
+}
+
+/** What the build puts in. */
+declare const KEPT_PAGES: readonly KeptPage[];
 
 interface LifeEvent extends Event {
   waitUntil(done: Promise<unknown>): void;
@@ -15,27 +30,32 @@ interface AskedEvent extends LifeEvent {
   respondWith(answer: Promise<Response>): void;
 }
 interface Worker {
+  readonly registration: { readonly scope: string };
   readonly clients: { claim(): Promise<void> };
   addEventListener(kind: "install" | "activate", listener: (event: LifeEvent) => void): void;
   addEventListener(kind: "fetch", listener: (event: AskedEvent) => void): void;
 }
 
 const worker = self as unknown as Worker;
-const PAGE = "/scan";
-const PREFIX = "onsale-scan-";
-const NAME = PREFIX + SCAN_VERSION;
+const SCOPE = new URL(worker.registration.scope).pathname;
+const KEPT = KEPT_PAGES.find(({ scope }) => scope === SCOPE);
+const { path: PAGE, prefix: PREFIX, files: FILES }: Omit<KeptPage, "scope" | "version"> = KEPT ?? { path: "", prefix: "", files: [] };
+const NAME = PREFIX + (KEPT?.version ?? "");
 /** Milliseconds after which a page that does not come is taken from what is kept. */
 const PATIENCE_MS = 3_000;
 
 async function install(): Promise<void> {
+  if (KEPT === undefined) {
+    throw new Error(`no page has the scope ${SCOPE}`);
+  }
   const answer = await fetch(new Request(PAGE, { cache: "reload" }));
   const asked = (await answer.clone().text()).match(/\/assets\/[\w.-]+/g) ?? [];
   // While a new version is being put in place the page may be the old one still. Then this fails, and is tried again.
-  if (!answer.ok || asked.length === 0 || asked.some((path) => !SCAN_FILES.includes(path))) {
+  if (!answer.ok || asked.length === 0 || asked.some((path) => !FILES.includes(path))) {
     throw new Error("the page is not of this version");
   }
   const cache = await caches.open(NAME);
-  await Promise.all([cache.put(PAGE, answer), cache.addAll([...SCAN_FILES])]);
+  await Promise.all([cache.put(PAGE, answer), cache.addAll([...FILES])]);
 }
 
 async function activate(): Promise<void> {
@@ -60,6 +80,10 @@ async function page(request: Request): Promise<Response> {
   return (await kept(PAGE)) ?? Response.error();
 }
 
+/** The page itself, or where the scope is a folder, a path right in it: no other path has a page there. */
+const isPage = (pathname: string): boolean =>
+  pathname === PAGE || (SCOPE.endsWith("/") && pathname.startsWith(SCOPE) && /^[^/]+$/.test(pathname.slice(SCOPE.length)));
+
 const file = async (request: Request, path: string): Promise<Response> => (await kept(path)) ?? fetch(request);
 
 worker.addEventListener("install", (event) => event.waitUntil(install()));
@@ -69,9 +93,9 @@ worker.addEventListener("fetch", (event) => {
   if (origin !== location.origin || event.request.method !== "GET") {
     return;
   }
-  if (event.request.mode === "navigate" && pathname === PAGE) {
+  if (event.request.mode === "navigate" && isPage(pathname)) {
     event.respondWith(page(event.request));
-  } else if (SCAN_FILES.includes(pathname)) {
+  } else if (FILES.includes(pathname)) {
     event.respondWith(file(event.request, pathname));
   }
 });

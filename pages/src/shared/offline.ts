@@ -1,12 +1,12 @@
-/** The service worker: with it the page opens without a network. Its scope is this page and no other. */
-import { ownScript } from "../shared/trusted.ts";
+/** The service worker: with it a page opens without a network. Its scope is that page and no other. */
+import { ownScript } from "./trusted.ts";
 
 /** Registers it, and says whether the page will open without a network: `no` where the browser has no such thing. */
-export async function openWithoutNetwork(): Promise<"yes" | "no"> {
+export async function openWithoutNetwork(scope: "/scan" | "/my/tickets/"): Promise<"yes" | "no"> {
   if (!("serviceWorker" in navigator)) {
     return "no";
   }
-  const registered = navigator.serviceWorker.register(ownScript("/sw.js"), { scope: "/scan", updateViaCache: "none" }).then(isActive);
+  const registered = navigator.serviceWorker.register(ownScript("/sw.js"), { scope, updateViaCache: "none" }).then(isActive);
   if (navigator.serviceWorker.controller !== null) {
     // There is one already; whether there is a newer one, it asks by itself, and without a network in vain.
     registered.catch(() => {});
