@@ -3,7 +3,7 @@
  * whoever is signed in in one of them is in all, and whoever signs out in one has signed out in all.
  */
 import { clock } from "./clock.ts";
-import { forgetKept, forgetKeptOfOthers } from "./kept-tickets.ts";
+import { forgetKept } from "./kept-tickets.ts";
 import { browserStore, getJson, setJson, tabStore } from "./storage.ts";
 import { onTabs, tellTabs, type Message } from "./tabs.ts";
 
@@ -47,9 +47,6 @@ export function keepSession(role: Role, begun: Session): void {
   const kept = { ...begun, since: signedOutMark(role) };
   setJson(tabStore, keyOf(role), kept);
   tellTabs({ kind: "session", role, session: kept });
-  if (role === "buyers") {
-    void forgetKeptOfOthers(subjectOf(kept.token) ?? "").catch(() => {});
-  }
   changed();
 }
 

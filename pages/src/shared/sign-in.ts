@@ -4,8 +4,9 @@
  */
 import { clock } from "./clock.ts";
 import { config, type Config } from "./config.ts";
+import { forgetKeptOfOthers } from "./kept-tickets.ts";
 import { language } from "./language.ts";
-import { keepSession, type Role, type Session } from "./session.ts";
+import { keepSession, session, subjectOf, type Role, type Session } from "./session.ts";
 import { getJson, isForgetful, tabStore } from "./storage.ts";
 
 /** What is kept in the tab while its person is at the issuer. */
@@ -121,6 +122,11 @@ export async function completeSignIn(address: URL): Promise<string> {
     keepSession(started.role, sessionFrom(answer, library.getValidatedIdTokenClaims(answer)));
   } catch (cause) {
     throw new SignInError(cause instanceof library.AuthorizationResponseError ? "refused" : "issuer", { cause });
+  }
+  const signedIn = session(started.role);
+  if (started.role === "buyers" && signedIn !== null) {
+    // Before the page is left: what the buyer before did not sign out of is not for the next.
+    await forgetKeptOfOthers(subjectOf(signedIn.token) ?? "").catch(() => {});
   }
   return started.returnTo;
 }
