@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { fixture } from "../lib/fixture.mjs";
 import { texts } from "../lib/person.mjs";
-import { hall } from "../lib/sales.mjs";
-import { payAtProvider, saying } from "../lib/steps.mjs";
+import { hall, roomHall } from "../lib/sales.mjs";
+import { joinRoom, payAtProvider, saying } from "../lib/steps.mjs";
 
 const { it, test } = fixture();
 const shared = texts("shared", "en");
@@ -31,6 +31,9 @@ test("a held order is announced on every page of its buyer, with its clock, unti
     await buyer.go(path);
     await buyer.see(banner, "aside");
     await buyer.see(/\b0?9:\d\d left to pay/, "aside");
+    const asked = await buyer.browser.executeScript(() => performance.getEntriesByType("resource").filter(({ name }) => /\/orders\?/.test(name)).length);
+    // My orders asks again and again by itself, while an order of its list is about to change.
+    if (path !== "/my/orders") assert.equal(asked, 1, `${path} asks once`);
     await buyer.accessible(`${path} with a held order`);
     await buyer.fits();
   }
@@ -119,6 +122,22 @@ test("a second tab is signed in as the first is, and signing out in one is signi
   await buyer.see("Evening of shares");
 });
 
+test("whoever waits in the room is signed in in another tab", async (t) => {
+  const file = roomHall("waits", 3600);
+  await it.engine.publish(file);
+  const buyer = await it.person(t, { name: "waits" });
+  await buyer.go(`/s/${file.sale}`);
+  await joinRoom(buyer, file.sale);
+  await buyer.see(texts("room", "en")("joined"));
+  const room = await buyer.browser.getWindowHandle();
+  await newTab(buyer);
+  await buyer.go("/my/orders");
+  await buyer.press(shared("sign-out"));
+  await buyer.find(shared("sign-in"), "main button");
+  await buyer.browser.switchTo().window(room);
+  await buyer.wait(async () => (await sessionOf(buyer)) === null, "the room is signed in still");
+});
+
 test("a session that has run out is not shared, and one that the API refuses not either", async (t) => {
   const { order } = await heldOrder("stale");
   const checkout = texts("checkout", "en");
@@ -138,7 +157,7 @@ test("a session that has run out is not shared, and one that the API refuses not
   await newTab(buyer);
   await buyer.go(`/checkout/${order}`);
   await buyer.see(checkout("sign-in-first"));
-  assert.equal(await sessionOf(buyer), null);
+  await buyer.wait(async () => (await sessionOf(buyer)) === null, "the tab keeps a token that was refused");
   // Once that has a good one again, a new tab has it too.
   await buyer.browser.switchTo().window(first);
   await keep(good);
