@@ -126,26 +126,19 @@ function Allowances({ allowances }: { readonly allowances: readonly Schemas["All
   return (
     <section aria-labelledby="allowances">
       <h2 id="allowances">{t("allowances")}</h2>
-      <div class="card scroll">
-        <table class="allowances">
-          <thead><tr>
-            <th scope="col">{t("allowance.sale")}</th><th scope="col" class="number">{t("allowance.held")}</th>
-            <th scope="col" class="number">{t("allowance.remaining")}</th><th scope="col" class="number">{t("allowance.limit")}</th>
-          </tr></thead>
-          <tbody>{allowances.map((one) => <Allowance key={one.sale} {...one} />)}</tbody>
-        </table>
-      </div>
+      <ul class="card allowances">{allowances.map((one) => <Allowance key={one.sale} {...one} />)}</ul>
     </section>
   );
 }
 
+/** A list, not a table: four columns leave none of them room enough on a phone. */
 function Allowance({ sale, held, remaining, limit }: Schemas["AllowanceReply"]) {
   const names = useNames(sale);
   return (
-    <tr>
-      <th scope="row"><a href={href(`/s/${encodeURIComponent(sale)}`)}>{names.title}</a></th>
-      <td class="number">{held}</td><td class="number">{remaining}</td><td class="number">{limit}</td>
-    </tr>
+    <li>
+      <a href={href(`/s/${encodeURIComponent(sale)}`)}>{names.title}</a>
+      <span>{tn("allowance", remaining, { held, limit })}</span>
+    </li>
   );
 }
 

@@ -51,6 +51,33 @@ function findByName(selector, name, isPattern, nth) {
   return found[nth] ?? null;
 }
 
+/**
+ * Cells of tables, terms and facts that are narrower than a word of theirs: it goes on in the next line, if need be letter
+ * by letter. Numbers and names of things may be longer than any line; Chinese breaks between any two characters, so that
+ * a cell of it is too narrow with one character a line.
+ */
+function brokenWords() {
+  const found = [];
+  for (const cell of document.querySelectorAll("th, td, dt, dd")) {
+    const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+    const lines = (node, from, to) => {
+      const range = document.createRange();
+      range.setStart(node, from);
+      range.setEnd(node, to);
+      return new Set([...range.getClientRects()].filter(({ width }) => width > 1).map(({ top }) => Math.round(top))).size;
+    };
+    for (let node = texts.nextNode(); node !== null; node = texts.nextNode()) {
+      for (const word of node.data.matchAll(/(?<![^\s(])\p{Script=Latin}{2,14}(?![^\s.,:;!?)])/gu)) {
+        if (lines(node, word.index, word.index + word[0].length) > 1) found.push(`"${word[0]}" in ${cell.outerHTML.slice(0, 120)}`);
+      }
+      for (const run of node.data.matchAll(/\p{Script=Han}{3,}/gu)) {
+        if (lines(node, run.index, run.index + run[0].length) >= run[0].length) found.push(`"${run[0]}" in ${cell.outerHTML.slice(0, 120)}`);
+      }
+    }
+  }
+  return found.slice(0, 5);
+}
+
 /** Somebody at a browser of their own. */
 export class Person {
   constructor(browser, engine, { language, name, width, network }) {
@@ -258,8 +285,10 @@ export class Person {
     if (found.length > 0) throw new Error(`axe, ${state}:\n${found.join("\n")}`);
   }
 
-  /** Fails if the page is wider than the window: nothing is to be read by scrolling sideways. */
+  /** Fails if the page is wider than the window, so that reading needs scrolling sideways, or if it fits only by breaking words. */
   async fits() {
+    const broken = await this.browser.executeScript(brokenWords);
+    if (broken.length > 0) throw new Error(`in a window of ${this.width} words are broken: ${broken.join("\n")}`);
     // Not innerWidth: a phone zooms out until everything fits.
     const width = await this.browser.executeScript(() => document.documentElement.scrollWidth);
     if (width > this.width) {

@@ -14,6 +14,17 @@ test("axe, the width and the console tell what is planted", async (t) => {
   await person.accessible("as it is");
   await person.fits();
   assert.deepEqual(await person.complaints(), []);
+  // A column as narrow as a letter, in a table that is no wider than the window.
+  for (const text of ["Remaining", "还可购买"]) {
+    await person.browser.executeScript((words) => {
+      const table = Object.assign(document.createElement("table"), { id: "narrow" });
+      table.insertRow().insertCell().textContent = words;
+      table.style.cssText = "width: 1rem; table-layout: fixed; overflow-wrap: anywhere";
+      document.querySelector("main").append(table);
+    }, text);
+    await assert.rejects(person.fits(), /words are broken/, text);
+    await person.browser.executeScript(() => document.querySelector("#narrow").remove());
+  }
   await person.browser.executeScript(() => {
     const image = document.createElement("img");
     image.style.width = "900px";

@@ -53,6 +53,8 @@ for (const [language, window] of [["en", {}], ["zh", { width: 320, height: 720, 
     await visitor.accessible("a search that finds nothing");
     await visitor.haveSession();
     await check("/my/orders", texts("orders", language)("none"));
+    await it.engine.order(sales["say.choose"].sale, visitor.name, { tier: "stalls", best: { count: 1 } });
+    await check("/my/orders", texts("orders", language)("allowances"));
     assert.deepEqual(await visitor.complaints(), []);
     await visitor.see(shared("my-orders"));
   });
