@@ -1,6 +1,7 @@
 /** Where the seats of a plan lie on the map, in units of which the layout's `pitch` is the way from seat to seat. */
 
 import type { Plan } from "./plan.ts";
+import { rowOrder } from "./rows.ts";
 
 /** Corners of a polygon: x, y, x, y … */
 export type Polygon = number[];
@@ -222,15 +223,6 @@ export function areasOf(plan: Plan): Area[] {
   return areas;
 }
 
-/** Rows by their labels where all are numbers or all are letters; files order them by desirability instead. */
-function frontToBack(plan: Plan, rows: number[]): number[] {
-  const label = (row: number): string => plan.rows[row]?.label ?? "";
-  const areNumbers = rows.every((row) => /^\d{1,9}$/.test(label(row)));
-  const areLetters = rows.every((row) => /^[A-Z]{1,2}$/.test(label(row)));
-  if (!areNumbers && !areLetters) return rows;
-  const key = (row: number): string => (areNumbers ? label(row).padStart(9, "0") : label(row).padStart(2, " "));
-  return [...rows].sort((one, other) => (key(one) < key(other) ? -1 : key(one) > key(other) ? 1 : one - other));
-}
-
-/** Compares names as people do: numbers in them by their value. */
-export const naturally = new Intl.Collator("en", { numeric: true }).compare;
+/** Rows by their labels where these have an order; files order them by desirability instead. */
+const frontToBack = (plan: Plan, rows: number[]): number[] =>
+  rowOrder(rows.map((row) => plan.rows[row]?.label ?? "")).map((at) => rows[at] ?? 0);

@@ -1,7 +1,8 @@
 /** The layout of a stadium or arena: rings of sections around a pitch, on which the standing places are. */
 
-import { type Area, Drawing, type Layout, type Polygon, areasOf, blockOf, naturally, rectangle } from "./layout.ts";
+import { type Area, Drawing, type Layout, type Polygon, areasOf, blockOf, rectangle } from "./layout.ts";
 import type { Plan } from "./plan.ts";
+import { naturally } from "./rows.ts";
 
 const SECTION_GAP = 2;
 const RING_GAP = 3;

@@ -1,7 +1,8 @@
 /** The layout of a train: its coaches one after the other, letters across, in as many lines as suit the screen. */
 
-import { type Area, Drawing, type Layout, type Place, areasOf, blockOf, naturally, rectangle } from "./layout.ts";
+import { type Area, Drawing, type Layout, type Place, areasOf, blockOf, rectangle } from "./layout.ts";
 import type { Plan } from "./plan.ts";
+import { naturally } from "./rows.ts";
 
 /** Room for the door and the letters at either end of a coach, and between two lines. */
 const END = 2.6;

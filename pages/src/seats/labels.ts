@@ -18,6 +18,13 @@ export function seatLabel(plan: Plan, seat: number): string {
   return t(plan.isTrain ? "seat.of-coach" : "seat.of-row", { section, row: rowLabel(plan, seat), seat: shortName(plan, seat) });
 }
 
+/** A section with its category, which sections of one name differ in, and the price; once where the category's name begins with the section's. */
+export function sectionText(plan: Plan, section: number, price: string): string {
+  const name = plan.sections[section]?.name ?? "";
+  const tier = plan.tiers[plan.sections[section]?.tier ?? 0]?.name ?? "";
+  return tier === name || tier.startsWith(`${name},`) ? t("section-of-its-name", { section: tier, price }) : t("section-of", { section: name, tier, price });
+}
+
 /** The price of a tier on a journey; null if it is not sold there. */
 export function priceOf(tier: Tier, journey: Journey | null): number | null {
   if (typeof tier.price_minor === "number") return tier.price_minor;

@@ -6,6 +6,7 @@ import { layOut } from "../map/lay-out.ts";
 import type { Layout } from "../map/layout.ts";
 import { nearestFree, nearestTogether } from "../map/nearest.ts";
 import { type FileForMap, type Plan, indexByName, readPlan, sectionOf, tierOf } from "../map/plan.ts";
+import { naturally } from "../map/rows.ts";
 import { SeatMap } from "../map/seat-map.ts";
 import { type Availability, CHOSEN, FREE, LOST, OFFERED, type Free, readAvailability, taken, writeStates } from "../map/state.ts";
 import { watch } from "../map/watch.ts";
@@ -14,7 +15,7 @@ import { clockTime, number } from "../shared/format.ts";
 import { announce } from "../shared/live.ts";
 import { Counter, type WayProps, leftOf } from "./best-form.tsx";
 import { type ChosenSeat, mostTickets, ticketsIn } from "./choice.ts";
-import { priceOf, priceText, seatLabel } from "./labels.ts";
+import { priceOf, priceText, seatLabel, sectionText } from "./labels.ts";
 import { LostSeats } from "./lost-seats.tsx";
 import { Tick, Whole } from "./icons.tsx";
 import { SectionGrid, stateWord } from "./section-grid.tsx";
@@ -223,7 +224,7 @@ function Plotted(props: MapWayProps & { readonly plan: Plan }) {
           onShow={(seats) => map?.goToSeats(seats)}
         />
       )}
-      {plan.sections.length > 0 && <SectionChoice plan={plan} free={free} open={open} onOpen={(section) => { setOpen(section); map?.goToSection(section); }} />}
+      {plan.sections.length > 0 && <SectionChoice plan={plan} free={free} open={open} price={price} onOpen={(section) => { setOpen(section); map?.goToSection(section); }} />}
       <div class="map-frame" hidden={hasFailed}>
         <div class="map-host" ref={host} aria-hidden="true" data-ready={map !== null && free !== undefined ? "yes" : "no"}>
           {map === null && <p class="loading">{t("map-loading")}</p>}
@@ -249,7 +250,7 @@ function Plotted(props: MapWayProps & { readonly plan: Plan }) {
 }
 
 /** The list of sections: what people go by who do not use the canvas. */
-function SectionChoice({ plan, free, open, onOpen }: { readonly plan: Plan; readonly free: Free | undefined; readonly open: number | undefined; readonly onOpen: (section: number) => void }) {
+function SectionChoice({ plan, free, open, price, onOpen }: { readonly plan: Plan; readonly free: Free | undefined; readonly open: number | undefined; readonly price: (tier: number) => string; readonly onOpen: (section: number) => void }) {
   const word = plan.isTrain ? "coach" : "section";
   return (
     <div class="field section-choice">
@@ -257,14 +258,13 @@ function SectionChoice({ plan, free, open, onOpen }: { readonly plan: Plan; read
       <select id="section" value={open === undefined ? "" : String(open)} onChange={(event) => event.currentTarget.value !== "" && onOpen(Number(event.currentTarget.value))}>
         <option value="">{t(`${word}-choose`)}</option>
         {plan.tiers.map((tier, index) => {
-          const sections = [...plan.sections.entries()].filter(([, section]) => section.tier === index);
+          const sections = [...plan.sections.entries()].filter(([, section]) => section.tier === index).sort(([, one], [, other]) => naturally(one.name, other.name));
           return sections.length === 0 ? null : (
             <optgroup label={tier.name} key={tier.id}>
-              {sections.map(([at, section]) => (
-                <option value={at} key={at}>
-                  {free === undefined ? section.name : t("section-left", { section: section.name, count: free.bySection[at] ?? 0 })}
-                </option>
-              ))}
+              {sections.map(([at]) => {
+                const section = sectionText(plan, at, price(index));
+                return <option value={at} key={at}>{free === undefined ? section : t("section-left", { section, count: free.bySection[at] ?? 0 })}</option>;
+              })}
             </optgroup>
           );
         })}

@@ -1,12 +1,38 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { readPlan } from "../map/plan.ts";
 import { OnsaleProblem, type Schemas } from "../shared/api.ts";
 import { type Choice, NOTHING, type Terms, faultOf, linesOf, mostTickets, readChoice, ticketTiers } from "./choice.ts";
 import type { Order, OrderRefund } from "../order/words.ts";
 import { type Known, comingOf, reviewOf } from "./exchange.ts";
-import type { Sale } from "./labels.ts";
+import { sectionText, type Sale } from "./labels.ts";
 import { type Attempt, type Line, type Surroundings, findOut, isOpen, orderLines } from "./ordering.ts";
+import { movedTo, rowsOf } from "./section-grid.tsx";
+
+const PLAN = readPlan(
+  { tiers: [
+    { tier: "front", name: "Stalls, front", price_minor: 1, sections: [{ section: "Stalls", rows: [{ row: "C", to: "D", seats: { first: 1, count: 3 } }, { row: "A", to: "B", seats: { first: 1, count: 3 } }] }] },
+    { tier: "stalls", name: "Stalls", price_minor: 1, sections: [{ section: "Stalls", rows: [{ row: "E", seats: { first: 1, count: 3 } }] }] },
+  ] },
+  [{ tier: "front", rows: 4, row_bytes: 1, seats: 12 }, { tier: "stalls", rows: 1, row_bytes: 1, seats: 3 }],
+);
+
+test("sections of one name differ in category and price", () => {
+  assert.deepEqual([0, 1].map((section) => sectionText(PLAN, section, "€1")), ["Stalls, front, €1", "Stalls, €1"]);
+  const other = { ...PLAN, tiers: PLAN.tiers.map((tier) => ({ ...tier, name: `Category ${tier.id}` })) };
+  assert.equal(sectionText(other, 1, "€1"), "Stalls, Category stalls, €1");
+});
+
+test("the grid's rows are A to D, and the keys move so", () => {
+  const rows = rowsOf(PLAN, 0);
+  const name = (seat: number | undefined) => PLAN.names[seat ?? -1];
+  assert.deepEqual(rows.map((row) => PLAN.rows[row]?.label), ["A", "B", "C", "D"]);
+  const b2 = PLAN.names.indexOf("Stalls-B-2");
+  assert.deepEqual(["ArrowDown", "ArrowUp", "ArrowLeft", "End"].map((key) => name(movedTo(PLAN, rows, b2, key))), ["Stalls-C-2", "Stalls-A-2", "Stalls-B-1", "Stalls-B-3"]);
+  assert.equal(movedTo(PLAN, rows, PLAN.names.indexOf("Stalls-A-1"), "ArrowUp"), undefined);
+  assert.equal(movedTo(PLAN, rows, PLAN.names.indexOf("Stalls-D-1"), "ArrowDown"), undefined);
+});
 
 const TERMS: Terms = { limitPerBuyer: 4, remaining: null, isOneTierOnly: false, attendees: "optional" };
 const seat = (tier: string, name: string) => ({ tier, seat: name, label: name });

@@ -2,6 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 
 import { type Plan, rowLabel, shortName, tierOf } from "../map/plan.ts";
+import { rowOrder } from "../map/rows.ts";
 import { CHOSEN, FREE, LOST, OFFERED, TAKEN, WITHHELD } from "../map/state.ts";
 import { Tick } from "./icons.tsx";
 import { words } from "./words.ts";
@@ -33,15 +34,21 @@ export function stateWord(state: number): string {
 const CLASSES = ["free", "taken", "withheld", "chosen", "lost", "offered", "unknown"] as const;
 const SIGNS = ["", "", "", <Tick />, "×", "→", ""] as const;
 
-/** The seat that a key moves to: in the row, or to the nearest place of the next row. */
-export function movedTo(plan: Plan, seat: number, key: string): number | undefined {
+/** The rows of a section in the order in which people look for them. */
+export function rowsOf(plan: Plan, section: number): number[] {
+  const { firstRow, rows } = plan.sections[section] ?? { firstRow: 0, rows: 0 };
+  return rowOrder(plan.rows.slice(firstRow, firstRow + rows).map(({ label }) => label)).map((at) => firstRow + at);
+}
+
+/** The seat that a key moves to: in the row, or to the nearest place of the next of the rows. */
+export function movedTo(plan: Plan, rows: readonly number[], seat: number, key: string): number | undefined {
   const row = plan.rowOf[seat] ?? 0;
   const planRow = plan.rows[row];
   if (planRow === undefined) return undefined;
   const last = planRow.first + planRow.seats - 1;
-  const beside = (other: number): number | undefined => {
-    const next = plan.rows[other];
-    if (next === undefined || next.section !== planRow.section || next.seats === 0) return undefined;
+  const beside = (by: number): number | undefined => {
+    const next = plan.rows[rows[rows.indexOf(row) + by] ?? -1];
+    if (next === undefined || next.seats === 0) return undefined;
     const place = plan.placeOf[seat] ?? 0;
     let best = next.first;
     for (let at = next.first; at < next.first + next.seats; at += 1) {
@@ -52,8 +59,8 @@ export function movedTo(plan: Plan, seat: number, key: string): number | undefin
   switch (key) {
     case "ArrowRight": return seat < last ? seat + 1 : undefined;
     case "ArrowLeft": return seat > planRow.first ? seat - 1 : undefined;
-    case "ArrowDown": return beside(row + 1);
-    case "ArrowUp": return beside(row - 1);
+    case "ArrowDown": return beside(1);
+    case "ArrowUp": return beside(-1);
     case "Home": return planRow.first;
     case "End": return last;
     default: return undefined;
@@ -63,7 +70,8 @@ export function movedTo(plan: Plan, seat: number, key: string): number | undefin
 /** The grid. */
 export function SectionGrid({ plan, section, states, price, onSeat }: SectionGridProps) {
   const planSection = plan.sections[section];
-  const first = planSection?.first ?? 0;
+  const order = rowsOf(plan, section);
+  const first = plan.rows[order[0] ?? -1]?.first ?? 0;
   const [current, setCurrent] = useState(first);
   const grid = useRef<HTMLDivElement>(null);
   useEffect(() => setCurrent(first), [section]);
@@ -73,13 +81,13 @@ export function SectionGrid({ plan, section, states, price, onSeat }: SectionGri
   const move = (event: KeyboardEvent): void => {
     // Keys may come faster than the page is rendered: the seat with the focus counts.
     const focused = event.target instanceof HTMLElement ? Number(event.target.dataset["seat"] ?? current) : current;
-    const next = movedTo(plan, focused, event.key);
+    const next = movedTo(plan, order, focused, event.key);
     if (next === undefined) return;
     event.preventDefault();
     setCurrent(next);
     grid.current?.querySelector<HTMLButtonElement>(`[data-seat="${next}"]`)?.focus();
   };
-  const rows = plan.rows.slice(planSection.firstRow, planSection.firstRow + planSection.rows);
+  const rows = order.flatMap((row) => plan.rows[row] ?? []);
   return (
     <section class="section-grid" aria-labelledby="section-title">
       <h2 id="section-title">{title} <span class="hint">{tier}, {price}</span></h2>
