@@ -3,6 +3,11 @@
 /** Pixels from seat to seat at which the map is largest. */
 const LARGEST_PITCH = 56;
 
+/** The middle of a screen of some length that stays on what it shows; what is shorter than the screen is in its middle. */
+function within(at: number, from: number, to: number, length: number): number {
+  return to - from <= length ? (from + to) / 2 : Math.min(to - length / 2, Math.max(from + length / 2, at));
+}
+
 /** The part of a map that a screen of some size shows. */
 export class Camera {
   /** Pixels of a unit of the map. */
@@ -65,6 +70,14 @@ export class Camera {
     return { x: (left + right) / 2, y: (top + bottom) / 2, scale };
   }
 
+  /** The view of a rectangle in which seats have at least so many pixels; of one that is larger than the screen then, what is around a point. */
+  viewAround(box: readonly [number, number, number, number], x: number, y: number, leastPitch: number): { x: number; y: number; scale: number } {
+    const [left, top, right, bottom] = box;
+    const whole = this.viewOf(left, top, right, bottom);
+    const scale = Math.min(this.most, Math.max(whole.scale, leastPitch / this.pitch));
+    return { x: within(x, left, right, this.width / scale), y: within(y, top, bottom, this.height / scale), scale };
+  }
+
   /** Takes up a view. */
   set(view: { x: number; y: number; scale: number }): void {
     [this.x, this.y, this.scale] = [view.x, view.y, view.scale];
@@ -89,11 +102,7 @@ export class Camera {
   /** Keeps the middle of the screen on the map, and the map in the middle if it is smaller than the screen. */
   private clamp(): void {
     const [left, top, right, bottom] = this.bounds;
-    const along = (at: number, from: number, to: number, pixels: number): number => {
-      const half = pixels / this.scale / 2;
-      return to - from <= half * 2 ? (from + to) / 2 : Math.min(to - half, Math.max(from + half, at));
-    };
-    this.x = along(this.x, left, right, this.width);
-    this.y = along(this.y, top, bottom, this.height);
+    this.x = within(this.x, left, right, this.width / this.scale);
+    this.y = within(this.y, top, bottom, this.height / this.scale);
   }
 }

@@ -9,9 +9,12 @@ import { layOut } from "./lay-out.ts";
 import { isWithin } from "./layout.ts";
 import { nearestFree, nearestTogether } from "./nearest.ts";
 import { type FileForMap, type FileTier, type Plan, PlanMismatch, type TierGrid, readPlan, rowLabels, shortName } from "./plan.ts";
+import { rowOrder } from "./rows.ts";
+import { choosesAt, choosesFrom } from "./press.ts";
 import { CHOSEN, FREE, LOST, TAKEN, UNKNOWN, readAvailability, taken, writeStates } from "./state.ts";
 import { ringOf } from "./stadium.ts";
 import { levelOf } from "./hall.ts";
+import { placeOfTip } from "./tip.ts";
 import { coachesPerLine } from "./train.ts";
 import { afterFailureMs, nextMs } from "./watch.ts";
 
@@ -53,7 +56,25 @@ test("rows are named as the engine names them", () => {
   assert.deepEqual(rowLabels({ row: "front", seats: [] }), ["front"]);
 });
 
+test("rows come in the order in which people look for them", () => {
+  const ordered = (...labels: string[]): string[] => rowOrder(labels).map((at) => labels[at] ?? "");
+  assert.deepEqual(ordered("C", "D", "AA", "A", "B"), ["A", "B", "C", "D", "AA"]);
+  assert.deepEqual(ordered("10", "2", "1"), ["1", "2", "10"]);
+  assert.deepEqual(ordered("R10", "R2", "2"), ["2", "R2", "R10"]);
+  assert.deepEqual(ordered("front", "back"), ["front", "back"]);
+  assert.deepEqual(ordered(), []);
+});
+
 test("a blank row lies between two sections of a tier with column letters", () => {
+test("rows come in the order in which people look for them", () => {
+  const ordered = (...labels: string[]): string[] => rowOrder(labels).map((at) => labels[at] ?? "");
+  assert.deepEqual(ordered("C", "D", "AA", "A", "B"), ["A", "B", "C", "D", "AA"]);
+  assert.deepEqual(ordered("10", "2", "1"), ["1", "2", "10"]);
+  assert.deepEqual(ordered("R10", "R2", "2"), ["2", "R2", "R10"]);
+  assert.deepEqual(ordered("front", "back"), ["front", "back"]);
+  assert.deepEqual(ordered(), []);
+});
+
   const plan = readPlan({ stops: [{ stop: "X", name: "x" }], tiers: [TRAIN] }, [{ tier: "second", rows: 5, row_bytes: 1, seats: 8 }]);
   assert.deepEqual(plan.names, ["01-1A", "01-1B", "01-2A", "01-2B", "02-1A", "02-1B", "02-2A", "02-2B"]);
   assert.deepEqual([...plan.bitOf], [0, 2, 8, 10, 24, 26, 32, 34]);
@@ -230,6 +251,33 @@ test("the camera keeps the map on the screen and the point under the pointer", (
   assert.equal(camera.toMap(0, 0)[0], 0);
   camera.zoomAt(0, 0, 1e-9);
   assert.ok(camera.isWhole());
+});
+
+test("a finger chooses no seat of less than 24 pixels, a mouse none of less than 10", () => {
+  assert.deepEqual([6, 10, 23.9, 23.999999999, 24, 56].map((pixels) => choosesAt(pixels, "touch")), [false, false, false, true, true, true]);
+  assert.deepEqual([6, 9.9, 10, 24].map((pixels) => choosesAt(pixels, "mouse")), [false, false, true, true]);
+  assert.equal(choosesAt(20, "pen"), false);
+});
+
+test("a section that a finger has pressed comes so close that the next press chooses, around what was pressed", () => {
+  // A section of 100 seats in a row on a phone: as a whole its seats would have 4 pixels.
+  const camera = new Camera([0, 0, 200, 100], 1);
+  camera.resize(390, 500);
+  const view = camera.viewAround([50, 20, 150, 30], 60, 25, choosesFrom("touch"));
+  camera.set(view);
+  assert.ok(choosesAt(camera.scale, "touch"));
+  const [x, y] = camera.toScreen(60, 25);
+  assert.ok(x >= 0 && x <= 390 && y >= 0 && y <= 500, `${x}, ${y}`);
+  // One that fits is in the middle, as large as it can be.
+  const small = camera.viewAround([50, 20, 60, 30], 51, 21, choosesFrom("touch"));
+  assert.deepEqual([small.x, small.y, small.scale > 30], [55, 25, true]);
+});
+
+test("the words of a seat stand beside it and within the map", () => {
+  const [tip, map] = [{ width: 100, height: 40 }, { width: 400, height: 300 }];
+  assert.deepEqual(placeOfTip(200, 150, 10, tip, map), { left: 150, top: 94 });
+  assert.deepEqual(placeOfTip(5, 150, 10, tip, map), { left: 0, top: 94 });
+  assert.deepEqual(placeOfTip(395, 20, 10, tip, map), { left: 300, top: 36 });
 });
 
 test("availability is asked for at its age, with jitter, and less often after failures", () => {

@@ -6,9 +6,18 @@ import { type Colours, TIER_COLOURS, coloursOf } from "./colours.ts";
 import { SeatGrid } from "./grid.ts";
 import { type Layout, isWithin } from "./layout.ts";
 import { type Counts, Overlay, seatFade } from "./overlay.ts";
-import { type Plan, tierOf } from "./plan.ts";
+import { type Plan, sectionOf, tierOf } from "./plan.ts";
+import { choosesAt, choosesFrom } from "./press.ts";
 import { UNKNOWN } from "./state.ts";
 import { type SeatRenderer, WebglRenderer } from "./webgl.ts";
+
+/** A seat that a mouse is over: where it is in the element of the map, and how far it reaches to each side, in pixels. */
+export interface Hovered {
+  readonly seat: number;
+  readonly x: number;
+  readonly y: number;
+  readonly half: number;
+}
 
 /** What the map tells the page. */
 export interface MapEvents {
@@ -18,8 +27,8 @@ export interface MapEvents {
   onSection(section: number): void;
   /** The standing places of a tier were pressed. */
   onSpots(tier: number): void;
-  /** The pointer is over a seat, or over none. */
-  onHover(seat: number | undefined): void;
+  /** A mouse is over another seat than before, or over none. */
+  onHover(over: Hovered | undefined): void;
   /** A number in the language of the page. */
   write(count: number): string;
 }
@@ -68,9 +77,10 @@ export class SeatMap {
   private readonly resizing: ResizeObserver;
   private readonly pointers = new Map<number, { x: number; y: number }>();
   private pressed: { x: number; y: number } | undefined;
+  private hovered: number | undefined;
   private readonly measures: MapMeasures;
 
-  constructor(private readonly host: HTMLElement, plan: Plan, private readonly layout: Layout, private readonly events: MapEvents) {
+  constructor(private readonly host: HTMLElement, private readonly plan: Plan, private readonly layout: Layout, private readonly events: MapEvents) {
     this.tiers = Uint8Array.from({ length: plan.seats }, (_, seat) => tierOf(plan, seat) % TIER_COLOURS);
     this.states = new Uint8Array(plan.seats).fill(UNKNOWN);
     this.camera = new Camera(layout.bounds, layout.pitch);
@@ -156,6 +166,7 @@ export class SeatMap {
 
   /** Zooms by a factor around the middle. */
   zoom(factor: number): void {
+    this.hover(undefined);
     this.camera.zoomAt(this.camera.width / 2, this.camera.height / 2, factor);
     this.request();
   }
@@ -183,6 +194,7 @@ export class SeatMap {
 
   /** Goes to a view, at once if motion is to be reduced. */
   private moveTo(view: { x: number; y: number; scale: number }): void {
+    this.hover(undefined);
     cancelAnimationFrame(this.moving);
     const end = new Camera(this.layout.bounds, this.layout.pitch);
     end.resize(this.camera.width, this.camera.height);
@@ -215,6 +227,7 @@ export class SeatMap {
       canvas.height = Math.max(1, Math.round(clientHeight * this.pixelRatio));
     }
     this.camera.resize(clientWidth, clientHeight);
+    this.hover(undefined);
     this.request();
   }
 
@@ -244,7 +257,7 @@ export class SeatMap {
     on("pointermove", (event) => this.move(event));
     on("pointerup", (event) => this.up(event));
     on("pointercancel", (event) => this.cancel(event));
-    on("pointerleave", () => this.events.onHover(undefined));
+    on("pointerleave", () => this.hover(undefined));
     on("wheel", (event) => this.wheel(event), false);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.recolour(), { signal });
   }
@@ -273,13 +286,14 @@ export class SeatMap {
     const at = this.at(event);
     const before = this.pointers.get(event.pointerId);
     if (before === undefined) {
-      this.events.onHover(this.seatAt(at.x, at.y, event.pointerType));
+      this.hover(event.pointerType === "mouse" ? this.seatAt(at.x, at.y, event.pointerType) : undefined);
       return;
     }
     const others = [...this.pointers].filter(([id]) => id !== event.pointerId).map(([, other]) => other);
     this.pointers.set(event.pointerId, at);
     if (this.pressed !== undefined && Math.hypot(at.x - this.pressed.x, at.y - this.pressed.y) > PRESS_PIXELS) this.pressed = undefined;
     if (this.pressed !== undefined) return;
+    this.hover(undefined);
     const other = others[0];
     if (other === undefined) {
       this.camera.pan(at.x - before.x, at.y - before.y);
@@ -289,6 +303,19 @@ export class SeatMap {
       this.camera.zoomAt((at.x + other.x) / 2, (at.y + other.y) / 2, factor);
     }
     this.request();
+  }
+
+  /** Tells of the seat below the mouse when it is another one. */
+  private hover(seat: number | undefined): void {
+    if (seat === this.hovered) return;
+    this.hovered = seat;
+    if (seat === undefined) {
+      this.events.onHover(undefined);
+      return;
+    }
+    const { xy, pitch } = this.layout;
+    const [x, y] = this.camera.toScreen(xy[seat * 2] ?? 0, xy[seat * 2 + 1] ?? 0);
+    this.events.onHover({ seat, x, y, half: (this.camera.scale * pitch) / 2 });
   }
 
   private cancel(event: PointerEvent): void {
@@ -301,18 +328,21 @@ export class SeatMap {
     this.cancel(event);
     if (pressed === undefined) return;
     const seat = this.seatAt(pressed.x, pressed.y, event.pointerType);
-    if (seat !== undefined) {
+    const chooses = choosesAt(this.camera.scale * this.layout.pitch, event.pointerType);
+    if (seat !== undefined && chooses) {
       this.events.onSeat(seat);
       return;
     }
-    const block = this.overlay.blockAt(...this.camera.toMap(pressed.x, pressed.y), isWithin);
+    const point = this.camera.toMap(pressed.x, pressed.y);
+    const block = seat === undefined ? this.overlay.blockAt(...point, isWithin) : { section: sectionOf(this.plan, seat), tier: 0 };
     if (block === undefined) return;
     if (block.section === undefined) {
       this.events.onSpots(block.tier);
       return;
     }
     this.events.onSection(block.section);
-    if (seatFade(this.camera.scale * this.layout.pitch) < 1) this.goToSection(block.section);
+    const box = this.overlay.boxOf(block.section);
+    if (!chooses && box !== undefined) this.moveTo(this.camera.viewAround(box, ...point, choosesFrom(event.pointerType)));
   }
 
   /** The seat at a pixel, if seats are shown. */
@@ -327,6 +357,7 @@ export class SeatMap {
   private wheel(event: WheelEvent): void {
     if (!event.ctrlKey && !event.metaKey) return;
     event.preventDefault();
+    this.hover(undefined);
     const { x, y } = this.at(event);
     this.camera.zoomAt(x, y, Math.exp(-event.deltaY * (event.deltaMode === 1 ? 0.05 : 0.004)));
     this.request();

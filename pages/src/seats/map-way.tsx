@@ -18,6 +18,7 @@ import { type ChosenSeat, mostTickets, ticketsIn } from "./choice.ts";
 import { priceOf, priceText, seatLabel, sectionText } from "./labels.ts";
 import { LostSeats } from "./lost-seats.tsx";
 import { Tick, Whole } from "./icons.tsx";
+import { SeatTip, type SeatTipProps } from "./seat-tip.tsx";
 import { SectionGrid, stateWord } from "./section-grid.tsx";
 import { words } from "./words.ts";
 
@@ -87,11 +88,10 @@ function useFree({ sale, choice, onAvailability }: MapWayProps, plan: Plan, root
 }
 
 /** Draws the map into an element once the layout is known. */
-function useDrawn(props: MapWayProps, plan: Plan, host: { current: HTMLDivElement | null }, events: { current: { onSeat(seat: number): void; onSection(section: number): void; onSpots(tier: number): void } }) {
+function useDrawn(props: MapWayProps, plan: Plan, host: { current: HTMLDivElement | null }, events: { current: { onSeat(seat: number): void; onSection(section: number): void; onSpots(tier: number): void } }, tip: SeatTipProps["tell"]) {
   const [layout, setLayout] = useState<Layout | null>(null);
   const [map, setMap] = useState<SeatMap | null>(null);
   const [hasFailed, setFailed] = useState(false);
-  const [hovered, setHovered] = useState<number | undefined>(undefined);
   useEffect(() => {
     let isOver = false;
     let made: SeatMap | null = null;
@@ -105,7 +105,7 @@ function useDrawn(props: MapWayProps, plan: Plan, host: { current: HTMLDivElemen
           onSeat: (seat) => events.current.onSeat(seat),
           onSection: (section) => events.current.onSection(section),
           onSpots: (tier) => events.current.onSpots(tier),
-          onHover: setHovered,
+          onHover: (over) => tip.current(over),
           write: number,
         });
         setMap(made);
@@ -118,7 +118,7 @@ function useDrawn(props: MapWayProps, plan: Plan, host: { current: HTMLDivElemen
       made?.dispose();
     };
   }, [plan]);
-  return { layout, map, hasFailed, hovered };
+  return { layout, map, hasFailed };
 }
 
 /** Keeps what is lost in step with what is free: the choice itself stays. */
@@ -197,7 +197,8 @@ function Plotted(props: MapWayProps & { readonly plan: Plan }) {
   const byName = useMemo(() => indexByName(plan), [plan]);
   const { free, isStale, askNow } = useFree(props, plan, root);
   const events = useRef({ onSeat: (_: number) => {}, onSection: (_: number) => {}, onSpots: (_: number) => {} });
-  const { layout, map, hasFailed, hovered } = useDrawn(props, plan, host, events);
+  const tip = useRef<SeatTipProps["tell"]["current"]>(() => {});
+  const { layout, map, hasFailed } = useDrawn(props, plan, host, events, tip);
   useLost(props, plan, free, byName);
 
   const { kept, lostSeats, offered, together, states } = usePicks(props, plan, byName, free, layout);
@@ -234,9 +235,8 @@ function Plotted(props: MapWayProps & { readonly plan: Plan }) {
           <button type="button" aria-label={t("zoom-out")} title={t("zoom-out")} onClick={() => map?.zoom(1 / 1.7)}>−</button>
           <button type="button" aria-label={t("zoom-all")} title={t("zoom-all")} onClick={() => map?.fit()}><Whole /></button>
         </div>
-        <p class="map-caption" aria-hidden="true">
-          {hovered === undefined ? t("map-help") : [seatLabel(plan, hovered), plan.tiers[tierOf(plan, hovered)]?.name, price(tierOf(plan, hovered)), stateWord(states[hovered] ?? 6)].join(" · ")}
-        </p>
+        <SeatTip tell={tip} map={host} wordsOf={(seat) => ({ name: seatLabel(plan, seat), about: [plan.tiers[tierOf(plan, seat)]?.name, price(tierOf(plan, seat)), stateWord(states[seat] ?? 6)].join(" · ") })} />
+        <p class="map-caption" aria-hidden="true">{t("map-help")}</p>
       </div>
       {hasFailed && <p class="notice warn">{t("map-failed")}</p>}
       <p class={isStale ? "notice warn" : "hint as-of"} role={isStale ? "status" : undefined}>
