@@ -61,14 +61,14 @@ function Whole({ whole, atMs, reload }: WholeProps) {
       <div class="pair">
         <div class="card">
           <Facts whole={whole} names={names} />
-          <Lines order={order} names={names} />
+          <Lines order={order} names={names} withIds />
         </div>
         <div class="card">
           <h2>{t("history")}</h2>
           {history.length === 0 ? <p class="hint">{t("history-none")}</p> : <History steps={history} />}
         </div>
         <div class="card"><h2>{words.t("payments")}</h2><Payments payments={payments} /></div>
-        <div class="card"><h2>{words.t("refunds")}</h2>{refunds.length === 0 ? <p class="hint">–</p> : <Refunds refunds={refunds} />}</div>
+        <div class="card"><h2>{words.t("refunds")}</h2>{refunds.length === 0 ? <p class="hint">–</p> : <Refunds refunds={refunds} names={names} />}</div>
       </div>
       {order.state === "pending" && <Cancel order={order.order} reload={reload} onOutcome={setOutcome} />}
       <Reissue whole={whole} names={names} reload={reload} onOutcome={setOutcome} />

@@ -107,7 +107,7 @@ function Form(props: RefundProps & { readonly number: number }) {
       <Text id="reason" label={t("refund-reason")} hint={t("refund-reason-hint")} value={state.reason} mode="text" isBad={defect === "refund-long-reason"} onInput={(reason) => set({ reason })} />
       {defect !== null && <p class="problem" role="alert">{t(defect, { left: write(leftMinor), example: typedOf(Math.min(leftMinor, 1250), order.currency) })}</p>}
       <button type="submit" class="danger">{typeof now === "string" ? t("refund") : t("refund-start", { amount: write(now.amountMinor) })}…</button>
-      {ready !== null && <Sure ready={ready} all={tickets} write={write} isSending={isSending} onConfirm={() => void confirm(ready)} onClose={() => setReady(null)} />}
+      {ready !== null && <Sure names={names} ready={ready} all={tickets} write={write} isSending={isSending} onConfirm={() => void confirm(ready)} onClose={() => setReady(null)} />}
     </form>
   );
 }
@@ -132,7 +132,7 @@ function Choice({ tickets, names, chosen, write, onChosen }: ChoiceProps) {
       {tickets.map((ticket) => (
         <label class="choice" key={keyOf(ticket)}>
           <input type="checkbox" checked={chosen.has(keyOf(ticket))} onChange={(event) => set(ticket, event.currentTarget.checked)} />
-          <span><strong>{ticket.seat}</strong> {names.tier(ticket.tier)}{ticket.attendee !== null && <>, {ticket.attendee}</>} <span class="hint">· {write(ticket.priceMinor)}</span></span>
+          <span><strong>{names.seat(ticket.seat)}</strong> {names.tier(ticket.tier)}{ticket.attendee !== null && <>, {ticket.attendee}</>} <span class="hint">· {write(ticket.priceMinor)}</span></span>
         </label>
       ))}
     </fieldset>
@@ -153,8 +153,8 @@ function Text({ id, label, hint, value, mode, isBad, onInput }: {
   );
 }
 
-function Sure({ ready, all, write, isSending, onConfirm, onClose }: {
-  readonly ready: Ready; readonly all: readonly LiveTicket[]; readonly write: (minor: number) => string;
+function Sure({ ready, all, names, write, isSending, onConfirm, onClose }: {
+  readonly ready: Ready; readonly all: readonly LiveTicket[]; readonly names: Names; readonly write: (minor: number) => string;
   readonly isSending: boolean; readonly onConfirm: () => void; readonly onClose: () => void;
 }) {
   const { body, amountMinor } = ready;
@@ -162,7 +162,7 @@ function Sure({ ready, all, write, isSending, onConfirm, onClose }: {
   const amount = write(amountMinor);
   return (
     <Confirm title={t("refund-sure", { amount })} action={t("refund-start", { amount })} keep={t("refund-keep")} isSending={isSending} onConfirm={onConfirm} onClose={onClose}>
-      <p>{seats.length === 0 ? t("refund-sure-no-tickets") : t("refund-sure-tickets", { tickets: seats.join(", ") })}</p>
+      <p>{seats.length === 0 ? t("refund-sure-no-tickets") : t("refund-sure-tickets", { tickets: seats.map((seat) => names.seat(seat)).join("; ") })}</p>
       {body.reason != null && <p>{t("reason", { reason: body.reason })}</p>}
       <p>{t("refund-sure-text")}</p>
     </Confirm>

@@ -60,7 +60,7 @@ export function Reissue({ whole, names, reload, onOutcome }: ReissueProps) {
             {tickets.map((ticket) => (
               <label class="choice" key={ticket.number}>
                 <input type="checkbox" checked={chosen.has(ticket.number)} onChange={(event) => choose(ticket, event.currentTarget.checked)} />
-                <span><strong>{ticket.seat}</strong> {names.tier(ticket.tier)}{ticket.attendee !== null && <>, {ticket.attendee}</>} <span class="hint">· {t("reissue-number", { number: ticket.number })}</span></span>
+                <span><strong>{names.seat(ticket.seat)}</strong> {names.tier(ticket.tier)}{ticket.attendee !== null && <>, {ticket.attendee}</>} <span class="hint">· {t("reissue-number", { number: ticket.number })}</span></span>
               </label>
             ))}
           </fieldset>
@@ -69,7 +69,7 @@ export function Reissue({ whole, names, reload, onOutcome }: ReissueProps) {
       )}
       {isAsked && (
         <Confirm title={tn("reissue-sure", wanted.length)} action={t("reissue-start")} keep={t("reissue-keep")} isSending={isSending} onConfirm={() => void send()} onClose={() => setAsked(false)}>
-          <p>{t("reissue-sure-text", { seats: wanted.map(({ seat }) => seat).join(", ") })}</p>
+          <p>{t("reissue-sure-text", { seats: wanted.map(({ seat }) => names.seat(seat)).join("; ") })}</p>
         </Confirm>
       )}
     </section>

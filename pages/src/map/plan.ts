@@ -258,13 +258,18 @@ export function rowLabel(plan: Plan, seat: number): string {
   return plan.rows[plan.rowOf[seat] ?? 0]?.label ?? "";
 }
 
+/** The letter of the column of a seat; null if it has none. */
+export const letterOf = (plan: Plan, seat: number): string | null => plan.tiers[tierOf(plan, seat)]?.columns[plan.placeOf[seat] ?? 0] ?? null;
+
 /** What a seat is called within its row: its number or letter. */
 export function shortName(plan: Plan, seat: number): string {
-  const name = plan.names[seat] ?? "";
-  const letter = plan.tiers[tierOf(plan, seat)]?.columns[plan.placeOf[seat] ?? 0];
-  if (letter !== undefined && letter !== null && name.endsWith(letter)) return letter;
-  const section = plan.sections[sectionOf(plan, seat)]?.name ?? "";
-  const prefix = `${section}-${rowLabel(plan, seat)}-`;
+  return shortOf(plan.names[seat] ?? "", letterOf(plan, seat), plan.sections[sectionOf(plan, seat)]?.name ?? "", rowLabel(plan, seat));
+}
+
+/** The same, of a name in a row; `letter` is that of its column, where it has one. */
+export function shortOf(name: string, letter: string | null, section: string, row: string): string {
+  if (letter !== null && name.endsWith(letter)) return letter;
+  const prefix = `${section}-${row}-`;
   if (name.length > prefix.length && name.startsWith(prefix)) return name.slice(prefix.length);
   const last = Math.max(name.lastIndexOf("-"), name.lastIndexOf(" "));
   return last > 0 && last < name.length - 1 ? name.slice(last + 1) : name;

@@ -15,8 +15,8 @@ export function State({ order }: { readonly order: Pick<Order, "state" | "pay_by
   return <span class={stateLook(order.state)}>{stateWord(order, now)}</span>;
 }
 
-/** The tickets of an order, by line. */
-export function Lines({ order, names }: { readonly order: Order; readonly names: Names }) {
+/** The tickets of an order, by line; with the names by which the engine knows the seats, for those who look for them. */
+export function Lines({ order, names, withIds = false }: { readonly order: Order; readonly names: Names; readonly withIds?: boolean }) {
   return (
     <ul class="lines">
       {order.lines.map(({ tier, from, to, price_minor, tickets }) => (
@@ -29,7 +29,7 @@ export function Lines({ order, names }: { readonly order: Order; readonly names:
           <ul class="seats">
             {tickets.map(({ seat, attendee, refund }) => (
               <li key={seat} class={refund === undefined ? "" : "void"}>
-                <span class="seat">{seat}</span>{attendee !== undefined && <> {attendee}</>}
+                <span class="seat">{names.seat(seat)}</span>{withIds && names.seat(seat) !== seat && <span class="hint"> ({seat})</span>}{attendee !== undefined && <> {attendee}</>}
                 {refund !== undefined && <span class="hint"> ({t("ticket-void", { number: refund })})</span>}
               </li>
             ))}
@@ -68,14 +68,14 @@ export function Payments({ payments }: { readonly payments: readonly Schemas["Pa
 }
 
 /** The refunds of an order, by number. */
-export function Refunds({ refunds }: { readonly refunds: readonly OrderRefund[] }) {
+export function Refunds({ refunds, names }: { readonly refunds: readonly OrderRefund[]; readonly names: Names }) {
   return (
     <ul class="records">
       {refunds.map(({ number, amount_minor, currency, asked_by, made_at, state, tickets, kept_minor, exchanged_for }) => (
         <li key={number}>
           <p>{t("refund", { number, amount: money(amount_minor, currency) })}<span class="hint"> · {t(`refund.by.${asked_by}`)}</span></p>
           <p class="hint">
-            {shortDateTime(made_at)} · {tickets.length === 0 ? t("refund.no-tickets") : t("refund.tickets", { tickets: tickets.map(({ seat }) => seat).join(", ") })}
+            {shortDateTime(made_at)} · {tickets.length === 0 ? t("refund.no-tickets") : t("refund.tickets", { tickets: tickets.map(({ seat }) => names.seat(seat)).join("; ") })}
           </p>
           {exchanged_for !== undefined && (kept_minor ?? 0) > 0 && <p class="hint">{t("refund.kept", { amount: money(kept_minor ?? 0, currency), order: exchanged_for })}</p>}
           <p class={state === "failed" ? "warning" : "hint"}>{t(`refund.state.${state}`)}</p>

@@ -1,7 +1,9 @@
 /** What orders need to know of their sale: its title, and the names of its tiers and stops. */
 import { useEffect, useState } from "preact/hooks";
 
+import type { FileForMap } from "../map/plan.ts";
 import { everyone, reply, type Schemas } from "../shared/api.ts";
+import { placeOf, seatText, type Place } from "../shared/seat-place.ts";
 
 /** Names in a sale. Until they are known, and if they never are, ids stand in their place. */
 export interface Names {
@@ -12,6 +14,10 @@ export interface Names {
   readonly isMoney: boolean;
   tier(id: string): string;
   stop(id: string): string;
+  /** A seat by its section, row and number, or its coach and number. */
+  seat(name: string): string;
+  /** The same in parts; null while the layout is not known, and if the seat is not in it. */
+  place(name: string): Place | null;
 }
 
 /** What names are taken from. */
@@ -40,12 +46,16 @@ export function saleReply(sale: string): Promise<Schemas["SaleReply"]> {
 
 /** Names from a sale; from its id alone while there is no answer. */
 export function namesOf(sale: string, known: KnownSale | null): Names {
+  // The client's types of files know no layouts.
+  const file = (known?.file ?? null) as FileForMap | null;
   return {
     title: known?.title ?? sale,
     isTrain: known === null ? null : (known.file.stops ?? []).length > 0,
     isMoney: known?.file.merchant?.merchant === "wallet",
     tier: (id) => known?.file.tiers.find(({ tier }) => tier === id)?.name ?? id,
     stop: (id) => known?.file.stops?.find(({ stop }) => stop === id)?.name ?? id,
+    seat: (name) => seatText(file, name),
+    place: (name) => (file === null ? null : placeOf(file, name)),
   };
 }
 

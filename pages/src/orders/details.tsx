@@ -45,7 +45,7 @@ export function Details({ order, replace, names }: DetailsProps) {
     <div class="details">
       <h3>{words.t("payments")}</h3>
       <Payments payments={data.whole.payments ?? []} />
-      {data.refunds.refunds.length > 0 && <><h3>{words.t("refunds")}</h3><Refunds refunds={data.refunds.refunds} /></>}
+      {data.refunds.refunds.length > 0 && <><h3>{words.t("refunds")}</h3><Refunds refunds={data.refunds.refunds} names={names} /></>}
       {outcome !== null && <Done {...outcome} />}
       {data.whole.state === "paid" && <GiveBack order={data.whole} next={data.refunds.next ?? null} names={names} reload={reload} onOutcome={setOutcome} />}
       {data.whole.state === "paid" && <ExchangeForm order={data.whole} refunds={data.refunds.refunds} names={names} />}
@@ -129,7 +129,7 @@ function GiveBackForm(props: GiveBackProps & { readonly next: number; readonly t
       {isAsked && given.length > 0 && (
         <Confirm title={tn("give-back.sure", given.length)} action={tn("give-back.start", given.length)} keep={t("give-back.keep")}
           isSending={isSending} onConfirm={() => void confirm()} onClose={() => setAsked(false)}>
-          <p>{given.map(({ seat }) => seat).join(", ")}</p>
+          <p>{given.map(({ seat }) => names.seat(seat)).join("; ")}</p>
           <Sum totals={totals} amount={amount} />
           <p>{totals.backMinor > 0 ? t("give-back.how", { amount: amount(totals.backMinor) }) : t("give-back.how-nothing")}</p>
           <p>{t("give-back.sure-text")}</p>

@@ -62,7 +62,7 @@ export function TicketBoxes({ legend, tickets, choice, names, about }: TicketBox
           <label class="choice" key={keyOf(ticket)}>
             <input type="checkbox" disabled={ticket.feeMinor === null} checked={chosen.includes(ticket)}
               onChange={(event) => set([ticket], event.currentTarget.checked)} />
-            <span><strong>{ticket.seat}</strong> {names.tier(ticket.tier)}{ticket.attendee !== null && <>, {ticket.attendee}</>}
+            <span><strong>{names.seat(ticket.seat)}</strong> {names.tier(ticket.tier)}{ticket.attendee !== null && <>, {ticket.attendee}</>}
               <span class="hint"> · {about(ticket)}</span></span>
           </label>
         ))}

@@ -1,14 +1,15 @@
 /** What is said to a code: in words, with a sign and a colour. */
 import { clockTime, shortDateTime } from "../shared/format.ts";
+import { seatText } from "../shared/seat-place.ts";
 import type { Claims } from "./code.ts";
 import type { Verdict } from "./keeper.ts";
 import type { Door } from "./store.ts";
 import { t } from "./words.ts";
 
 /** What a ticket is for: its seat, its tier by name, the journey on a train. */
-function placeOf({ seat, tier, legs }: Claims, { tiers, stops }: Door): string {
+function placeOf({ seat, tier, legs }: Claims, { tiers, stops, layout }: Door): string {
   const name = (id: string) => stops.find(({ stop }) => stop === id)?.name ?? id;
-  const parts = [seat, tiers.find((one) => one.tier === tier)?.name ?? tier, legs === null ? null : t("journey", { from: name(legs[0]), to: name(legs[1]) })];
+  const parts = [seat === null ? null : seatText(layout ?? null, seat), tiers.find((one) => one.tier === tier)?.name ?? tier, legs === null ? null : t("journey", { from: name(legs[0]), to: name(legs[1]) })];
   return parts.filter((part) => part !== null).join(" · ");
 }
 

@@ -1,7 +1,9 @@
 /** Setting a door up: which sale, and what the door is called. Needs the network once. */
 import { useEffect, useState } from "preact/hooks";
 
+import type { FileForMap } from "../map/plan.ts";
 import { saleReply } from "../order/sale.ts";
+import { layoutIn } from "../shared/seat-place.ts";
 import { everyone, problem, reply, type OnsaleProblem } from "../shared/api.ts";
 import { clock } from "../shared/clock.ts";
 import { useLoaded } from "../shared/hooks.ts";
@@ -36,7 +38,7 @@ export function Setup({ store, onChosen }: { readonly store: DoorStore; readonly
       await store.keepOffset(clock.offsetMs());
       await onChosen({
         sale: sale.trim(), title, door, tiers: file.tiers.map((one) => ({ tier: one.tier, name: one.name })),
-        stops: (file.stops ?? []).map((one) => ({ stop: one.stop, name: one.name })),
+        stops: (file.stops ?? []).map((one) => ({ stop: one.stop, name: one.name })), layout: layoutIn(file as unknown as FileForMap),
       });
     } catch (thrown) {
       setFailure(problem(thrown));

@@ -4,6 +4,7 @@
  */
 import { openDB, type DBSchema, type IDBPDatabase } from "idb";
 
+import type { FileForMap } from "../map/plan.ts";
 import { ticketKey, type First, type RevokedList, type Scan } from "./door.ts";
 import type { TicketKey } from "./verify.ts";
 
@@ -16,6 +17,8 @@ export interface Door {
   readonly tiers: readonly { readonly tier: string; readonly name: string }[];
   /** Stops of a train, in their order. */
   readonly stops: readonly { readonly stop: string; readonly name: string }[];
+  /** The seats of the sale, to say where one is; a door of an earlier version of this page has none. */
+  readonly layout?: FileForMap;
 }
 
 /** A ticket that was let in, and what became of saying so. */

@@ -8,6 +8,7 @@ import { clockTime, duration, number, shortDateTime } from "../shared/format.ts"
 import { backoffMs, useNow, useSession } from "../shared/hooks.ts";
 import { Loading, problemText, SignInButton } from "../shared/layout.tsx";
 import { announce } from "../shared/live.ts";
+import { seatText } from "../shared/seat-place.ts";
 import { session } from "../shared/session.ts";
 import { CameraPart } from "./camera-part.tsx";
 import type { Knowledge } from "./door.ts";
@@ -178,12 +179,12 @@ function Conflicts({ scans, door }: { readonly scans: readonly KeptScan[]; reado
       <ul>
         {both.map((scan) => (
           <li key={`${scan.order}/${scan.ticket}`}>
-            <strong>{scan.seat}</strong> · {t("ticket", { order: scan.order, ticket: scan.ticket })}: {t("conflict", {
+            <strong>{seatText(door.layout ?? null, scan.seat)}</strong> · {t("ticket", { order: scan.order, ticket: scan.ticket })}: {t("conflict", {
               first: scan.first?.door ?? "?", firstTime: scan.first === undefined ? "?" : clockTime(scan.first.atMs), door: door.door, time: clockTime(scan.atMs),
             })}
           </li>
         ))}
-        {refused.map((scan) => <li key={`${scan.order}/${scan.ticket}`}><strong>{scan.seat}</strong> · {t("ticket", { order: scan.order, ticket: scan.ticket })}: {t("let-in-void", { time: clockTime(scan.atMs) })}</li>)}
+        {refused.map((scan) => <li key={`${scan.order}/${scan.ticket}`}><strong>{seatText(door.layout ?? null, scan.seat)}</strong> · {t("ticket", { order: scan.order, ticket: scan.ticket })}: {t("let-in-void", { time: clockTime(scan.atMs) })}</li>)}
       </ul>
     </section>
   );

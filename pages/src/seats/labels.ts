@@ -1,7 +1,8 @@
 /** What seats and prices are called on this page. */
 import type { Schemas } from "../shared/api.ts";
 import { money } from "../shared/format.ts";
-import { type Plan, rowLabel, sectionOf, shortName } from "../map/plan.ts";
+import { placeIn, placeText } from "../shared/seat-place.ts";
+import { type Plan, letterOf, rowLabel, sectionOf } from "../map/plan.ts";
 import type { Journey } from "./choice.ts";
 import { words } from "./words.ts";
 
@@ -15,7 +16,7 @@ export type Tier = Sale["file"]["tiers"][number];
 /** A seat's section, row and number. */
 export function seatLabel(plan: Plan, seat: number): string {
   const section = plan.sections[sectionOf(plan, seat)]?.name ?? "";
-  return t(plan.isTrain ? "seat.of-coach" : "seat.of-row", { section, row: rowLabel(plan, seat), seat: shortName(plan, seat) });
+  return placeText(placeIn(plan.isTrain, section, rowLabel(plan, seat), plan.names[seat] ?? "", letterOf(plan, seat)));
 }
 
 /** A section with its category, which sections of one name differ in, and the price; once where the category's name begins with the section's. */

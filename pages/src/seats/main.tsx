@@ -5,6 +5,7 @@ import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import "./seats.css";
 // Of the dialog of an exchange: what is loaded later brings no styles.
 import "../order/confirm.css";
+import type { FileForMap } from "../map/plan.ts";
 import type { Availability } from "../map/state.ts";
 import { everyone, problem, reply } from "../shared/api.ts";
 import type { Answer } from "../shared/challenge.tsx";
@@ -19,6 +20,7 @@ import { HeldOrders } from "../order/held-orders.tsx";
 import { newestOrders } from "../order/newest.ts";
 import { keptPlace } from "../shared/place.ts";
 import { parameter } from "../shared/route.ts";
+import { seatText } from "../shared/seat-place.ts";
 import { session as sessionOf } from "../shared/session.ts";
 import { signIn } from "../shared/sign-in.ts";
 import { getJson, isForgetful, setJson, tabStore } from "../shared/storage.ts";
@@ -321,7 +323,7 @@ function Shop({ sale }: { readonly sale: Sale }) {
 
 /** What is given for the tickets that are chosen, and how not to. */
 function Exchanging({ sale, exchange, onStop }: { readonly sale: Sale; readonly exchange: Exchange; readonly onStop: () => void }) {
-  const seats = exchange.tickets.map(({ seat }) => seat).join(", ");
+  const seats = exchange.tickets.map(({ seat }) => seatText(sale.file as unknown as FileForMap, seat)).join("; ");
   return (
     <div class="notice">
       <p>{tn("exchanging", exchange.tickets.length, { order: exchange.order, seats })}</p>

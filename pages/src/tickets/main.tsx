@@ -26,6 +26,7 @@ import { texts } from "../shared/text.ts";
 import { dropTickets, keepTickets, keptTickets, type KeptTickets } from "./kept.ts";
 import { Qr } from "./qr.tsx";
 import { codesOf, ticketsOf, type CodedTicket, type ShownTicket, type TicketOrder } from "./ticket.ts";
+import { Where } from "./where.tsx";
 
 const { t } = texts(en, zh);
 const ORDER = parameter("/my/tickets/{order}", "order");
@@ -200,8 +201,8 @@ function Ticket({ ticket, names, order, count }: TicketProps) {
     <li class={`ticket ${state}`}>
       <div class="what">
         <p class="event">{names.title}</p>
+        <Where seat={seat} names={names} />
         <dl>
-          <div class="where"><dt>{words.t("seat")}</dt><dd>{seat}</dd></div>
           <div><dt>{t("tier")}</dt><dd>{names.tier(tier)}</dd></div>
           {from !== null && to !== null && <div><dt>{t("train")}</dt><dd>{words.t("journey", { from: names.stop(from), to: names.stop(to) })}</dd></div>}
           {attendee !== null && <div><dt>{t("attendee")}</dt><dd>{attendee}</dd></div>}
@@ -215,7 +216,7 @@ function Ticket({ ticket, names, order, count }: TicketProps) {
         {state === "checked-in" && <p class="why">{checkedInAt === null ? "" : t("used-text", { time: shortDateTime(checkedInAt) })}</p>}
         {state !== "revoked" && code !== null && (
           <>
-            <Qr code={code} label={t("code-alt", { seat })} />
+            <Qr code={code} label={t("code-alt", { seat: names.seat(seat) })} />
             <details><summary>{t("code-text")}</summary><code>{code}</code></details>
           </>
         )}

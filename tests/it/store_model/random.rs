@@ -644,7 +644,11 @@ impl SeededRng {
                 // An end tells that it ends: neither side is asked to tell an earlier fact again.
                 let (kind, cause) = match state {
                     OrderState::Cancelled => (FactKind::Cancelled, Cause::BUYER),
-                    _ => (FactKind::Expired, Cause::DEADLINE),
+                    OrderState::Pending
+                    | OrderState::Paid
+                    | OrderState::Expired
+                    | OrderState::RefundDue
+                    | OrderState::Refunded => (FactKind::Expired, Cause::DEADLINE),
                 };
                 let end = order.append_fact(kind, cause, self.now);
                 Call::End { end: Order { state, changed_at: self.now, ..end } }
