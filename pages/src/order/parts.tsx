@@ -4,6 +4,7 @@ import type { Schemas } from "../shared/api.ts";
 import { money, shortDateTime } from "../shared/format.ts";
 import { useNow } from "../shared/hooks.ts";
 import { movedFrom } from "./exchange.ts";
+import { WheelchairSign } from "../shared/wheelchair-sign.tsx";
 import type { Names } from "./sale.ts";
 import { providerName, stateLook, stateWord, words, type Order, type OrderRefund } from "./words.ts";
 
@@ -22,7 +23,7 @@ export function Lines({ order, names, withIds = false }: { readonly order: Order
       {order.lines.map(({ tier, from, to, price_minor, tickets }) => (
         <li key={tier}>
           <p>
-            <strong>{names.tier(tier)}</strong>
+            <strong><WheelchairSign of={names.tier(tier)} />{names.tier(tier)}</strong>
             {from !== undefined && to !== undefined && <>, {t("journey", { from: names.stop(from), to: names.stop(to) })}</>}
             <span class="hint"> · {t("each", { price: money(price_minor, order.currency) })}</span>
           </p>

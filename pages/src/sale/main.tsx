@@ -12,6 +12,7 @@ import { announce } from "../shared/live.ts";
 import { isAnothers, keepPlace, keptPlace, type KeptPlace } from "../shared/place.ts";
 import { parameter } from "../shared/route.ts";
 import { subjectOf } from "../shared/session.ts";
+import { WheelchairSign } from "../shared/wheelchair-sign.tsx";
 import { placeIn } from "../room/proof.ts";
 import type { RoomDocument } from "../room/standing.ts";
 import { JoinForm } from "./join-form.tsx";
@@ -186,7 +187,7 @@ function Tickets({ sale, left }: { readonly sale: Sale; readonly left: readonly 
           <tbody>
             {sale.file.tiers.map((tier, at) => (
               <tr key={tier.tier}>
-                <th scope="row">{tier.name}</th>
+                <th scope="row"><WheelchairSign of={tier.name} />{tier.name}</th>
                 <td class="number">{priceText(tier, sale.file.currency)}</td>
                 <td class="number">{leftText(at)}</td>
               </tr>

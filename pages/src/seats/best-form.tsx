@@ -1,6 +1,7 @@
 /** The best seats that are left: a category, a number, and whether they are side by side. The primary way. */
 import type { Availability } from "../map/state.ts";
 import { number } from "../shared/format.ts";
+import { WheelchairSign } from "../shared/wheelchair-sign.tsx";
 import { type Choice, type Terms, mostTickets } from "./choice.ts";
 import { type Sale, type Tier, priceOf, priceText } from "./labels.ts";
 import { words } from "./words.ts";
@@ -37,7 +38,7 @@ export function Categories({ sale, choice, availability, onChoice, only, label }
           <label class={`category${isOut ? " out" : ""}`} key={tier.tier}>
             <input type="radio" name="tier" value={tier.tier} disabled={isOut} checked={choice.tier === tier.tier} onChange={() => onChoice({ tier: tier.tier })} />
             <span class="what">
-              <span class="name">{tier.name}</span>
+              <span class="name"><WheelchairSign of={tier.name} />{tier.name}</span>
               {tier.general_admission ? <span class="hint">{t("standing")}</span> : null}
             </span>
             <span class="price">{price === null ? "–" : priceText(price, sale.file.currency)}</span>

@@ -13,6 +13,7 @@ import { watch } from "../map/watch.ts";
 import { ask, everyone, problem, reply } from "../shared/api.ts";
 import { clockTime, number } from "../shared/format.ts";
 import { announce } from "../shared/live.ts";
+import { WheelchairSign } from "../shared/wheelchair-sign.tsx";
 import { Counter, type WayProps, leftOf } from "./best-form.tsx";
 import { type ChosenSeat, mostTickets, ticketsIn } from "./choice.ts";
 import { priceOf, priceText, seatLabel, sectionText } from "./labels.ts";
@@ -292,7 +293,7 @@ function Legend({ sale, choice, availability }: WayProps) {
           return (
             <li key={tier.tier}>
               <span class="swatch" aria-hidden="true" style={{ backgroundColor: tierColour(index, isDark) }} />
-              <span class="name">{tier.name}</span>
+              <span class="name"><WheelchairSign of={tier.name} />{tier.name}</span>
               <span class="hint">{price === null ? t("not-on-journey") : `${priceText(price, sale.file.currency)}${left === null ? "" : ` · ${left === 0 ? t("sold-out") : tn("left", left)}`}`}</span>
             </li>
           );

@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { type Plan, rowLabel, shortName, tierOf } from "../map/plan.ts";
 import { rowOrder } from "../map/rows.ts";
 import { CHOSEN, FREE, LOST, OFFERED, TAKEN, WITHHELD } from "../map/state.ts";
+import { WheelchairSign } from "../shared/wheelchair-sign.tsx";
 import { Tick } from "./icons.tsx";
 import { words } from "./words.ts";
 
@@ -90,7 +91,7 @@ export function SectionGrid({ plan, section, states, price, onSeat }: SectionGri
   const rows = order.flatMap((row) => plan.rows[row] ?? []);
   return (
     <section class="section-grid" aria-labelledby="section-title">
-      <h2 id="section-title">{title} <span class="hint">{tier}, {price}</span></h2>
+      <h2 id="section-title">{title} <span class="hint"><WheelchairSign of={tier} />{tier}, {price}</span></h2>
       <p class="hint" id="section-keys">{t("section-keys")}</p>
       <div class="scroll">
         <div role="grid" aria-labelledby="section-title" aria-describedby="section-keys" ref={grid} onKeyDown={move}>

@@ -24,6 +24,7 @@ import { parameter } from "../shared/route.ts";
 import { onSession, signOut, subjectOf, type Session } from "../shared/session.ts";
 import { texts } from "../shared/text.ts";
 import { dropTickets, keepTickets, keptTickets, type KeptTickets } from "./kept.ts";
+import { WheelchairSign } from "../shared/wheelchair-sign.tsx";
 import { Qr } from "./qr.tsx";
 import { codesOf, ticketsOf, type CodedTicket, type ShownTicket, type TicketOrder } from "./ticket.ts";
 import { Where } from "./where.tsx";
@@ -203,7 +204,7 @@ function Ticket({ ticket, names, order, count }: TicketProps) {
         <p class="event">{names.title}</p>
         <Where seat={seat} names={names} />
         <dl>
-          <div><dt>{t("tier")}</dt><dd>{names.tier(tier)}</dd></div>
+          <div><dt>{t("tier")}</dt><dd><WheelchairSign of={names.tier(tier)} />{names.tier(tier)}</dd></div>
           {from !== null && to !== null && <div><dt>{t("train")}</dt><dd>{words.t("journey", { from: names.stop(from), to: names.stop(to) })}</dd></div>}
           {attendee !== null && <div><dt>{t("attendee")}</dt><dd>{attendee}</dd></div>}
         </dl>
