@@ -11,6 +11,7 @@ import { Loading, Problem } from "../shared/layout.tsx";
 import { announce } from "../shared/live.ts";
 import { Qr } from "../tickets/qr.tsx";
 import { mayBeRepeated, type Order } from "../order/words.ts";
+import { isPhone, savePicture } from "./picture.ts";
 import { providerAddress, waysOf, type Way } from "./paying.ts";
 import { choiceName, paymentText, words } from "./words.ts";
 
@@ -154,6 +155,23 @@ function Busy({ going }: { readonly going: Going }) {
   return <p class="busy" role="status">{going.kind === "again" ? t("starting-again", { seconds: Math.max(0, Math.ceil((going.atMs - now) / 1000)) }) : t("starting")}</p>;
 }
 
+/** What a phone can do that shows a code and cannot scan it. */
+function OnThisPhone({ way, code }: { readonly way: Way; readonly code: string }) {
+  const [outcome, setOutcome] = useState<"saved" | "not-saved" | null>(null);
+  const app = way.provider === "wechat" ? t("app.wechat") : choiceName(way.provider);
+  const save = async (): Promise<void> => {
+    setOutcome(null);
+    await savePicture(code, `${way.provider}.png`).then(() => setOutcome("saved"), () => setOutcome("not-saved"));
+  };
+  return (
+    <div class="notice on-phone">
+      <p>{t("scan-phone", { app })}</p>
+      <p><button type="button" onClick={() => void save()}>{t("save-picture")}</button></p>
+      <p role="status">{outcome !== null && t(`picture.${outcome}`, { app })}</p>
+    </div>
+  );
+}
+
 /** A code to be scanned. The order is asked for all the while. */
 function Code({ way, code, amount, onOther }: { readonly way: Way; readonly code: string; readonly amount: string; readonly onOther: () => void }) {
   return (
@@ -161,6 +179,7 @@ function Code({ way, code, amount, onOther }: { readonly way: Way; readonly code
       <h2 id="scan-title">{t("scan")}</h2>
       <Qr code={code} label={t("code-alt")} />
       <p>{t("scan-hint", { provider: choiceName(way.provider), amount })}</p>
+      {isPhone() && <OnThisPhone way={way} code={code} />}
       <button type="button" onClick={onOther}>{t("other-way")}</button>
     </section>
   );

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { modulePixels } from "./picture.ts";
 import { passedMark, pollMs, providerAddress, waysOf } from "./paying.ts";
 
 const NOW = Date.parse("2026-01-01T00:00:00Z");
@@ -36,4 +37,12 @@ test("a time that is left is announced once at five minutes and at one", () => {
   assert.equal(passedMark(299_500, 298_000), undefined);
   assert.equal(passedMark(61_000, 60_000), 60_000);
   assert.equal(passedMark(400_000, -5), undefined);
+});
+
+test("a saved code is large enough for a scanner, its modules all of one size", () => {
+  for (const modules of [33, 45, 185]) {
+    const pixels = modulePixels(modules);
+    assert.ok(Number.isInteger(pixels) && pixels * modules >= 720 && pixels * modules < 1_000, `${modules}: ${pixels}`);
+  }
+  assert.equal(modulePixels(2_000), 1);
 });

@@ -283,6 +283,38 @@ test("a paid order is given back, and its ticket is void", async (t) => {
   await buyer.accessible("a void ticket");
 });
 
+for (const [language, window] of [["en", { width: 390, height: 780 }], ["zh", { width: 360, height: 740, dark: true }]]) {
+  test(`a phone that shows a code of WeChat says what it can do, and saves the picture (${language})`, async (t) => {
+    const words = texts("checkout", language);
+    const file = hall("scan-me");
+    await it.engine.publish(file);
+    const buyer = await it.person(t, { language, name: `scan-me-${language}`, ...window });
+    await buyer.browser.sendDevToolsCommand("Emulation.setTouchEmulationEnabled", { enabled: true });
+    await buyer.haveSession();
+    const { order } = await it.engine.order(file.sale, buyer.name, { tier: "stalls", seats: ["A-2-3"] });
+    await buyer.go(`/checkout/${order}`);
+    await buyer.see(texts("shared", language)("seat.of-row", { section: "A", row: "2", seat: "3" }));
+    await buyer.press(new RegExp(texts("order", language)("provider.wechat")), "input[type=radio]");
+    await buyer.press(like("checkout", language, "pay"), "button");
+    await buyer.see(words("scan-phone", { app: words("app.wechat") }));
+    await buyer.accessible("a code on a phone");
+    await buyer.fits();
+    await buyer.browser.executeScript(() => {
+      const make = URL.createObjectURL;
+      URL.createObjectURL = (blob) => {
+        createImageBitmap(blob).then(({ width, height }) => { window.saved = { type: blob.type, width, height }; });
+        return make.call(URL, blob);
+      };
+    });
+    await buyer.press(words("save-picture"));
+    await buyer.see(words("picture.saved", { app: words("app.wechat") }));
+    const saved = await buyer.wait(() => buyer.browser.executeScript(() => window.saved), "no picture is saved");
+    assert.equal(saved.type, "image/png");
+    assert.ok(saved.width >= 720 && saved.width === saved.height, `${saved.width} × ${saved.height}`);
+    assert.deepEqual(await buyer.complaints(), []);
+  });
+}
+
 test("tickets are printed two on a sheet, none on two, and void ones not at all", async (t) => {
   const file = hall("paper", { refunds: { until: "2099-01-01T00:00:00.000Z", fee_percent: 0 } });
   await it.engine.publish(file);
