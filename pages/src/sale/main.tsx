@@ -6,7 +6,7 @@ import { HeldOrders } from "../order/held-orders.tsx";
 import { everyone, reply, type Schemas } from "../shared/api.ts";
 import { countdown, dateTime, duration, money, number } from "../shared/format.ts";
 import { useLoaded, useNow, useSession } from "../shared/hooks.ts";
-import { href } from "../shared/language.ts";
+import { href, locale } from "../shared/language.ts";
 import { Loading, Page, Problem, SignInButton, start } from "../shared/layout.tsx";
 import { announce } from "../shared/live.ts";
 import { isAnothers, keepPlace, keptPlace, type KeptPlace } from "../shared/place.ts";
@@ -17,6 +17,7 @@ import { placeIn } from "../room/proof.ts";
 import type { RoomDocument } from "../room/standing.ts";
 import { JoinForm } from "./join-form.tsx";
 import { nextStep, phaseOf, type Next, type Sale } from "./next-step.ts";
+import { refundTerms, type Terms } from "./terms.ts";
 import { t } from "./text.ts";
 
 const id = parameter("/s/{sale}", "sale");
@@ -157,10 +158,21 @@ function Facts({ sale }: { readonly sale: Sale }) {
       <dt>{t("closes")}</dt><dd><time dateTime={sale.closes_at}>{dateTime(sale.closes_at)}</time></dd>
       <dt>{t("limit")}</dt><dd>{t("limit.value", { count: file.limit_per_buyer })}</dd>
       <dt>{t("pay")}</dt><dd>{duration(file.pay_window_seconds * 1_000)}</dd>
-      <dt>{t("refunds")}</dt><dd>{file.refunds == null ? t("refunds.none") : t("refunds.until", { time: dateTime(file.refunds.until) })}</dd>
+      <dt>{t("refunds")}</dt><dd>{refundTerms(file).map(({ tiers, terms }, _, all) => <p key={tiers[0]}>{all.length > 1 && `${tiers.join(", ")}: `}{termsText(terms, file.currency)}</p>)}</dd>
       {file.attendees === "required" && <><dt>{t("names")}</dt><dd>{t("names.required")}</dd></>}
     </dl>
   );
+}
+
+/** Terms in words, with their fee. */
+function termsText(terms: Terms | null, currency: string): string {
+  if (terms === null) return t("refunds.none");
+  const time = dateTime(terms.until);
+  const [hasPercent, hasAmount] = [(terms.fee_percent ?? 0) > 0, (terms.fee_minor ?? 0) > 0];
+  if (!hasPercent && !hasAmount) return t("refunds.until-free", { time });
+  const percent = new Intl.NumberFormat(locale, { style: "percent" }).format((terms.fee_percent ?? 0) / 100);
+  const fee = t(`refunds.fee.${hasPercent && hasAmount ? "both" : hasPercent ? "percent" : "amount"}`, { percent, amount: money(terms.fee_minor ?? 0, currency) });
+  return t("refunds.until", { time, fee });
 }
 
 /** The price of a tier, or the least of its fares. */

@@ -6,6 +6,7 @@ import { OnsaleProblem } from "onsale-client";
 import type { RoomDocument } from "../room/standing.ts";
 import type { KeptPlace } from "../shared/place.ts";
 import { bodyOf, outcomeOf, placeOf } from "./join.ts";
+import { refundTerms } from "./terms.ts";
 import { nextStep, phaseOf, type Sale, type Situation } from "./next-step.ts";
 
 const OPENS = Date.parse("2026-06-01T08:00:00.000Z");
@@ -25,6 +26,18 @@ const stepOf = (changes: Partial<Situation>) => {
   const { step, saying } = nextStep(situation(changes));
   return [step, saying];
 };
+
+test("the terms of giving back are told by category where they differ", () => {
+  const refunds = { until: "2026-06-01T00:00:00Z", fee_percent: 10, fee_minor: 50 };
+  const [a, b, c] = ["A", "B", "C"].map((name) => ({ name }));
+  assert.ok(a && b && c);
+  assert.deepEqual(refundTerms({ tiers: [a, b] }), [{ tiers: ["A", "B"], terms: null }]);
+  assert.deepEqual(refundTerms({ refunds, tiers: [a, b] }), [{ tiers: ["A", "B"], terms: refunds }]);
+  const same = { ...refunds, until: "2026-06-01T02:00:00+02:00" };
+  assert.deepEqual(refundTerms({ refunds, tiers: [a, { ...b, refunds: { until: refunds.until } }, { ...c, refunds: same }] }), [
+    { tiers: ["A", "C"], terms: refunds }, { tiers: ["B"], terms: { until: refunds.until } },
+  ]);
+});
 
 test("the phase moves on by the server's clock, between two answers", () => {
   assert.equal(phaseOf(SALE, OPENS - 1), "upcoming");

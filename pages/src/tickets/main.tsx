@@ -26,7 +26,7 @@ import { texts } from "../shared/text.ts";
 import { dropTickets, keepTickets, keptTickets, type KeptTickets } from "./kept.ts";
 import { WheelchairSign } from "../shared/wheelchair-sign.tsx";
 import { Qr } from "./qr.tsx";
-import { codesOf, ticketsOf, type CodedTicket, type ShownTicket, type TicketOrder } from "./ticket.ts";
+import { codesOf, reasonsOf, ticketsOf, voidKey, type CodedTicket, type ShownTicket, type TicketOrder } from "./ticket.ts";
 import { Where } from "./where.tsx";
 
 const { t } = texts(en, zh);
@@ -167,6 +167,8 @@ interface SheetProps extends Loaded {
 function Sheet({ order, codes, failure, sale, asOfMs, isOld = false, isKept = false, notice, reload }: SheetProps) {
   const names = useNames(order.sale, sale);
   const tickets = ticketsOf(order, codes);
+  const isVoid = tickets.some(({ state }) => state === "revoked");
+  const { data: reasons } = useLoaded(() => reasonsOf(order), null, [order, isVoid]);
   return (
     <>
       <p class="back"><a href={href(`/my/orders#order-${order.order}`)}>← {t("back-to-orders")}</a></p>
@@ -179,7 +181,7 @@ function Sheet({ order, codes, failure, sale, asOfMs, isOld = false, isKept = fa
       {order.state === "paid" && codes !== null && <><p class="notice screen">{t("hint")}</p><p class="paper">{t("hint-print")}</p></>}
       {failure !== null && <Problem problem={failure} text={t("code-lost")} {...(reload === undefined ? {} : { retry: () => void reload() })} />}
       {hasTickets(order)
-        ? <ol class="tickets">{tickets.map((ticket) => <Ticket key={ticket.number} ticket={ticket} names={names} order={order} count={tickets.length} />)}</ol>
+        ? <ol class="tickets">{tickets.map((ticket) => <Ticket key={ticket.number} ticket={ticket} names={names} order={order} count={tickets.length} reasons={reasons ?? NO_REASONS} />)}</ol>
         : <div class="card">
             <p>{order.state === "pending" ? t("no-tickets.pending") : t("no-tickets.other", { state: stateWord(order, clock.nowMs()) })}</p>
             <a class="button" href={href(order.state === "pending" ? `/checkout/${order.order}` : `/my/orders#order-${order.order}`)}>{t("to-order")}</a>
@@ -194,10 +196,14 @@ interface TicketProps {
   readonly names: Names;
   readonly order: TicketOrder;
   readonly count: number;
+  /** Why tickets became void, by refund. */
+  readonly reasons: Awaited<ReturnType<typeof reasonsOf>>;
 }
 
-function Ticket({ ticket, names, order, count }: TicketProps) {
-  const { number, seat, tier, from, to, attendee, state, isReissued, code, checkedInAt } = ticket;
+const NO_REASONS: TicketProps["reasons"] = new Map();
+
+function Ticket({ ticket, names, order, count, reasons }: TicketProps) {
+  const { number, seat, tier, from, to, attendee, state, isReissued, code, checkedInAt, refund } = ticket;
   return (
     <li class={`ticket ${state}`}>
       <div class="what">
@@ -213,7 +219,7 @@ function Ticket({ ticket, names, order, count }: TicketProps) {
       </div>
       <div class="code">
         <p class="mark"><span class={ticketLook(state)}>{ticketWord(state)}</span></p>
-        {state === "revoked" && <p class="why">{t("void-text")}</p>}
+        {state === "revoked" && <p class="why">{t(voidKey(refund, reasons))}</p>}
         {state === "checked-in" && <p class="why">{checkedInAt === null ? "" : t("used-text", { time: shortDateTime(checkedInAt) })}</p>}
         {state !== "revoked" && code !== null && (
           <>

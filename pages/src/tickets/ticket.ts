@@ -16,6 +16,10 @@ export type CodedTicket = Pick<Schemas["IssuedTicket"], "number" | "state" | "is
 export const codesOf = async (order: string): Promise<readonly CodedTicket[]> =>
   (await reply(buyer.GET("/orders/{order}/tickets", { params: { path: { order } } }))).tickets;
 
+/** Who asked for a refund, and so why. */
+type AskedBy = Schemas["OrderRefund"]["asked_by"];
+const REASONS: readonly AskedBy[] = ["buyer", "operator", "sale_cancelled", "dispute", "exchange"];
+
 /** A ticket as it is shown. */
 export interface ShownTicket {
   readonly number: number;
@@ -28,6 +32,8 @@ export interface ShownTicket {
   readonly isReissued: boolean;
   readonly code: string | null;
   readonly checkedInAt: string | null;
+  /** The refund by which it became void; null if it is good, or if an older code of it is what is void. */
+  readonly refund: number | null;
 }
 
 /** Every ticket of an order. What the order says is void is void, whatever an older list of codes says. */
@@ -39,7 +45,21 @@ export function ticketsOf(order: Pick<TicketOrder, "lines">, codes: readonly Cod
     const state = refund !== undefined ? "revoked" : known === undefined ? "valid" : ticketState(known.state);
     return {
       number: at + 1, tier, seat, from: from ?? null, to: to ?? null, attendee: attendee ?? null, state, isReissued: (known?.issue ?? 1) > 1,
-      code: state === "revoked" ? null : (known?.code ?? null), checkedInAt: known?.checked_in_at ?? null,
+      code: state === "revoked" ? null : (known?.code ?? null), checkedInAt: known?.checked_in_at ?? null, refund: refund ?? null,
     };
   });
+}
+
+/** Why tickets became void, by the number of their refund: asked for where any did. What is not known is not said. */
+export async function reasonsOf(order: TicketOrder): Promise<ReadonlyMap<number, AskedBy>> {
+  if (!order.lines.some(({ tickets }) => tickets.some(({ refund }) => refund !== undefined))) return new Map();
+  const { refunds } = await reply(buyer.GET("/orders/{order}/refunds", { params: { path: { order: order.order } } }));
+  return new Map(refunds.map(({ number, asked_by }) => [number, asked_by]));
+}
+
+/** The key of the words for a ticket that is void. */
+export function voidKey(refund: number | null, reasons: ReadonlyMap<number, AskedBy>): "void-text" | `void-text.${AskedBy}` {
+  const reason = refund === null ? undefined : reasons.get(refund);
+  // A reason that is newer than this page has no words here.
+  return reason !== undefined && REASONS.includes(reason) ? `void-text.${reason}` : "void-text";
 }

@@ -5,7 +5,7 @@ import qrcode from "qrcode-generator";
 import { ticketLook, ticketWord } from "../order/ticket-state.ts";
 import type { Order } from "../order/words.ts";
 import { pictureOf } from "./qr.tsx";
-import { ticketsOf } from "./ticket.ts";
+import { ticketsOf, voidKey } from "./ticket.ts";
 
 const ORDER: Order = {
   order: "42", sale: "line", state: "paid", currency: "EUR", amount_minor: 3_000, created_at: "2026-05-01T10:00:00Z", pay_by: "2026-05-01T10:10:00Z",
@@ -26,6 +26,12 @@ test("what the order says is void is void, and so is what the list of codes says
   assert.deepEqual(shown.map(({ state, code }) => [state, code]), [["valid", "c1"], ["revoked", null], ["revoked", null], ["checked-in", "c4"]]);
   assert.deepEqual(shown.map(({ isReissued, checkedInAt }) => [isReissued, checkedInAt]), [[false, null], [false, null], [false, null], [true, "2026-05-02T10:00:00Z"]]);
   assert.equal(ticketsOf(ORDER, [{ number: 1, state: "unheard-of" as never, issue: 1, code: "c" }])[0]?.code, null, "a state that nobody knows lets nobody in");
+});
+
+test("a void ticket says why, as far as that is known", () => {
+  const reasons = new Map([[1, "sale_cancelled"], [2, "weather" as never]] as const);
+  assert.equal(ticketsOf(ORDER, null)[1]?.refund, 1);
+  assert.deepEqual([1, 2, 3, null].map((refund) => voidKey(refund, reasons)), ["void-text.sale_cancelled", "void-text", "void-text", "void-text"]);
 });
 
 test("every state has its own word and look", () => {

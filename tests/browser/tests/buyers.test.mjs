@@ -279,7 +279,7 @@ test("a paid order is given back, and its ticket is void", async (t) => {
   await buyer.see(saying("orders", "en", "give-back.done"));
   await it.engine.until(`/orders/${order}`, (document) => document.refunds?.made === 1, { as: "refund" });
   await buyer.go(`/my/tickets/${order}`);
-  await buyer.see(texts("tickets", "en")("void-text"));
+  await buyer.see(texts("tickets", "en")("void-text.buyer"));
   await buyer.accessible("a void ticket");
 });
 
