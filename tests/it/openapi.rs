@@ -35,6 +35,7 @@ struct Client {
 struct With<'a> {
     sale: Option<&'a str>,
     order: Option<&'a Value>,
+    document: Option<&'a str>,
     query: &'a str,
     /// Another body than the example as it is.
     change: Option<&'a dyn Fn(&mut Value)>,
@@ -45,7 +46,7 @@ impl Client {
     /// The visit of a place that is due: in the same hall, which is open.
     async fn visit(&mut self) {
         const OPEN: &str = "lanterns-open";
-        let none = || With { sale: Some(OPEN), order: None, query: "", change: None, buyer: None };
+        let none = || With { sale: Some(OPEN), ..With::default() };
         let open = |file: &mut Value| {
             file["sale"] = json!(OPEN);
             file["opens_at"] = json!("2020-01-01T00:00:00Z");
@@ -114,6 +115,7 @@ impl Client {
             let name = parameter["name"].as_str().unwrap();
             let given = match name {
                 "sale" => with.sale,
+                "document" => with.document,
                 "order" => with.order.map(|order| order.as_str().unwrap()),
                 _ => None,
             };
@@ -238,6 +240,23 @@ impl Client {
         assert_eq!((&board["admitted"], &board["conflicts"]), (&json!(1), &json!([])));
         self.ok(200, "showTicketKeys", "", With::default()).await;
         self.ok(200, "showRevoked", "", With::default()).await;
+    }
+
+    /// A picture, a document, and the sale that names both.
+    async fn events(&mut self) {
+        let concert = || With { sale: Some("lanterns-lakeside"), ..With::default() };
+        self.ok(200, "keepPicture", "grey", With::default()).await;
+        self.ok(200, "operatorKeepPicture", "grey", With::default()).await;
+        let shown = self.ok(200, "publishSale", "concert", concert()).await;
+        assert_eq!(shown.get("warnings"), None, "it says when and where it is");
+        self.ok(200, "operatorPublish", "concert", concert()).await;
+        let document = shown["event"]["about"].clone();
+        assert_eq!(self.send("showPicture", "", With::default()).await.status, 200);
+        let with = With { document: document.as_str(), ..With::default() };
+        let about = self.ok(200, "showDocument", "", with).await;
+        assert_eq!(about["access"]["en"], "Step-free at gate C");
+        let with = With { document: Some(&"00".repeat(32)), ..With::default() };
+        assert_eq!(self.send("showDocument", "", with).await.status, 404);
     }
 
     /// What operators see and do with a token: an order that is paid, and one that is not.
@@ -393,6 +412,7 @@ async fn every_example_can_be_sent_and_every_answer_is_as_described() {
     assert_eq!(client.send("startPayment", "page", begins()).await.status, 409);
 
     client.wallets().await;
+    client.events().await;
     client.refunds(&best, &pattern).await;
     client.tickets(&best).await;
     client.operators(&best, &standing).await;

@@ -6,6 +6,8 @@ use crate::domain::basics::bytes::Secret;
 use crate::domain::basics::ids::{Epoch, SaleId};
 use crate::domain::basics::time::Timestamp;
 use crate::domain::inventory::Load;
+use crate::domain::sale::attachment::AttachmentKind;
+use crate::domain::sale::event::{EventAbout, FileAbout, pictures};
 use crate::domain::sale::{Defect, FileMap, MapName, Sale, SaleFile, SaleState, SeatMap};
 use crate::flows::load::{Loaded, load, terms};
 use crate::flows::room;
@@ -55,6 +57,7 @@ pub async fn publish_with_room(
     secret: &Secret,
     now: Timestamp,
 ) -> Result<Published, Refusal> {
+    let sale = &*keep_event(ports, sale).await?;
     // A sale that is refused must leave no room behind: a room is never removed.
     let existing = replaced(ports, sale).await?;
     match (&sale.file().room, sale.room()) {
@@ -96,7 +99,7 @@ async fn replaced(ports: &impl Ports, sale: &Sale) -> Result<Option<Published>, 
         return Err(Refusal::SeatsDiffer);
     }
     // A sale's orders buy either money or tickets, and that never changes.
-    let fills = |sale: &Sale| sale.merchant().merchant.is_wallet();
+    let fills = |sale: &Sale| sale.file().fills_wallets();
     if existing.as_ref().is_some_and(|existing| fills(&existing.sale) != fills(sale)) {
         let rule = "must stay wallet, or another, once the sale is published";
         return Err(Refusal::Invalid(vec![Defect::new("merchant.merchant", rule)]));
@@ -128,6 +131,39 @@ async fn with_map<'a>(ports: &impl Ports, sale: &'a Sale) -> Result<Cow<'a, Sale
         .map_err(|error| StoreError::Contract(format!("the map of {}: {error}", sale.id())))?;
     let file = SaleFile { map: Some(FileMap::Own(map)), ..sale.file().clone() };
     // The names on the map were checked with the file.
+    Sale::from_published(file).map(Cow::Owned).map_err(Refusal::Invalid)
+}
+
+/// Keeps the document of the sale's event, if its file has it, and checks that every attachment which the event names is
+/// kept: the sale with the document's hash in its place. An attachment that no sale names harms nobody.
+async fn keep_event<'a>(ports: &impl Ports, sale: &'a Sale) -> Result<Cow<'a, Sale>, Refusal> {
+    let Some(event) = &sale.file().event else { return Ok(Cow::Borrowed(sale)) };
+    let catalogue = ports.catalogue();
+    let invalid = |at: &str, rule: &str| Refusal::Invalid(vec![Defect::new(at, rule)]);
+    let about = match &event.about {
+        None => None,
+        Some(FileAbout::Own(about)) => Some((**about).clone()),
+        Some(FileAbout::Kept(hash)) => {
+            let kept = catalogue.attachment(*hash).await?;
+            let kept = kept.filter(|kept| kept.kind == AttachmentKind::About);
+            let kept = kept.ok_or_else(|| {
+                invalid("event.about", "must be a document, or the hash of one that is kept")
+            })?;
+            let about = EventAbout::from_attachment(&kept);
+            Some(about.map_err(|error| StoreError::Contract(format!("document {hash}: {error}")))?)
+        }
+    };
+    for picture in pictures(event, about.as_ref()) {
+        let kind = catalogue.attachment_kind(picture).await?;
+        if kind != Some(AttachmentKind::Jpeg) {
+            let rule = format!("must name pictures that are kept: {picture} is not");
+            return Err(invalid("event", &rule));
+        }
+    }
+    let (event, document) = event.kept();
+    let Some(document) = document else { return Ok(Cow::Borrowed(sale)) };
+    catalogue.keep_attachment(&document).await?;
+    let file = SaleFile { event: Some(event), ..sale.file().clone() };
     Sale::from_published(file).map(Cow::Owned).map_err(Refusal::Invalid)
 }
 

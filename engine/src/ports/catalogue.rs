@@ -6,12 +6,14 @@ use std::sync::Arc;
 use super::Stored;
 use super::orders::ChangeReply;
 use crate::domain::admission::gate::tokens::TokenSnapshot;
-use crate::domain::basics::bytes::MapHash;
+use crate::domain::basics::bytes::{Hash, MapHash};
 use crate::domain::basics::calendar::Day;
 use crate::domain::basics::ids::{Epoch, SaleId};
 use crate::domain::basics::money::Money;
 use crate::domain::basics::time::Timestamp;
 use crate::domain::sale::archive::Lifecycle;
+use crate::domain::sale::attachment::{Attachment, AttachmentKind};
+use crate::domain::sale::event::EventFacts;
 use crate::domain::sale::timetable::{CallMark, StopLabel, TrainsPage};
 use crate::domain::sale::{MapDocument, Sale, SaleFile, SaleState};
 
@@ -55,6 +57,9 @@ pub struct ListedTerms {
     pub state: SaleState,
     /// The price of the cheapest ticket; `None` if the sale was last published before the list repeated the price.
     pub price_from: Option<Money>,
+    /// When and where the event is; `None` if nobody has said so, or if the sale was last published before the list
+    /// repeated it.
+    pub event: Option<EventFacts>,
 }
 
 impl ListedTerms {
@@ -67,6 +72,7 @@ impl ListedTerms {
             closes_at: file.closes_at,
             state: file.state,
             price_from: file.price_from(),
+            event: file.event.as_ref().map(|event| event.kept().0),
         }
     }
 }
@@ -121,6 +127,15 @@ pub trait Catalogue: Send + Sync {
     ) -> impl Future<Output = Stored<TrainsPage>> + Send;
     /// The map that a sale has now; `None` if the sale has no map, or there is no such sale.
     fn map(&self, id: &SaleId) -> impl Future<Output = Stored<Option<MapDocument>>> + Send;
+    /// Keeps an attachment for good. The same bytes again change nothing.
+    fn keep_attachment(&self, attachment: &Attachment) -> impl Future<Output = Stored<()>> + Send;
+    /// The attachment of a hash; `None` if none is kept. One that was kept a moment ago is there.
+    fn attachment(&self, hash: Hash) -> impl Future<Output = Stored<Option<Attachment>>> + Send;
+    /// What the attachment of a hash is, without its bytes; `None` if none is kept.
+    fn attachment_kind(
+        &self,
+        hash: Hash,
+    ) -> impl Future<Output = Stored<Option<AttachmentKind>>> + Send;
     /// Writes a sale and its map, if the version in the catalogue is still `replaces` (`None`: there is no such
     /// sale) and the sale is not archived.
     fn publish(

@@ -45,6 +45,7 @@ pub use crate::domain::basics::calendar::Day;
 pub use crate::domain::basics::tickets::Tickets;
 pub use crate::domain::basics::time::Timestamp;
 pub use crate::domain::ledger::wallet::WalletStatement;
+pub use crate::domain::sale::attachment::{Attachment, AttachmentKind};
 pub use crate::domain::sale::timetable::{CallMark, StopLabel, TrainsPage};
 pub use crate::domain::sale::{MapDocument, SaleFile};
 pub use crate::domain::ticket::{
@@ -147,6 +148,9 @@ macro_rules! port_methods {
                     copy most: u16
                 ) -> TrainsPage;
                 Map: map(ref id: SaleId) -> Option<MapDocument>;
+                KeepAttachment: keep_attachment(ref attachment: Attachment) -> ();
+                Attachment: attachment(copy hash: Hash) -> Option<Attachment>;
+                AttachmentKind: attachment_kind(copy hash: Hash) -> Option<AttachmentKind>;
                 Publish: publish(ref file: SaleFile, copy replaces: Option<u64>) -> ChangeReply;
                 Lease: lease(
                     ref id: SaleId, ref epoch: Epoch, copy now: Timestamp, copy until: Timestamp

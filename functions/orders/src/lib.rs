@@ -66,6 +66,10 @@ async fn answer(app: &App, request: &Request) -> Response<Body> {
             | Route::ShowSale(_)
             | Route::ShowAvailability(_)
             | Route::ShowMap(_)
+            | Route::ShowPicture(_)
+            | Route::KeepPicture(_)
+            | Route::OperatorPicture(_)
+            | Route::ShowDocument(_)
             | Route::ListTrains
             | Route::JoinRoom(_)
             | Route::ShowRoom(_)

@@ -1,11 +1,13 @@
 //! `PUT /sales/{sale}`, `PUT /operator/sales/{sale}`, `GET /sales`, `GET /sales/{sale}`, `GET /sales/{sale}/availability` and
 //! `GET /sales/{sale}/map`: an operator publishes a sale, and everyone reads its terms, its map and the seats that are
-//! left. `GET /trains` finds trains by day and stops. `GET /openapi.json` describes the API.
+//! left. `PUT /pictures/{picture}`, `PUT /operator/pictures/{picture}`, `GET /pictures/{picture}` and `GET /documents/{document}`:
+//! what belongs to events. `GET /trains` finds trains by day and stops. `GET /openapi.json` describes the API.
 
-use engine::domain::basics::bytes::MapHash;
+use engine::domain::basics::bytes::{Hash, MapHash};
 use engine::domain::basics::ids::{Legs, SaleId};
 use engine::domain::basics::time::Timestamp;
 use engine::domain::sale::MapDocument;
+use engine::domain::sale::attachment::AttachmentKind;
 use engine::domain::sale::timetable::CallMark;
 use engine::flows;
 use engine::flows::publish::publish_with_room;
@@ -18,9 +20,10 @@ use lambda_http::{Body, Request};
 use shared::http::checks::Refusal;
 use shared::http::identity::{Operator, Scope, Unknown};
 use shared::http::operators::{self, Action, ActionKind};
+use shared::http::pictures::{self, PictureReply};
 use shared::http::reservation::journey;
 use shared::http::respond::{
-    Answer, Cacheable, Document, LargeJson, MAX_PUBLISH, Reply as _, refuse, respond,
+    Answer, Cacheable, Document, KeptFile, LargeJson, MAX_PUBLISH, Reply as _, refuse, respond,
     respond_within, takes_gzip,
 };
 use shared::http::routes::{NoRoute, Route};
@@ -45,6 +48,7 @@ pub async fn handle(app: &App, request: Request) -> Response<Body> {
     edge::answer(app, Function::Sales, &request, answer(app, &request, Timestamp::now())).await
 }
 
+#[expect(clippy::too_many_lines, reason = "one arm for each route")]
 async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> {
     match Route::from_request(request) {
         Ok(Route::ShowOpenApi) => OPENAPI.into_response(),
@@ -58,6 +62,17 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
             respond_within(MAX_PUBLISH, publish(app, request, operator, &sale, now)).await
         }
         Ok(Route::ShowSale(sale)) => respond(show(app, &sale, now)).await,
+        Ok(Route::ShowPicture(hash)) => respond(attachment(app, hash, AttachmentKind::Jpeg)).await,
+        Ok(Route::ShowDocument(hash)) => {
+            respond(attachment(app, hash, AttachmentKind::About)).await
+        }
+        Ok(Route::KeepPicture(hash)) => {
+            respond(keep_picture(app, request, Operator::from_request(request), hash)).await
+        }
+        Ok(Route::OperatorPicture(hash)) => {
+            let operator = Operator::with_scope(request, app.operator_issuer(), Scope::Operate);
+            respond(keep_picture(app, request, operator, hash)).await
+        }
         Ok(Route::ShowMap(sale)) => respond(map(app, request, &sale)).await,
         Ok(Route::ListTrains) => respond(trains(app, request, now)).await,
         Ok(Route::ShowAvailability(sale)) => respond(availability(app, request, &sale, now)).await,
@@ -222,6 +237,31 @@ async fn map(app: &App, request: &Request, id: &SaleId) -> Result<LargeJson, Pro
     let document = document.filter(|document| asked.is_none_or(|asked| asked == document.hash));
     let MapDocument { json, .. } = document.ok_or(Refusal::NoSuchMap)?;
     Ok(LargeJson { json, is_final: asked.is_some(), may_compress: takes_gzip(request.headers()) })
+}
+
+/// Shows a picture or the document of an event. Its path is its hash, so that caches keep it for good.
+async fn attachment(app: &App, hash: Hash, kind: AttachmentKind) -> Result<KeptFile, Problem> {
+    let kept = app.ports.catalogue().attachment(hash).await?;
+    let kept = kept.filter(|kept| kept.kind == kind).ok_or(Refusal::NoSuchAttachment)?;
+    let media_type = match kind {
+        AttachmentKind::About => "application/json",
+        AttachmentKind::Jpeg => "image/jpeg",
+    };
+    Ok(KeptFile { bytes: kept.bytes, media_type })
+}
+
+/// Keeps an operator's picture under its hash. Nobody sees it until a sale names it.
+async fn keep_picture(
+    app: &App,
+    request: &Request,
+    operator: Result<Operator, Unknown>,
+    hash: Hash,
+) -> Result<Answer<PictureReply>, Problem> {
+    let operator = operator?;
+    let (picture, reply) = pictures::read(request, hash)?;
+    app.ports.catalogue().keep_attachment(&picture).await?;
+    tracing::info!(picture = %hash, operator = operator.who(), bytes = reply.bytes, "kept");
+    Ok(Answer(reply))
 }
 
 /// Shows the seats that are left in each tier of a sale on one journey.

@@ -75,6 +75,10 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
             | Route::ShowSale(_)
             | Route::ShowAvailability(_)
             | Route::ShowMap(_)
+            | Route::ShowPicture(_)
+            | Route::KeepPicture(_)
+            | Route::OperatorPicture(_)
+            | Route::ShowDocument(_)
             | Route::ListTrains
             | Route::BeginVisit(_)
             | Route::Admit(_)

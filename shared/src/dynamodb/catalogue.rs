@@ -5,6 +5,7 @@
 //! publication shares, and the header is written last: whoever reads a header finds the chunks of
 //! exactly that file, or none and reads the header again.
 
+mod attachments;
 mod copies;
 mod list;
 mod maps;
@@ -25,10 +26,12 @@ use super::items::{Fields, Item, item, number, text};
 use super::tables::{SALE_HEADER, SALES_LIST};
 use super::transaction::Transacted;
 use engine::domain::admission::gate::tokens::TokenSnapshot;
+use engine::domain::basics::bytes::Hash;
 use engine::domain::basics::calendar::Day;
 use engine::domain::basics::ids::{Epoch, SaleId};
 use engine::domain::basics::time::Timestamp;
 use engine::domain::sale::archive::Lifecycle;
+use engine::domain::sale::attachment::{Attachment, AttachmentKind};
 use engine::domain::sale::timetable::{CallMark, StopLabel, TrainCall, TrainsPage, calls};
 use engine::domain::sale::{FileMap, MapDocument, Sale, SaleFile};
 use engine::ports::{
@@ -504,6 +507,25 @@ impl Catalogue for DynamoCatalogue {
             }
         }
         Err(StoreError::Unavailable(format!("the map of {id} is being replaced")))
+    }
+
+    async fn keep_attachment(&self, attachment: &Attachment) -> Stored<()> {
+        let item = attachments::write(attachment);
+        let put = self.db.client().put_item().table_name(self.table()).set_item(Some(item));
+        self.db.write(|| put.clone().send()).await.map(drop)
+    }
+
+    async fn attachment(&self, hash: Hash) -> Stored<Option<Attachment>> {
+        let found = self.db.get_as(self.table(), attachments::key(hash), true).await?;
+        found.map(|item| attachments::read(hash, &item)).transpose()
+    }
+
+    async fn attachment_kind(&self, hash: Hash) -> Stored<Option<AttachmentKind>> {
+        let get = self.db.client().get_item().table_name(self.table());
+        let get = get.set_key(Some(attachments::key(hash))).consistent_read(true);
+        let get = get.projection_expression("#kind").expression_attribute_names("#kind", "kind");
+        let found = self.db.read(|| get.clone().send()).await?.item;
+        found.map(|item| attachments::read_kind(hash, &item)).transpose()
     }
 
     async fn publish(&self, file: &SaleFile, replaces: Option<u64>) -> Stored<ChangeReply> {

@@ -51,6 +51,9 @@ pub enum Refusal {
     /// The sale has no map, or its map is no longer the requested one.
     #[error("the sale has no such map")]
     NoSuchMap,
+    /// No picture, or no document, of this hash is kept.
+    #[error("nothing is kept under this hash")]
+    NoSuchAttachment,
     /// The sale has no waiting room.
     #[error("the sale has no waiting room")]
     NoRoom,

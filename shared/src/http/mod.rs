@@ -25,6 +25,7 @@ pub mod order_reply;
 pub mod origin;
 pub mod payment_reply;
 pub mod payment_start;
+pub mod pictures;
 pub mod place;
 pub mod place_token;
 pub mod points;

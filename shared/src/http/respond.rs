@@ -8,7 +8,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use lambda_http::http::header::{
     ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE,
-    RETRY_AFTER, VARY,
+    RETRY_AFTER, VARY, X_CONTENT_TYPE_OPTIONS,
 };
 use lambda_http::http::{HeaderMap, HeaderValue, StatusCode};
 use lambda_http::{Body, Response};
@@ -106,6 +106,16 @@ pub struct LargeJson {
     pub is_final: bool,
     /// True if the caller takes a body compressed by gzip ([`takes_gzip`]).
     pub may_compress: bool,
+}
+
+/// `200 OK` with a file for everyone that never changes: caches keep it for good. A browser that opens it by itself runs
+/// nothing of it and takes it for nothing else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptFile {
+    /// The file's content.
+    pub bytes: Vec<u8>,
+    /// Its media type.
+    pub media_type: &'static str,
 }
 
 /// True if the headers of a request say that the caller takes a body compressed by gzip.
@@ -244,6 +254,17 @@ impl Reply for LargeJson {
             headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         }
         if self.is_final { for_ever(response) } else { response }
+    }
+}
+
+impl Reply for KeptFile {
+    fn into_response(self) -> Response<Body> {
+        let mut response = for_ever(json_text(StatusCode::OK, self.bytes));
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.media_type));
+        headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(NOTHING_TO_LOAD));
+        response
     }
 }
 

@@ -17,6 +17,7 @@ use crate::http::identity::Scope;
 use crate::http::room_address::GroupAddress;
 use crate::runtime::callbacks::CallbackAddress;
 use crate::runtime::functions::Function;
+use engine::domain::basics::bytes::Hash;
 use engine::domain::basics::ids::{ProviderId, SaleId};
 use engine::domain::basics::number::OrderNumber;
 
@@ -73,7 +74,7 @@ pub struct Throttle {
     pub burst: u32,
 }
 
-const PLACES: Throttle = Throttle { rate_parameter: "PlaceRate", rate: 2000, burst: 775 };
+const PLACES: Throttle = Throttle { rate_parameter: "PlaceRate", rate: 1840, burst: 690 };
 /// The beginnings of visits: more than a room serves unless its settings say otherwise.
 const VISITS: Throttle = Throttle { rate_parameter: "VisitRate", rate: 250, burst: 125 };
 const ADMISSIONS: Throttle = Throttle { rate_parameter: "AdmissionRate", rate: 1500, burst: 750 };
@@ -168,6 +169,10 @@ routes! {
     ShowAvailability(SaleId):
         "GET" "/sales/{sale}/availability", Sales, Anyone, READS, queries ["from", "to"];
     ShowMap(SaleId): "GET" "/sales/{sale}/map", Sales, Anyone, RARE, queries ["v"];
+    ShowPicture(Hash): "GET" "/pictures/{picture}", Sales, Anyone, RARE;
+    KeepPicture(Hash): "PUT" "/pictures/{picture}", Sales, Operator, RARE;
+    OperatorPicture(Hash): "PUT" "/operator/pictures/{picture}", Sales, Operate, OPERATORS;
+    ShowDocument(Hash): "GET" "/documents/{document}", Sales, Anyone, RARE;
     ListTrains: "GET" "/trains", Sales, Anyone, OTHERS,
         queries ["cursor", "date", "from", "limit", "to"];
     JoinRoom(SaleId): "POST" "/sales/{sale}/places", WaitingRoom, Buyer, PLACES;
@@ -315,6 +320,9 @@ mod tests {
         let stripe = ProviderId::new("stripe").unwrap();
         let address = || "0123456789abcdefghijklmnopqrstuv/stripe";
         let (entry, address) = (format!("/callbacks/{}", address()), address().parse().unwrap());
+        let (hash, operator) = ("ab".repeat(32), "/operator");
+        let (picture, about) = (format!("/pictures/{hash}"), format!("/documents/{hash}"));
+        let kept = format!("{operator}{picture}");
         let routes = [
             ("GET", "/openapi.json", Ok(Route::ShowOpenApi)),
             ("GET", "/sales", Ok(Route::ListSales)),
@@ -323,6 +331,11 @@ mod tests {
             ("GET", "/sales/g1/availability", Ok(Route::ShowAvailability(sale()))),
             ("GET", "/sales/g1/map", Ok(Route::ShowMap(sale()))),
             ("GET", "/trains", Ok(Route::ListTrains)),
+            ("GET", picture.as_str(), Ok(Route::ShowPicture(Hash([0xab; 32])))),
+            ("PUT", picture.as_str(), Ok(Route::KeepPicture(Hash([0xab; 32])))),
+            ("PUT", kept.as_str(), Ok(Route::OperatorPicture(Hash([0xab; 32])))),
+            ("GET", about.as_str(), Ok(Route::ShowDocument(Hash([0xab; 32])))),
+            ("GET", "/pictures/ab", Err(NoRoute)),
             ("GET", "/trains/", Err(NoRoute)),
             ("POST", "/sales/g1/places", Ok(Route::JoinRoom(sale()))),
             ("GET", "/sales/g1/room", Ok(Route::ShowRoom(sale()))),

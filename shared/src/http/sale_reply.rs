@@ -11,6 +11,7 @@ use engine::domain::basics::money::{Currency, MinorUnits};
 use engine::domain::basics::time::Timestamp;
 use engine::domain::inventory::capacity::{CacheKind, starts_shortfall};
 use engine::domain::sale::archive::Lifecycle;
+use engine::domain::sale::event::EventFacts;
 use engine::domain::sale::{FileMap, MapName, Sale, SaleFile, SaleState, Tier};
 use engine::ports::{ListedTerms, Published};
 
@@ -66,6 +67,10 @@ pub struct SaleSummary {
     /// The currency of that price.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub currency: Option<Currency>,
+    /// When and where the event is, with the hash of its document; absent if nobody has said so, and of a sale that was
+    /// published before lists had this, and not since.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub event: Option<EventFacts>,
 }
 
 impl SaleSummary {
@@ -86,10 +91,10 @@ impl SaleSummary {
     #[must_use]
     pub fn listed(sale: SaleId, terms: ListedTerms, now: Timestamp) -> Self {
         let state = Phase::from_terms(&terms, now);
-        let ListedTerms { title, opens_at, closes_at, state: _, price_from } = terms;
+        let ListedTerms { title, opens_at, closes_at, state: _, price_from, event } = terms;
         let price_from_minor = price_from.map(|price| price.amount_minor);
         let currency = price_from.map(|price| price.currency);
-        Self { sale, title, opens_at, closes_at, state, price_from_minor, currency }
+        Self { sale, title, opens_at, closes_at, state, price_from_minor, currency, event }
     }
 }
 
@@ -170,9 +175,21 @@ impl SaleReply {
         let warnings = [
             cache.and_then(|cache| cache.shortfall(sale)),
             starts_shortfall(sale, starts_per_second),
+            event_shortfall(sale.file()),
         ];
         Self { warnings: warnings.into_iter().flatten().collect(), ..self }
     }
+}
+
+/// The warning to an operator whose event nobody can find: a later release refuses the file.
+fn event_shortfall(file: &SaleFile) -> Option<String> {
+    let is_told = file.event.as_ref().is_some_and(EventFacts::is_told);
+    let is_event = file.stops.is_empty() && !file.fills_wallets();
+    (is_event && !is_told).then(|| {
+        "The file does not say when and where the event is: give event.starts_at, event.time_zone and \
+         event.venue.name, which the next release requires."
+            .to_owned()
+    })
 }
 
 /// Availability of a sale on one journey. A moment later it may be less, or more.

@@ -10,6 +10,7 @@ mod challenges;
 mod codes;
 mod disputes;
 mod entry;
+mod events;
 mod exchanged;
 mod exported_orders;
 mod exported_rooms;

@@ -212,6 +212,10 @@ impl Sequence {
             Call::Trains { day, from, to, after, most } => Trains:
                 catalogue.trains(*day, from, to, after.as_ref(), *most),
             Call::Map { id } => Map: catalogue.map(id),
+            Call::KeepAttachment { attachment } =>
+                KeepAttachment: catalogue.keep_attachment(attachment),
+            Call::Attachment { hash } => Attachment: catalogue.attachment(*hash),
+            Call::AttachmentKind { hash } => AttachmentKind: catalogue.attachment_kind(*hash),
             Call::Listed { after, most } => Listed: catalogue.listed(after.as_ref(), *most),
             Call::Publish { file, replaces } => Publish: catalogue.publish(file, *replaces),
             Call::Lease { id, epoch, now, until } =>

@@ -27,6 +27,7 @@ use engine::domain::order::{
 use engine::domain::payment::dispute::{DisputePlan, DisputeReport, DisputeStep, decide_dispute};
 use engine::domain::payment::exchange::redeem;
 use engine::domain::payment::refund::{RefundPlan, RefundRequest, RefundedTickets, decide_refund};
+use engine::domain::sale::attachment::{Attachment, AttachmentKind};
 use engine::domain::sale::{MerchantTerms, PointsTerms, RefundTerms, SaleFile};
 use engine::domain::ticket::{
     CheckInDecision, Serial, TicketNumber, decide_check_in, decide_reissue,
@@ -535,6 +536,7 @@ impl SeededRng {
                 Call::Loaded { id, epoch }
             }
             4 if self.once_in(3) => Call::Map { id },
+            4 if self.once_in(3) => self.attachment(),
             4 if self.once_in(2) => {
                 let stop = |name: &str| name.parse().unwrap();
                 Call::Trains {
@@ -626,6 +628,18 @@ impl SeededRng {
         let before = if self.once_in(4) { None } else { there };
         let facts = before.map_or(0, |before| before.facts) + 1;
         Call::Award { user, order, award: Award { facts, given }, before }
+    }
+
+    /// A call about one of a few attachments.
+    fn attachment(&mut self) -> Call {
+        let (kind, bytes) = (self.of(&AttachmentKind::ALL), self.of(&["{}", "picture"]));
+        let attachment = Attachment::new(kind, bytes.into());
+        let hash = attachment.hash();
+        match self.rng.random_range(0..3) {
+            0 => Call::KeepAttachment { attachment },
+            1 => Call::Attachment { hash },
+            _ => Call::AttachmentKind { hash },
+        }
     }
 
     /// The next call. Time goes on with each, so that no two things are due at one moment.

@@ -266,6 +266,7 @@ impl Call {
             | Self::Loaded { .. }
             | Self::Retire { .. }
             | Self::Delist { .. }
+            | Self::KeepAttachment { .. }
             | Self::KeepTokens { .. } => Effect::Catalogue,
             Self::Send { .. } => Effect::Message,
             Self::StartPayment { .. }
@@ -328,6 +329,8 @@ impl Call {
             | Self::Sales {}
             | Self::Listed { .. }
             | Self::Map { .. }
+            | Self::Attachment { .. }
+            | Self::AttachmentKind { .. }
             | Self::Trains { .. }
             | Self::Secret { .. }
             | Self::RoomRecord { .. }
@@ -490,6 +493,14 @@ impl Stores {
                 Reply::Trains(self.catalogue.trains(*day, from, to, after.as_ref(), *most))
             }
             Call::Map { id } => Reply::Map(self.catalogue.map(id)),
+            Call::KeepAttachment { attachment } => {
+                self.catalogue.keep_attachment(attachment);
+                Reply::KeepAttachment(())
+            }
+            Call::Attachment { hash } => Reply::Attachment(self.catalogue.attachment(*hash)),
+            Call::AttachmentKind { hash } => {
+                Reply::AttachmentKind(self.catalogue.attachment(*hash).map(|it| it.kind))
+            }
             Call::Publish { file, replaces } => {
                 Reply::Publish(self.catalogue.publish(file, *replaces)?)
             }

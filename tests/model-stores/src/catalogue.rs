@@ -6,11 +6,13 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use engine::domain::admission::gate::tokens::TokenSnapshot;
+use engine::domain::basics::bytes;
 use engine::domain::basics::calendar::Day;
 use engine::domain::basics::guard::{Guard, stands};
 use engine::domain::basics::ids::{Epoch, SaleId};
 use engine::domain::basics::time::Timestamp;
 use engine::domain::sale::archive::Lifecycle;
+use engine::domain::sale::attachment::Attachment;
 use engine::domain::sale::timetable::{CallMark, StopLabel, TrainCall, TrainsPage, calls};
 use engine::domain::sale::{FileMap, MapDocument, Sale, SaleFile, SeatMap};
 use engine::ports::{
@@ -72,6 +74,8 @@ impl Hash for Listed {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct CatalogueModel {
     pub sales: BTreeMap<SaleId, Listed>,
+    /// Pictures and documents of events.
+    pub attachments: BTreeMap<bytes::Hash, Attachment>,
     /// The snapshots of sales' tokens, by minute. They are kept for ever here.
     pub tokens: BTreeMap<(SaleId, i64), TokenSnapshot>,
 }
@@ -112,6 +116,17 @@ impl CatalogueModel {
     #[must_use]
     pub fn map(&self, id: &SaleId) -> Option<MapDocument> {
         self.sales.get(id)?.map.clone()
+    }
+
+    /// Keeps an attachment.
+    pub fn keep_attachment(&mut self, attachment: &Attachment) {
+        self.attachments.insert(attachment.hash(), attachment.clone());
+    }
+
+    /// The attachment of a hash.
+    #[must_use]
+    pub fn attachment(&self, hash: bytes::Hash) -> Option<Attachment> {
+        self.attachments.get(&hash).cloned()
     }
 
     /// The sales that are listed, in order.

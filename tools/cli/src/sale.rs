@@ -76,6 +76,9 @@ enum Verb {
     Put {
         /// The sale file.
         file: PathBuf,
+        /// The folder of the pictures that the file names [default: `pictures` beside the file]
+        #[arg(long, value_name = "DIR")]
+        images: Option<PathBuf>,
         #[command(flatten)]
         at: At,
         /// An operator's token [default: one that the engine of the data directory accepts]
@@ -385,9 +388,9 @@ impl SaleCommand {
             Verb::Import(source) => import(source, json),
             Verb::Check { files } => files::check(&files, json),
             Verb::Schema => out(&files::schema()),
-            Verb::Put { file, at, token } => {
+            Verb::Put { file, images, at, token } => {
                 let token = token.map_or_else(|| operator_token(data_dir), Ok)?;
-                published::put(&file, &at.gateway(data_dir)?, &token, json).await
+                published::put(&file, images.as_deref(), &at.gateway(data_dir)?, &token, json).await
             }
             Verb::Status { sale, at, from, to } => {
                 let journey = from.as_ref().zip(to.as_ref());

@@ -6,6 +6,7 @@
 //! read are the seats that were placed plus the seats that the report lists as left out.
 
 pub mod gtfs;
+pub mod pictures;
 pub mod pretix;
 pub mod report;
 mod slug;

@@ -124,6 +124,45 @@ pub(super) fn availability() -> Value {
     })
 }
 
+/// The picture of every example: the SHA-256 of [`GREY`].
+pub(super) const PICTURE: &str = "8e9aeefc02d24e112255f7a979f4312b0bce3b096dda38b154d0fcae68255e88";
+/// A grey JPEG of 8 by 8 pixels, in base64.
+const GREY: &str = "/9j/4AAQSkZJRgABAQEASABIAAD/2wBDAP//////////////////////////////////////////////////////////////////////////////////////wAALCAAIAAgBAREA/8QAFAABAAAAAAAAAAAAAAAAAAAAA//EABQQAQAAAAAAAAAAAAAAAAAAAAD/2gAIAQEAAD8AN//Z";
+
+pub(super) fn picture_body() -> Value {
+    json!({ "data": GREY })
+}
+
+pub(super) fn picture() -> Value {
+    json!({ "sha256": PICTURE, "width": 8, "height": 8, "bytes": 159 })
+}
+
+pub(super) fn about() -> Value {
+    json!({
+        "address": "Am Ufer 1, 1220 Wien", "latitude": 48.23, "longitude": 16.41,
+        "access": { "en": "Step-free at gate C", "zh": "C 门无台阶" },
+        "description": { "en": "The **closing night** of their tour.", "zh": "巡演**终场**。" },
+        "minimum_age": 12, "contact": "box.office@example.org",
+        "links": [{ "title": "The band", "url": "https://example.org/lanterns" }],
+        "images": [{ "sha256": PICTURE, "alt": "Eight by eight grey pixels", "width": 8, "height": 8 }]
+    })
+}
+
+pub(super) fn concert() -> Value {
+    json!({
+        "sale": "lanterns-lakeside", "title": "The Lanterns", "currency": "EUR",
+        "event": {
+            "starts_at": "2026-11-21T20:00:00+01:00", "doors_at": "2026-11-21T18:30:00+01:00",
+            "ends_at": "2026-11-21T23:00:00+01:00", "time_zone": "Europe/Vienna",
+            "venue": { "name": "Lakeside Stadium", "city": "Vienna", "country": "AT" },
+            "category": "concert", "performers": ["The Lanterns"], "about": about()
+        },
+        "opens_at": "2026-01-01T00:00:00Z", "closes_at": "2096-01-01T00:00:00Z",
+        "limit_per_buyer": 4, "pay_window_seconds": 900,
+        "tiers": [{ "tier": "floor", "name": "Floor", "price_minor": 8500, "general_admission": 40 }]
+    })
+}
+
 pub(super) fn map() -> Value {
     json!({
         "width": 400, "height": 300,

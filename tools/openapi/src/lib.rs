@@ -11,11 +11,13 @@
 mod examples;
 mod operations;
 mod operators;
+mod pictures;
 mod rooms;
 mod tickets;
 
 use std::collections::BTreeMap;
 
+use engine::domain::basics::bytes;
 use engine::domain::basics::ids::{GroupId, ProviderId, SaleId};
 use engine::domain::basics::number::OrderNumber;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
@@ -191,6 +193,7 @@ fn path_parameter(name: &str, schemas: &mut Schemas) -> Value {
         "sale" => (schemas.read::<SaleId>(), examples::SALE),
         "order" => (schemas.read::<OrderNumber>(), examples::ORDER),
         "provider" => (schemas.read::<ProviderId>(), local::payment::PROVIDER),
+        "picture" | "document" => (schemas.read::<bytes::Hash>(), examples::PICTURE),
         other => unreachable!("a path parameter without a type: {other}"),
     };
     json!({ "name": name, "in": "path", "required": true, "schema": schema, "example": example })

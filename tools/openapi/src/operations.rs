@@ -25,7 +25,7 @@ use shared::http::visit::{VisitBody, VisitReply};
 use shared::http::wallet::WalletsReply;
 use shared::providers::{CaptureEvent, PaymentEvent};
 
-use super::{Schemas, examples, operators, rooms, tickets};
+use super::{Schemas, examples, operators, pictures, rooms, tickets};
 
 /// Examples: a name, what it shows, and the value.
 type Examples = fn() -> Vec<(&'static str, &'static str, Value)>;
@@ -104,6 +104,10 @@ pub(super) fn operation(route: RouteName) -> Operation {
         RouteName::ShowAvailability => show_availability(),
         RouteName::ListTrains => list_trains(),
         RouteName::ShowMap => show_map(),
+        RouteName::ShowPicture => pictures::show(),
+        RouteName::KeepPicture => pictures::keep(),
+        RouteName::OperatorPicture => pictures::keep_as_operator(),
+        RouteName::ShowDocument => pictures::show_document(),
         RouteName::JoinRoom => rooms::join(),
         RouteName::ShowRoom => rooms::show(),
         RouteName::ShowPlainRoom => rooms::show_plain(),
@@ -224,6 +228,7 @@ pub(super) fn publish_sale() -> Operation {
                     ("train", "A train with two tiers", examples::sale_file()),
                     ("top_ups", "Money for wallets", examples::sale_of_money()),
                     ("room", "A concert with a waiting room", rooms::sale_file()),
+                    ("concert", "A concert and its event", examples::concert()),
                 ]
             },
         }),

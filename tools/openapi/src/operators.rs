@@ -22,7 +22,7 @@ use super::{Schemas, examples, rooms};
 const TAG: &str = "operators";
 
 /// The operation of programs, by a token in place of a signature.
-fn by_token(id: &'static str, operation: Operation) -> Operation {
+pub(super) fn by_token(id: &'static str, operation: Operation) -> Operation {
     Operation { id, tag: TAG, ..operation }
 }
 

@@ -2,9 +2,13 @@
 
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use engine::domain::basics::ids::{SaleId, StopId};
+use engine::domain::sale::attachment::Attachment;
 use engine::domain::sale::{Defect, Sale, SaleFile};
 use reqwest::{Method, StatusCode};
+use serde::Serialize;
 use serde_json::{Value, json};
 use shared::http::journey_query::journey_query;
 
@@ -79,6 +83,16 @@ impl Gateway {
         self.ask(Method::PUT, &path, Some(token), Some(file)).await
     }
 
+    /// Keeps a picture, with an operator's token; the API's answer.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub async fn keep_picture(&self, picture: &Attachment, token: &str) -> Result<Value, Error> {
+        let path = format!("/pictures/{}", picture.hash());
+        let body = json!({ "data": STANDARD.encode(&picture.bytes) });
+        self.ask(Method::PUT, &path, Some(token), Some(&body)).await
+    }
+
     /// A published sale: the API's answer, and the sale that its file describes.
     ///
     /// # Errors
@@ -132,7 +146,7 @@ impl Gateway {
     }
 
     async fn get(&self, path: &str) -> Result<Value, Error> {
-        self.ask(Method::GET, path, None, None).await
+        self.ask(Method::GET, path, None, None::<&()>).await
     }
 
     /// Sends a request; anything but success is an error that carries its problem.
@@ -141,7 +155,7 @@ impl Gateway {
         method: Method,
         path: &str,
         token: Option<&str>,
-        body: Option<&SaleFile>,
+        body: Option<&impl Serialize>,
     ) -> Result<Value, Error> {
         let url = format!("{}{path}", self.url);
         let unreachable = |source| Error::Unreachable { url: url.clone(), source };

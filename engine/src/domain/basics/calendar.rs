@@ -7,6 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use chrono::{Datelike as _, Days, NaiveDate};
+use jiff::civil::DateTime;
 use serde::{Deserialize, Serialize};
 
 /// Minutes of a day.
@@ -127,6 +128,17 @@ impl fmt::Display for ClockTime {
 }
 
 impl LocalTime {
+    /// The same for the library of time zones.
+    pub(super) fn civil(self) -> DateTime {
+        let Day(day) = self.day;
+        let part = |part: u32| i8::try_from(part).unwrap_or(i8::MAX);
+        let year = i16::try_from(day.year()).unwrap_or(i16::MAX);
+        // Each part is inside its bounds: so are those of a day and of its minutes.
+        let (month, of_month) = (part(day.month()), part(day.day()));
+        let (hour, minute) = (part((self.minute / 60).into()), part((self.minute % 60).into()));
+        DateTime::new(year, month, of_month, hour, minute, 0, 0).unwrap_or_default()
+    }
+
     /// The minute of the day, 0 to 1439.
     #[must_use]
     pub fn minute(self) -> u16 {

@@ -15,4 +15,5 @@ pub mod number;
 pub mod reserved;
 pub mod tickets;
 pub mod time;
+pub mod time_zone;
 pub(super) mod within_order;

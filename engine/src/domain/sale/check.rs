@@ -15,9 +15,9 @@ use super::{
     BASIS_POINTS, MAX_BITMAP_BYTES, MAX_LEGS, MAX_PRICE_MINOR, MAX_SEATS_PER_SALE, MAX_TIERS, Tier,
 };
 use crate::domain::basics::bitmap;
-use crate::domain::basics::calendar::ClockTime;
 use crate::domain::basics::ids::{SeatName, StopId, TierId};
 use crate::domain::basics::money::MinorUnits;
+use crate::domain::basics::time::Timestamp;
 
 /// A rule that a sale file breaks, with its place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, thiserror::Error)]
@@ -125,7 +125,7 @@ pub(super) fn check_terms(file: &SaleFile, defects: &mut Vec<Defect>) {
 /// A sale that fills wallets sells money: places alone, to whoever pays, all of which is the buyer's, and that is neither
 /// exchanged nor paid from a wallet, nor taken back from everybody at once, as some have spent it.
 fn check_wallet(file: &SaleFile, defects: &mut Vec<Defect>) {
-    let Some(terms) = file.merchant.as_ref().filter(|terms| terms.merchant.is_wallet()) else {
+    let Some(terms) = file.merchant.as_ref().filter(|_| file.fills_wallets()) else {
         return;
     };
     let exchanges = file.exchanges.is_some() || file.tiers.iter().any(|it| it.exchanges.is_some());
@@ -198,14 +198,28 @@ pub(super) fn check_stops(file: &SaleFile, defects: &mut Vec<Defect>) -> HashMap
     index_of
 }
 
-/// The times of a train go up along its way, and say nothing without its day.
+/// The times of a train go up along its way, and say nothing without its day. Where a stop has clocks of its own, the times
+/// of all are moments: on the way west a train may arrive before it has left, by the clocks.
 fn check_times(file: &SaleFile, defects: &mut Vec<Defect>) {
-    let mut last: Option<ClockTime> = None;
+    let mut last: Option<i64> = None;
     let mut is_timed = false;
+    let has_zones = file.stops.iter().any(|stop| stop.time_zone.is_some());
     for (index, stop) in file.stops.iter().enumerate() {
         for (name, time) in [("arrives", stop.arrives), ("departs", stop.departs)] {
             let Some(time) = time else { continue };
             is_timed = true;
+            let zone = file.zone_of(stop).filter(|_| has_zones);
+            if has_zones && zone.is_none() {
+                let rule = "must be there, here or of the event, where other stops have one";
+                defects.push(Defect::new(format!("stops[{index}].time_zone"), rule));
+                return;
+            }
+            let [first, second] = match zone.zip(file.runs_on) {
+                Some((zone, runs_on)) => zone.moments(time.on(runs_on)).map(Timestamp::ms),
+                None => [time.minutes().into(); 2],
+            };
+            // In the hour that clocks show twice, the one that fits.
+            let time = if last.is_some_and(|last| first < last) { second } else { first };
             if last.is_some_and(|last| time < last) {
                 let rule = "must not be before the time that stands before it";
                 defects.push(Defect::new(format!("stops[{index}].{name}"), rule));
@@ -272,6 +286,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::too_many_lines, reason = "a table of rules")]
     fn each_broken_rule_is_named_with_its_place() {
         let broken = |change: fn(&mut serde_json::Value)| {
             let mut file = train();
@@ -279,7 +294,7 @@ mod tests {
             read(file).unwrap_err().join("; ")
         };
         type Change = fn(&mut serde_json::Value);
-        let cases: [(Change, &str); 23] = [
+        let cases: [(Change, &str); 25] = [
             (|f| f["closes_at"] = json!("2020-01-01T00:00:00Z"), "closes_at"),
             (|f| f["limit_per_buyer"] = json!(0), "limit_per_buyer"),
             (|f| f["limits"] = json!({"buyer_per_minute": 0}), "limits.buyer_per_minute"),
@@ -293,6 +308,15 @@ mod tests {
             (|f| f["stops"] = json!([{"stop": "A", "name": "a"}]), "stops: must be absent"),
             (|f| f["stops"][0]["departs"] = json!("08:05"), "runs_on: must be there"),
             (|f| f["stops"][0]["departs"] = json!("8:05"), "a time from 00:00 to 99:59"),
+            (|f| f["stops"][0]["time_zone"] = json!("Mars/Olympus"), "a time zone of the IANA"),
+            (
+                |f| {
+                    f["runs_on"] = json!("2026-02-28");
+                    f["stops"][0]["departs"] = json!("08:05");
+                    f["stops"][1]["time_zone"] = json!("Europe/Paris");
+                },
+                "stops[0].time_zone: must be there",
+            ),
             (|f| f["runs_on"] = json!("2026-02-30"), "a day from 1900 to 2999"),
             (
                 |f| {

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::challenge::ChallengeSettings;
+use super::event::EventFacts;
 use super::map::FileMap;
 use super::room::RoomSettings;
 use super::sections::Section;
@@ -17,6 +18,7 @@ use crate::domain::basics::calendar::{ClockTime, Day};
 use crate::domain::basics::ids::{ExchangeGroup, SaleId, SeatName, StopId, TierId};
 use crate::domain::basics::money::{Currency, MinorUnits, Money};
 use crate::domain::basics::time::Timestamp;
+use crate::domain::basics::time_zone::TimeZone;
 
 /// Bounds of a sale's limit of tickets for each buyer.
 pub(super) const LIMIT_PER_BUYER: RangeInclusive<u16> = 1..=1000;
@@ -45,6 +47,9 @@ pub struct SaleFile {
     /// What people call it: 1 to 200 bytes without control characters.
     #[schemars(length(min = 1, max = 200))]
     pub title: String,
+    /// When and where the event is, and what people want to know of it. It may change while the sale sells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event: Option<EventFacts>,
     /// The currency of every price.
     pub currency: Currency,
     /// When selling begins (RFC 3339 with an offset).
@@ -138,6 +143,7 @@ impl SaleFile {
         Self {
             sale,
             title,
+            event: None,
             currency,
             opens_at: selling.start,
             closes_at: selling.end,
@@ -188,6 +194,19 @@ impl SaleFile {
         let cheapest =
             self.tiers.iter().filter_map(|tier| tier.price_minor.or_else(|| fares(tier))).min();
         cheapest.map(|amount_minor| Money { amount_minor, currency: self.currency })
+    }
+
+    /// True if it fills its buyers' wallets.
+    #[must_use]
+    pub fn fills_wallets(&self) -> bool {
+        self.merchant.as_ref().is_some_and(|terms| terms.merchant.is_wallet())
+    }
+
+    /// The clocks by which a train calls at a stop; `None` if the file does not say.
+    #[must_use]
+    pub fn zone_of<'a>(&'a self, stop: &'a Stop) -> Option<&'a TimeZone> {
+        let of_event = || self.event.as_ref()?.time_zone.as_ref();
+        stop.time_zone.as_ref().or_else(of_event)
     }
 
     /// True if another file has the same stops under the same names, whenever the train calls there.
@@ -282,13 +301,16 @@ pub struct Stop {
     /// When it departs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub departs: Option<ClockTime>,
+    /// The time zone of the clocks by which it arrives and departs; absent: that of the event, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_zone: Option<TimeZone>,
 }
 
 impl Stop {
     /// A stop without times.
     #[must_use]
     pub fn new(stop: StopId, name: String) -> Self {
-        Self { stop, name, arrives: None, departs: None }
+        Self { stop, name, arrives: None, departs: None, time_zone: None }
     }
 }
 

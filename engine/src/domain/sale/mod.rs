@@ -14,8 +14,10 @@
 use std::collections::{BTreeMap, HashMap};
 
 pub mod archive;
+pub mod attachment;
 pub mod challenge;
 mod check;
+pub mod event;
 mod file;
 #[cfg(test)]
 mod fixtures;
@@ -48,6 +50,7 @@ use crate::domain::basics::limits::MAX_SEATS_PER_ORDER;
 use crate::domain::basics::money::{MinorUnits, Money};
 use crate::domain::basics::tickets::Tickets;
 use check::{check_names, check_size, check_stops, check_terms};
+use event::check_event;
 use layout::Layout;
 use map::check_map;
 use room::check_room;
@@ -124,6 +127,7 @@ impl Sale {
         check_size(&file)?;
         let mut defects = Vec::new();
         check_terms(&file, &mut defects);
+        check_event(&file, &mut defects);
         check_room(&file, &mut defects);
         let stops = check_stops(&file, &mut defects);
         let tiers: Vec<Tier> = file

@@ -9,6 +9,7 @@ use super::broken;
 use engine::domain::basics::ids::SaleId;
 use engine::domain::basics::money::{Currency, MinorUnits, Money};
 use engine::domain::basics::time::Timestamp;
+use engine::domain::sale::event::EventFacts;
 use engine::domain::sale::{SaleFile, SaleState};
 use engine::ports::{ListedSale, ListedTerms, StoreError, Stored};
 
@@ -20,7 +21,7 @@ pub(super) fn key(sale: &SaleId) -> Item {
 /// Writes the entry of a file.
 pub(super) fn write(table: &str, file: &SaleFile, version: u64) -> Stored<TransactWriteItem> {
     let terms = ListedTerms::from_file(file);
-    let ListedTerms { title, opens_at, closes_at, state, price_from } = terms;
+    let ListedTerms { title, opens_at, closes_at, state, price_from, event } = terms;
     let mut with: Vec<Value> = vec![
         ("version", number(version)),
         ("title", text(title)),
@@ -28,16 +29,27 @@ pub(super) fn write(table: &str, file: &SaleFile, version: u64) -> Stored<Transa
         ("closes", number(closes_at.ms())),
         ("state", text(state.as_str())),
     ];
-    let price = match price_from {
+    let (mut set, mut gone) = (String::new(), Vec::new());
+    match price_from {
         Some(Money { amount_minor: MinorUnits(minor), currency }) => {
             with.extend([("price", number(minor)), ("currency", text(currency))]);
-            ", #price_minor = :price, #currency = :currency, #price_of = :version"
+            set += ", #price_minor = :price, #currency = :currency, #price_of = :version";
         }
-        None => " REMOVE #price_of",
-    };
+        None => gone.push("#price_of"),
+    }
+    match event {
+        Some(event) => {
+            let json = serde_json::to_string(&event).map_err(|error| broken(&file.sale, error))?;
+            with.push(("event", text(json)));
+            set += ", #event = :event, #event_of = :version";
+        }
+        None => gone.extend(["#event", "#event_of"]),
+    }
+    let remove =
+        if gone.is_empty() { String::new() } else { format!(" REMOVE {}", gone.join(", ")) };
     let expression = format!(
         "SET #version = :version, #title = :title, #opens_ms = :opens, #closes_ms = :closes, \
-         #state = :state{price}"
+         #state = :state{set}{remove}"
     );
     update(table, key(&file.sale), &expression, "", with)
 }
@@ -55,8 +67,19 @@ pub(super) fn read(item: &Item) -> Stored<ListedSale> {
         .ok_or_else(|| broken(&sale, format!("it is listed as {state}")))?;
     let (opens_at, closes_at) = (time("opens_ms")?, time("closes_ms")?);
     let price_from = read_price(&fields)?;
-    let terms = ListedTerms { title, opens_at, closes_at, state, price_from };
+    let event = read_event(&sale, &fields)?;
+    let terms = ListedTerms { title, opens_at, closes_at, state, price_from, event };
     Ok(ListedSale { sale, terms: Some(terms) })
+}
+
+/// When and where the event of a sale is. As with the price, it may be of another version.
+fn read_event(sale: &SaleId, fields: &Fields<'_>) -> Stored<Option<EventFacts>> {
+    let version: Option<u64> = fields.maybe_number("event_of")?;
+    if version.is_none() || version != fields.maybe_number("version")? {
+        return Ok(None);
+    }
+    let json: String = fields.text("event")?;
+    serde_json::from_str(&json).map(Some).map_err(|error| broken(sale, error))
 }
 
 /// The lowest price of a sale. A release that does not list it replaces the terms and leaves the price that it

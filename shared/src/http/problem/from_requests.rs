@@ -16,9 +16,11 @@ impl From<checks::Refusal> for Problem {
             Refusal::Shape(_) => Self::new(Kind::Invalid, detail),
             Refusal::Invalid { at, rule } => Self::new(Kind::Invalid, rule).with("at", at),
             Refusal::Defects(defects) => Self::new(Kind::Invalid, detail).with("defects", defects),
-            Refusal::NoSuchSale | Refusal::NoSuchMap | Refusal::NoRoom | Refusal::NotDrawn => {
-                Self::new(Kind::NotFound, detail)
-            }
+            Refusal::NoSuchSale
+            | Refusal::NoSuchMap
+            | Refusal::NoSuchAttachment
+            | Refusal::NoRoom
+            | Refusal::NotDrawn => Self::new(Kind::NotFound, detail),
             Refusal::Store(error) => error.into(),
         }
     }
@@ -123,6 +125,7 @@ mod tests {
                 (422, "invalid", None, json!({ "at": "lines[0]" })),
             ),
             (shown(checks::Refusal::NoSuchSale), (404, "not-found", None, none())),
+            (shown(checks::Refusal::NoSuchAttachment), (404, "not-found", None, none())),
             (shown(checks::Refusal::NoSuchMap), (404, "not-found", None, none())),
             (shown(routes::NoRoute), (404, "not-found", None, none())),
             (shown(edge::PastTheEdge), (403, "not-through-the-edge", None, none())),

@@ -140,6 +140,7 @@ problems! {
             PublishSale, JoinRoom, BringRound, CommandRoom, BeginVisit, Admit, Reserve, StartPayment, GiveBack,
             RefundOrder,
             OperatorPublish, OperatorCommand, OperatorRefund, OperatorCheckIn, OperatorReissue,
+            KeepPicture, OperatorPicture,
         ];
     /// The request breaks a rule.
     Invalid: UNPROCESSABLE_ENTITY, "invalid", "The request breaks a rule", final, kept,
@@ -148,7 +149,7 @@ problems! {
             BeginVisit, Admit, Reserve, ListOrders, StartPayment, GiveBack, RefundOrder, PaymentCallback,
             OperatorPublish, OperatorCommand, OperatorRefund, OperatorOrders, OperatorExport, OperatorActions,
             ShowRevoked, OperatorCheckIn, OperatorCheckIns, OperatorReissue,
-            OperatorFigures, OperatorTakings, OperatorAccounts, OperatorDisputes,
+            OperatorFigures, OperatorTakings, OperatorAccounts, OperatorDisputes, KeepPicture, OperatorPicture,
         ],
         with [sometimes "at": part_of_request, sometimes "defects": of::<Vec<Defect>>];
     /// The order has seats of several tiers of a sale that keeps its tiers apart.
@@ -170,6 +171,7 @@ problems! {
             OperatorCheckIns, OperatorReissue,
             OperatorFigures, OperatorTakings, OperatorAccounts, OperatorWebhooks, OperatorDisputes,
             PayFromWallet, ShowWallets, ShowPoints,
+            KeepPicture, OperatorPicture,
         ];
     /// The buyer is not admitted.
     NotAdmitted: FORBIDDEN, "not-admitted", "An admission is needed", final, used_up, by [Reserve],
@@ -218,7 +220,7 @@ problems! {
             PublishSale, CommandRoom, RefundOrder, OperatorPublish, OperatorCommand, OperatorRefund,
             OperatorCancel, OperatorOrder, OperatorOrders, OperatorBoard, OperatorExport, OperatorActions,
             OperatorStuck, OperatorCheckIn, OperatorCheckIns, OperatorReissue,
-            OperatorFigures, OperatorTakings, OperatorAccounts, OperatorWebhooks, OperatorDisputes,
+            OperatorFigures, OperatorTakings, OperatorAccounts, OperatorWebhooks, OperatorDisputes, KeepPicture, OperatorPicture,
         ];
     /// The request had to come through the edge.
     NotThroughTheEdge:
@@ -236,7 +238,7 @@ problems! {
             OperatorCommand, OperatorRefund, OperatorCancel, OperatorOrder, OperatorOrders,
             OperatorBoard, OperatorExport, ShowTickets, ShowRevoked, OperatorCheckIn, OperatorCheckIns,
             OperatorReissue,
-            OperatorFigures, OperatorTakings, OperatorAccounts, PayFromWallet,
+            OperatorFigures, OperatorTakings, OperatorAccounts, PayFromWallet, ShowPicture, ShowDocument,
         ];
     /// The path exists, but not for this method.
     MethodNotAllowed:

@@ -19,6 +19,7 @@ use shared::http::identity::{Buyer, Operator, Scope, Unknown};
 use shared::http::order_refund::{BuyerRefundBody, OperatorRefundBody};
 use shared::http::origin::Origin;
 use shared::http::payment_start::PaymentBody;
+use shared::http::pictures;
 use shared::http::place::PlaceBody;
 use shared::http::problem::{Kind, Problem};
 use shared::http::reservation::{ReservationBody, journey};
@@ -73,7 +74,10 @@ pub(super) fn respond(request: &Request) -> Outcome {
 #[expect(clippy::too_many_lines, reason = "one arm for each route")]
 fn answer(request: &Request, route: &Route) -> Result<(), Problem> {
     match route {
-        Route::ShowOpenApi | Route::ShowSale(_) => Ok(()),
+        Route::ShowOpenApi
+        | Route::ShowSale(_)
+        | Route::ShowPicture(_)
+        | Route::ShowDocument(_) => Ok(()),
         Route::ListSales => {
             let cursor: Option<SalesCursor> = checks::query(request, "cursor")?;
             let again = cursor.as_ref().map(|cursor| cursor.to_string().parse());
@@ -96,6 +100,9 @@ fn answer(request: &Request, route: &Route) -> Result<(), Problem> {
             assert_eq!(again, asked.cursor.map(Ok), "a cursor is written as it is read");
             assert!((1..=TRAINS).contains(&asked.limit) && asked.from != asked.to);
             Ok(())
+        }
+        Route::KeepPicture(hash) | Route::OperatorPicture(hash) => {
+            Ok(pictures::read(request, *hash).map(drop)?)
         }
         Route::ShowMap(_) => Ok(checks::query::<MapHash>(request, "v").map(drop)?),
         Route::ShowAvailability(id) => availability(request, sale(id.as_str())),
@@ -365,6 +372,10 @@ fn check_route(request: &Request, route: &Route) {
         Route::ShowAvailability(sale) => ("GET", format!("/sales/{sale}/availability")),
         Route::ListTrains => ("GET", "/trains".to_owned()),
         Route::ShowMap(sale) => ("GET", format!("/sales/{sale}/map")),
+        Route::ShowPicture(hash) => ("GET", format!("/pictures/{hash}")),
+        Route::KeepPicture(hash) => ("PUT", format!("/pictures/{hash}")),
+        Route::OperatorPicture(hash) => ("PUT", format!("/operator/pictures/{hash}")),
+        Route::ShowDocument(hash) => ("GET", format!("/documents/{hash}")),
         Route::JoinRoom(sale) => ("POST", format!("/sales/{sale}/places")),
         Route::ShowRoom(sale) => ("GET", format!("/sales/{sale}/room")),
         Route::ShowPlainRoom(sale) => ("GET", format!("/s/{sale}/room/plain")),

@@ -6,7 +6,9 @@ use std::process::ExitCode;
 
 use comfy_table::{CellAlignment, Table, presets};
 use engine::domain::basics::money::MinorUnits;
+use engine::domain::sale::attachment::Attachment;
 use engine::domain::sale::{Defect, Sale, SaleFile, Tier};
+use importers::pictures::of_sale_file;
 use importers::read_bounded;
 use serde_json::{Value, json};
 
@@ -19,12 +21,31 @@ pub(super) fn schema() -> String {
     format!("{:#}\n", schema.as_value())
 }
 
-/// Reads a sale file; what is not JSON of this shape is reported like a broken rule.
-pub(super) fn read_sale(path: &Path) -> Result<Result<Sale, Vec<Defect>>, Error> {
-    let bytes = read_bounded(path)?;
-    Ok(match serde_json::from_slice::<SaleFile>(&bytes) {
-        Ok(file) => Sale::new(file),
-        Err(error) => Err(vec![Defect { at: "file".to_owned(), rule: error.to_string() }]),
+/// A sale file, with the pictures that it names.
+pub(super) struct ReadSale {
+    pub(super) sale: Sale,
+    pub(super) pictures: Vec<Attachment>,
+}
+
+/// Reads a sale file, and its pictures from a folder, which is `pictures` beside it unless another is named. What is not JSON
+/// of this shape, and a picture that cannot be used, is reported like a broken rule.
+pub(super) fn read_sale(
+    path: &Path,
+    images: Option<&Path>,
+) -> Result<Result<ReadSale, Vec<Defect>>, Error> {
+    let broken = |at: &str, rule: String| Err(vec![Defect { at: at.to_owned(), rule }]);
+    let mut file: Value = match serde_json::from_slice(&read_bounded(path)?) {
+        Ok(file) => file,
+        Err(error) => return Ok(broken("file", error.to_string())),
+    };
+    let beside = path.with_file_name("pictures");
+    let pictures = match of_sale_file(&mut file, images.unwrap_or(&beside)) {
+        Ok(pictures) => pictures,
+        Err(error) => return Ok(broken("event.about.images", error.to_string())),
+    };
+    Ok(match serde_json::from_value::<SaleFile>(file) {
+        Ok(file) => Sale::new(file).map(|sale| ReadSale { sale, pictures }),
+        Err(error) => broken("file", error.to_string()),
     })
 }
 
@@ -34,15 +55,15 @@ pub(super) fn check(files: &[PathBuf], json: bool) -> Result<ExitCode, Error> {
     let mut reports = Vec::new();
     for path in files {
         let name = path.display();
-        match read_sale(path)? {
-            Ok(sale) if json => {
+        match read_sale(path, None)? {
+            Ok(ReadSale { sale, .. }) if json => {
                 reports.push(json!({
                     "file": name.to_string(), "sale": sale.id(), "defects": [],
                     "tiers": sale.tiers().iter().map(tier_facts).collect::<Vec<_>>(),
                     "legs": sale.leg_count(), "seat_legs": sale.seat_legs(),
                 }));
             }
-            Ok(sale) => {
+            Ok(ReadSale { sale, .. }) => {
                 out(&format!("{name}: {}\n{}\n", headline(&sale), tier_table(&sale, None)))?;
             }
             Err(defects) => {
@@ -130,7 +151,8 @@ pub(super) fn tier_table(sale: &Sale, available: Option<&HashMap<String, u64>>) 
 /// # Errors
 /// It cannot be read, or breaks a rule: as `onsale sale check` says it.
 pub(crate) fn read_good(path: &Path) -> Result<Sale, crate::Failure> {
-    read_sale(path)?.map_err(|defects| refusal(path, &defects).into())
+    let read = read_sale(path, None)?.map(|read| read.sale);
+    read.map_err(|defects| refusal(path, &defects).into())
 }
 
 #[cfg(test)]

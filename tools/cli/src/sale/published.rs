@@ -12,25 +12,29 @@ use ops::gateway::Gateway;
 use serde_json::{Value, json};
 use shared::runtime::app::new_epoch;
 
-use super::files::{headline, read_sale, refusal, refusal_facts, tier_table};
+use super::files::{ReadSale, headline, read_sale, refusal, refusal_facts, tier_table};
 use super::{DECLINED, Error, FAILED, out, pretty};
 use crate::engine::{EngineArgs, Reached};
 
-/// Publishes a sale file; one with defects is refused before anybody is asked.
+/// Publishes a sale file with the pictures that it names; one with defects is refused before anybody is asked.
 pub(super) async fn put(
     path: &Path,
+    images: Option<&Path>,
     gateway: &Gateway,
     token: &str,
     json: bool,
 ) -> Result<ExitCode, Error> {
-    let sale = match read_sale(path)? {
-        Ok(sale) => sale,
+    let ReadSale { sale, pictures } = match read_sale(path, images)? {
+        Ok(read) => read,
         Err(defects) => {
             let facts = || pretty(&Value::Array(vec![refusal_facts(path, &defects)]));
             out(&if json { facts() } else { refusal(path, &defects) })?;
             return Ok(ExitCode::from(DECLINED));
         }
     };
+    for picture in &pictures {
+        gateway.keep_picture(picture, token).await?;
+    }
     let reply = gateway.publish(sale.file(), token).await?;
     if json { out(&pretty(&reply)) } else { out(&format!("published {}\n", headline(&sale))) }
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use engine::domain::basics::calendar::ClockTime;
+use engine::domain::basics::time_zone;
 use jiff::tz::TimeZone;
 
 use super::super::Error;
@@ -31,9 +32,9 @@ pub(super) struct LocalTimes {
     pub(super) departs: Option<ClockTime>,
 }
 
-/// The name of the time zone by whose clock the times of a call are: `Europe/London`.
-pub(super) fn stop_zone(times: &LocalTimes) -> &str {
-    times.zone.iana_name().unwrap_or("UTC")
+/// The time zone by whose clock the times of a call are; `None` if it has no name.
+pub(super) fn stop_zone(times: &LocalTimes) -> Option<time_zone::TimeZone> {
+    time_zone::TimeZone::new(times.zone.iana_name()?).ok()
 }
 
 impl Feed {
@@ -103,7 +104,8 @@ impl Reading<'_> {
 
     /// Says that stops have other clocks than the feed's times.
     fn note_zones(&mut self, calls: &[LocalTimes], agency: &TimeZone) {
-        let others = calls.iter().filter(|times| times.zone != *agency).map(stop_zone);
+        let others = calls.iter().filter(|times| times.zone != *agency);
+        let others = others.filter_map(|times| times.zone.iana_name());
         let others: BTreeSet<&str> = others.collect();
         if !others.is_empty() {
             let others = others.into_iter().collect::<Vec<_>>().join(", ");

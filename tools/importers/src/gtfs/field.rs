@@ -434,6 +434,7 @@ fn times_are_by_the_clock_of_the_stop() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a day, and the nights in which clocks change")]
 fn a_clock_may_run_back_on_the_way() {
     let clocks = |day: &str, changes: &[Change<'_>]| {
         let tables = changed(changes);
@@ -455,7 +456,7 @@ fn a_clock_may_run_back_on_the_way() {
         let time = |time: Option<ClockTime>| time.unwrap().to_string();
         let text = |times: &LocalTimes| {
             let (arrives, departs) = (time(times.arrives), time(times.departs));
-            format!("{} {arrives} {departs}", clocks::stop_zone(times))
+            format!("{} {arrives} {departs}", clocks::stop_zone(times).unwrap())
         };
         (clocks.runs_on.to_string(), clocks.calls.iter().map(text).collect::<Vec<_>>())
     };
@@ -470,6 +471,18 @@ fn a_clock_may_run_back_on_the_way() {
         "Europe/Helsinki 10:45 10:45",
     ];
     assert_eq!(times, expected);
+    let (file, _) = clean(&[haparanda]);
+    let zone = |stop: &Stop| file.zone_of(stop).map(ToString::to_string).unwrap_or_default();
+    let stop = |stop: &Stop| format!("{} {}", zone(stop), stop.departs.unwrap());
+    let sold: Vec<String> = file.stops.iter().map(stop).collect();
+    let departs = |times: &String| times.rsplit_once(' ').map_or("", |(_, time)| time).to_owned();
+    assert_eq!(
+        sold.iter().map(departs).collect::<Vec<_>>(),
+        expected.map(|it| departs(&it.to_owned()))
+    );
+    assert_eq!(sold[3], "Europe/Stockholm 07:30");
+    let own = file.stops.iter().filter(|stop| stop.time_zone.is_some()).count();
+    assert_eq!(own, 1, "the others have the zone of the event");
     // Just after midnight, back to the day before.
     let night = [
         ("stop_times.txt", "g7,06:10:00,06:10:00", "g7,00:05:00,00:05:00"),

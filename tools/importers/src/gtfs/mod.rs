@@ -33,13 +33,14 @@ mod twins;
 
 use engine::domain::basics::money::{Currency, MinorUnits};
 use engine::domain::basics::time::Timestamp;
+use engine::domain::sale::event::EventFacts;
 use engine::domain::sale::{Fare, SaleFile, Stop, TierFile};
 use jiff::tz::TimeZone;
 
 use super::report::Findings;
 use super::slug::slug;
 use super::tables::{Lined, Unreadable, line_of};
-use super::terms::{Terms, keep_ordered_times, running_on};
+use super::terms::{Terms, running_on};
 use super::{Error, Import, Outcome, Place, Remedy, Report, SourceDefect, TierCount};
 
 use self::calls::{Call, name_of, place_of};
@@ -239,16 +240,15 @@ impl Reading<'_> {
                 terms.opens_at
             )));
         }
+        // The zone of the first stop is the event's; a stop in another one says so.
+        let zone = clocks.calls.first().and_then(clocks::stop_zone);
         let stop = |(call, local): (&Call<'_>, &LocalTimes)| Stop {
             arrives: local.arrives,
             departs: local.departs,
+            time_zone: clocks::stop_zone(local).filter(|own| Some(own) != zone.as_ref()),
             ..Stop::new(call.id.clone(), name_of(call.stop).to_owned())
         };
-        let mut stops: Vec<Stop> = calls.iter().zip(&clocks.calls).map(stop).collect();
-        // A stop of a sale has no zone (`clocks::stop_zone` knows it), so that times must go up: after a stop further
-        // east some are left out.
-        let left_out = keep_ordered_times(&mut stops);
-        self.note_left_out(left_out, "before the one that precedes it, by the clocks there");
+        let stops: Vec<Stop> = calls.iter().zip(&clocks.calls).map(stop).collect();
         let number = self.trip.trip_short_name.as_ref().unwrap_or(&self.trip.trip_id);
         let route = route.and_then(|route| route.route_short_name.as_deref());
         let name = [route, Some(number)].into_iter().flatten().collect::<Vec<_>>().join(" ");
@@ -257,6 +257,8 @@ impl Reading<'_> {
         let title = format!("{name} {first} → {last} {}", self.day);
         let id = slug(&format!("{} {}", self.trip.trip_id, self.day));
         let file = terms.sale_file(&title, id, currency, closes_at, stops, tiers)?;
+        let event = zone.map(|zone| EventFacts { time_zone: Some(zone), ..EventFacts::default() });
+        let file = SaleFile { event, ..file };
         Ok(running_on(file, clocks.runs_on.to_string().parse().ok()))
     }
 }

@@ -1,0 +1,230 @@
+//! The pictures of a sale file: read from a folder, decoded and written anew in bounded size, so that nothing of a file but its
+//! pixels reaches anybody.
+//!
+//! In the document of an event a picture has its SHA-256, its width and its height; or `file`, the name of a file in the
+//! folder, in place of the three.
+
+use std::collections::BTreeMap;
+use std::io::Cursor;
+use std::path::{Component, Path, PathBuf};
+
+use engine::domain::basics::bytes::Hash;
+use engine::domain::sale::attachment::{Attachment, AttachmentKind, MAX_ATTACHMENT_BYTES};
+use image::codecs::jpeg::JpegEncoder;
+use image::imageops::FilterType;
+use image::metadata::Orientation;
+use image::{
+    DynamicImage, GenericImageView as _, ImageDecoder as _, ImageFormat, ImageReader, RgbImage,
+    Rgba,
+};
+use serde_json::{Value, json};
+
+use super::{Error, read_bounded};
+
+/// Most pixels of a picture that is read: a camera's 50 million.
+const MAX_PIXELS: u64 = 50_000_000;
+/// The longest side of a picture that is written, in pixels.
+const MAX_SIDE: u32 = 1600;
+/// The qualities that a picture is written in, until it is short enough.
+const QUALITIES: [u8; 5] = [85, 75, 65, 50, 35];
+
+/// Why a picture cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum PictureError {
+    /// It cannot be read.
+    #[error(transparent)]
+    File(#[from] Error),
+    /// It is no picture that is taken.
+    #[error("{path}: {why}")]
+    Refused {
+        /// The file.
+        path: String,
+        /// What is wrong with it, in words.
+        why: String,
+    },
+}
+
+fn refused(path: &Path, why: impl Into<String>) -> PictureError {
+    PictureError::Refused { path: path.display().to_string(), why: why.into() }
+}
+
+/// The pictures that a sale file names and that are in `folder`, as they are kept: JPEG files of at most 256 KiB. What the file
+/// says by name it then says by hash.
+///
+/// # Errors
+/// Fails on a name that leads out of the folder, on a file that cannot be read, and on one that is no JPEG, PNG or WebP
+/// picture of at most 50 million pixels.
+pub fn of_sale_file(file: &mut Value, folder: &Path) -> Result<Vec<Attachment>, PictureError> {
+    let images = file.pointer_mut("/event/about/images").and_then(Value::as_array_mut);
+    let mut found = BTreeMap::new();
+    let mut wanted: Vec<Hash> = Vec::new();
+    for image in images.into_iter().flatten() {
+        let Some(fields) = image.as_object_mut() else { continue };
+        match fields.remove("file") {
+            Some(name) => {
+                let path = inside(folder, &name)?;
+                let (picture, width, height) = written_anew(&path)?;
+                let said = [
+                    ("sha256", json!(picture.hash())),
+                    ("width", json!(width)),
+                    ("height", json!(height)),
+                ];
+                fields.extend(said.map(|(field, value)| (field.to_owned(), value)));
+                found.insert(picture.hash(), picture);
+            }
+            None => {
+                let hash = fields.get("sha256").and_then(Value::as_str);
+                wanted.extend(hash.and_then(|hash| hash.parse::<Hash>().ok()));
+            }
+        }
+    }
+    let own = file.pointer("/event/picture/sha256").and_then(Value::as_str);
+    wanted.extend(own.and_then(|hash| hash.parse::<Hash>().ok()));
+    wanted.retain(|hash| !found.contains_key(hash));
+    if !wanted.is_empty() {
+        for picture in kept_in(folder)?.into_iter().filter(|it| wanted.contains(&it.hash())) {
+            found.insert(picture.hash(), picture);
+        }
+    }
+    Ok(found.into_values().collect())
+}
+
+/// The path of a name in a folder, which it does not lead out of.
+fn inside(folder: &Path, name: &Value) -> Result<PathBuf, PictureError> {
+    let name = Path::new(name.as_str().unwrap_or_default());
+    let is_plain = name.components().all(|part| matches!(part, Component::Normal(_)));
+    if name.as_os_str().is_empty() || !is_plain {
+        return Err(refused(name, "must be the name of a file in the folder of the pictures"));
+    }
+    Ok(folder.join(name))
+}
+
+/// The short JPEG files of a folder, as they are; none if there is no such folder.
+fn kept_in(folder: &Path) -> Result<Vec<Attachment>, PictureError> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Ok(Vec::new()) };
+    let paths = entries.filter_map(Result::ok).map(|entry| entry.path());
+    let is_jpeg = |path: &PathBuf| path.extension().is_some_and(|it| it == "jpg" || it == "jpeg");
+    let mut kept = Vec::new();
+    for path in paths.filter(is_jpeg) {
+        let bytes = read_bounded(&path)?;
+        if bytes.len() <= MAX_ATTACHMENT_BYTES {
+            kept.push(Attachment::new(AttachmentKind::Jpeg, bytes));
+        }
+    }
+    Ok(kept)
+}
+
+/// A picture, upright and small enough, with its width and its height.
+fn written_anew(path: &Path) -> Result<(Attachment, u32, u32), PictureError> {
+    let bytes = read_bounded(path)?;
+    let unreadable = |error: image::ImageError| refused(path, error.to_string());
+    let reader = ImageReader::new(Cursor::new(&bytes)).with_guessed_format();
+    let reader = reader.map_err(|error| refused(path, error.to_string()))?;
+    let is_taken = |format: ImageFormat| {
+        [ImageFormat::Jpeg, ImageFormat::Png, ImageFormat::WebP].contains(&format)
+    };
+    if !reader.format().is_some_and(is_taken) {
+        return Err(refused(path, "must be a JPEG, PNG or WebP picture"));
+    }
+    let mut decoder = reader.into_decoder().map_err(unreadable)?;
+    let (width, height) = decoder.dimensions();
+    if u64::from(width) * u64::from(height) > MAX_PIXELS {
+        return Err(refused(path, "must have at most 50 million pixels"));
+    }
+    let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
+    let mut picture = DynamicImage::from_decoder(decoder).map_err(unreadable)?;
+    picture.apply_orientation(orientation);
+    if picture.width().max(picture.height()) > MAX_SIDE {
+        picture = picture.resize(MAX_SIDE, MAX_SIDE, FilterType::Lanczos3);
+    }
+    let opaque = on_white(&picture);
+    for quality in QUALITIES {
+        let mut written = Vec::new();
+        let encoder = JpegEncoder::new_with_quality(&mut written, quality);
+        opaque.write_with_encoder(encoder).map_err(unreadable)?;
+        if written.len() <= MAX_ATTACHMENT_BYTES {
+            let attachment = Attachment::new(AttachmentKind::Jpeg, written);
+            return Ok((attachment, opaque.width(), opaque.height()));
+        }
+    }
+    Err(refused(path, "has too much detail for 256 KiB"))
+}
+
+/// The picture on white, where it can be seen through: JPEG has no transparency.
+fn on_white(picture: &DynamicImage) -> RgbImage {
+    let (width, height) = picture.dimensions();
+    let through = |channel: u8, alpha: u8| {
+        let mixed = (u32::from(channel) * u32::from(alpha) + 255 * (255 - u32::from(alpha))) / 255;
+        u8::try_from(mixed).unwrap_or(u8::MAX)
+    };
+    let rgba = picture.to_rgba8();
+    RgbImage::from_fn(width, height, |x, y| {
+        let Rgba([red, green, blue, alpha]) = *rgba.get_pixel(x, y);
+        image::Rgb([red, green, blue].map(|channel| through(channel, alpha)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sale(images: Value) -> Value {
+        json!({ "event": { "about": { "images": images } } })
+    }
+
+    fn png(width: u32, height: u32) -> Vec<u8> {
+        let picture = DynamicImage::new_rgba8(width, height);
+        let mut bytes = Cursor::new(Vec::new());
+        picture.write_to(&mut bytes, ImageFormat::Png).unwrap();
+        bytes.into_inner()
+    }
+
+    #[test]
+    fn a_picture_is_written_anew_and_named_by_its_hash() {
+        let folder = std::env::temp_dir().join(format!("onsale-pictures-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("wide.png"), png(3200, 20)).unwrap();
+        let mut file = sale(json!([{ "file": "wide.png", "alt": "x" }]));
+        let kept = of_sale_file(&mut file, &folder).unwrap();
+        let image = &file["event"]["about"]["images"][0];
+        assert_eq!((&image["width"], &image["height"]), (&json!(1600), &json!(10)));
+        assert_eq!(image["sha256"], json!(kept[0].hash()));
+        assert_eq!(image.get("file"), None);
+        let read = image::load_from_memory(&kept[0].bytes).unwrap().to_rgb8();
+        assert!(read.get_pixel(0, 0).0.iter().all(|channel| *channel > 250), "it lies on white");
+        // As it was written it is found by its hash, and not written again.
+        std::fs::write(folder.join("kept.jpg"), &kept[0].bytes).unwrap();
+        assert_eq!(of_sale_file(&mut file, &folder).unwrap(), kept);
+
+        std::fs::write(folder.join("drawn.png"), b"<svg onload=alert(1)/>").unwrap();
+        // A header alone, of 8,000 by 8,000 pixels.
+        let mut huge = png(1, 1);
+        huge[16..24].copy_from_slice(&[0, 0, 0x1f, 0x40, 0, 0, 0x1f, 0x40]);
+        let sum = crc(&huge[12..29]);
+        huge[29..33].copy_from_slice(&sum.to_be_bytes());
+        std::fs::write(folder.join("huge.png"), huge).unwrap();
+        for (name, why) in [
+            ("drawn.png", "must be a JPEG, PNG or WebP"),
+            ("huge.png", "50 million pixels"),
+            ("none.png", "none.png"),
+            ("../wide.png", "in the folder"),
+            ("/etc/passwd", "in the folder"),
+            ("", "in the folder"),
+        ] {
+            let mut file = sale(json!([{ "file": name, "alt": "x" }]));
+            let error = of_sale_file(&mut file, &folder).unwrap_err().to_string();
+            assert!(error.contains(why), "{name}: {error}");
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+        // Nothing is asked of a folder that is not there.
+        let mut file = sale(json!([{ "sha256": Hash([1; 32]), "alt": "x" }]));
+        assert!(of_sale_file(&mut file, &folder).unwrap().is_empty());
+    }
+
+    /// The check of a PNG chunk.
+    fn crc(bytes: &[u8]) -> u32 {
+        let step = |sum: u32, _: u32| if sum & 1 == 1 { 0xedb8_8320 ^ sum >> 1 } else { sum >> 1 };
+        let byte = |sum: u32, byte: &u8| (0..8).fold(sum ^ u32::from(*byte), step);
+        !bytes.iter().fold(u32::MAX, byte)
+    }
+}
