@@ -1,6 +1,6 @@
 /**
- * Writes what of the client follows from the OpenAPI document: `src/schema.ts`, its types, and `src/admission.ts`, what
- * each refusal leaves of an admission. Neither is kept in git: setup writes both.
+ * Writes what of the client follows from the OpenAPI document: `src/schema.ts`, its types; `src/admission.ts`, what each
+ * refusal leaves of an admission; and `src/exponents.ts`, the minor units of currencies. None is kept in git: setup writes them.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import openapiTS, { astToString, COMMENT_HEADER } from "openapi-typescript";
@@ -28,7 +28,17 @@ ${fates.sort().join("\n")}
 `;
 }
 
+/** A record from currency to the decimal places of its minor unit, where they are not two. */
+export function exponents() {
+  const { schemas } = JSON.parse(readFileSync(DOCUMENT, "utf8")).components;
+  const table = Object.values(schemas).map((schema) => schema["x-onsale-exponents"]).find((found) => found !== undefined);
+  return `/** The decimal places of a currency's minor unit, where they are not two: written by generate.mjs. */
+export const EXPONENTS: Readonly<Record<string, number>> = ${JSON.stringify(table)};
+`;
+}
+
 if (process.argv[1] === new URL(import.meta.url).pathname) {
   writeFileSync(new URL("src/schema.ts", import.meta.url), await types());
   writeFileSync(new URL("src/admission.ts", import.meta.url), admissions());
+  writeFileSync(new URL("src/exponents.ts", import.meta.url), exponents());
 }

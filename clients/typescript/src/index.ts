@@ -4,6 +4,7 @@
  */
 import createFetchClient, { type Client } from "openapi-fetch";
 
+import { EXPONENTS } from "./exponents.ts";
 import type { components, paths } from "./schema.ts";
 import { OnsaleProblem, problemOf } from "./problem.ts";
 
@@ -12,6 +13,12 @@ export { type AdmissionFate, OnsaleProblem, type ProblemSlug } from "./problem.t
 
 /** The types of bodies and replies by name, such as `Schemas["OrderReply"]`. */
 export type Schemas = components["schemas"];
+
+/**
+ * The decimal places of a currency's minor unit by ISO 4217, as the API counts: 1,234 minor units of HUF are 12.34 forints.
+ * What Intl says is how many people write, which may be fewer.
+ */
+export const exponentOf = (currency: string): number => EXPONENTS[currency.toUpperCase()] ?? 2;
 
 /** What a client needs to know. */
 export interface ClientOptions {

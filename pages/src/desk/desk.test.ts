@@ -19,7 +19,7 @@ test("a search is checked before it is sent", () => {
 });
 
 test("amounts are read by the digits of their currency", () => {
-  for (const [text, currency, minor] of [["12", "EUR", 1_200], ["12.5", "EUR", 1_250], [" 12,50 ", "EUR", 1_250], ["0.07", "EUR", 7], ["1500", "JPY", 1_500], ["1.234", "KWD", 1_234],
+  for (const [text, currency, minor] of [["12", "EUR", 1_200], ["12.5", "EUR", 1_250], [" 12,50 ", "EUR", 1_250], ["0.07", "EUR", 7], ["1500", "JPY", 1_500], ["1.234", "KWD", 1_234], ["1299", "HUF", 129_900], ["12.5", "HUF", 1_250],
     ["12.345", "EUR", null], ["1.5", "JPY", null], ["-1", "EUR", null], ["", "EUR", null], ["1e3", "EUR", null], ["1.000,50", "EUR", null]] as const) {
     assert.equal(minorOf(text, currency), minor, `${text} ${currency}`);
   }

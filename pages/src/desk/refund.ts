@@ -1,22 +1,15 @@
 /** An operator's refund: what is typed, checked as the API checks it, and what it comes to. */
+import { exponentOf } from "onsale-client";
+
 import type { LiveTicket } from "../order/give-back.ts";
 import type { DeskOrder, RefundBody } from "../operator/api.ts";
 
 /** The most letters of a reason. */
 export const MOST_REASON = 200;
 
-/** How many digits of a currency are behind the point. */
-export function digitsOf(currency: string): number {
-  try {
-    return new Intl.NumberFormat("en", { style: "currency", currency }).resolvedOptions().maximumFractionDigits ?? 2;
-  } catch {
-    return 2;
-  }
-}
-
 /** Minor units of an amount as people type it, such as 12.5 or 12,50; null if it is none. No float comes near it. */
 export function minorOf(text: string, currency: string): number | null {
-  const digits = digitsOf(currency);
+  const digits = exponentOf(currency);
   const match = /^(\d{1,12})(?:[.,](\d+))?$/.exec(text.trim());
   const fraction = match?.[2] ?? "";
   if (match === null || fraction.length > digits) {
@@ -27,7 +20,7 @@ export function minorOf(text: string, currency: string): number | null {
 
 /** An amount as it may be typed. */
 export function typedOf(minor: number, currency: string): string {
-  const digits = digitsOf(currency);
+  const digits = exponentOf(currency);
   const text = String(minor).padStart(digits + 1, "0");
   return digits === 0 ? text : `${text.slice(0, -digits)}.${text.slice(-digits)}`;
 }

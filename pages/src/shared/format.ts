@@ -1,4 +1,6 @@
 /** Money, numbers and times, as the language of the page writes them. */
+import { exponentOf } from "onsale-client";
+
 import { locale } from "./language.ts";
 
 const numbers = new Intl.NumberFormat(locale);
@@ -7,16 +9,24 @@ const currencies = new Map<string, Intl.NumberFormat>();
 /** A number. */
 export const number = (value: number): string => numbers.format(value);
 
-/** An amount of minor units, such as 117000 CNY as ¥1,170.00. How many digits a currency has, Intl knows. */
+/**
+ * An amount of minor units, such as 117000 CNY as ¥1,170.00. What a minor unit is, ISO 4217 says; Intl only knows how many
+ * digits people write, and a whole amount has no more: 129900 HUF are 1,299 Ft.
+ */
 export function money(minor: number, currency: string): string {
-  let format = currencies.get(currency);
+  const exponent = exponentOf(currency);
+  const written = digitsWritten(currency);
+  const digits = minor % 10 ** (exponent - Math.min(written, exponent)) === 0 ? Math.min(written, exponent) : exponent;
+  const key = `${currency} ${digits}`;
+  let format = currencies.get(key);
   if (format === undefined) {
-    format = new Intl.NumberFormat(locale, { style: "currency", currency });
-    currencies.set(currency, format);
+    format = new Intl.NumberFormat(locale, { style: "currency", currency, minimumFractionDigits: digits, maximumFractionDigits: digits });
+    currencies.set(key, format);
   }
-  const digits = format.resolvedOptions().maximumFractionDigits ?? 2;
-  return format.format(minor / 10 ** digits);
+  return format.format(minor / 10 ** exponent);
 }
+
+const digitsWritten = (currency: string): number => new Intl.NumberFormat(locale, { style: "currency", currency }).resolvedOptions().maximumFractionDigits ?? 2;
 
 const moments = new Intl.DateTimeFormat(locale, { dateStyle: "full", timeStyle: "short" });
 const shortMoments = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "short" });

@@ -1,5 +1,6 @@
 //! Money: whole minor units of one currency, never a fraction and never a float.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::iter::Sum;
 use std::num::ParseIntError;
@@ -29,7 +30,30 @@ impl Currency {
             _ => Err(InvalidId { kind: "currency", rule: "three letters (ISO 4217)" }),
         }
     }
+
+    /// The decimal places that a minor unit is of: 100 minor units are a euro, 1 is a yen. Two where ISO 4217 does not say
+    /// otherwise. What people write, which CLDR knows, may be fewer.
+    #[must_use]
+    pub fn exponent(self) -> u8 {
+        let found =
+            OTHER_EXPONENTS.iter().find(|(codes, _)| codes.contains(&self.to_string().as_str()));
+        found.map_or(2, |(_, exponent)| *exponent)
+    }
 }
+
+/// The currencies whose minor unit is not a hundredth, by the decimal places that it is of.
+/// Source: ISO 4217, list one.
+const OTHER_EXPONENTS: [(&[&str], u8); 3] = [
+    (
+        &[
+            "BIF", "CLP", "DJF", "GNF", "ISK", "JPY", "KMF", "KRW", "PYG", "RWF", "UGX", "UYI",
+            "VND", "VUV", "XAF", "XOF", "XPF",
+        ],
+        0,
+    ),
+    (&["BHD", "IQD", "JOD", "KWD", "LYD", "OMR", "TND"], 3),
+    (&["CLF", "UYW"], 4),
+];
 
 impl TryFrom<String> for Currency {
     type Error = InvalidId;
@@ -57,7 +81,15 @@ impl schemars::JsonSchema for Currency {
     fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
         let read = generator.contract().is_deserialize();
         let pattern = if read { "^[A-Za-z]{3}$" } else { "^[A-Z]{3}$" };
-        schemars::json_schema!({ "type": "string", "pattern": pattern, "description": "ISO 4217 code" })
+        let others = OTHER_EXPONENTS.iter();
+        let exponents: BTreeMap<&str, u8> = others
+            .flat_map(|(codes, exponent)| codes.iter().map(|code| (*code, *exponent)))
+            .collect();
+        schemars::json_schema!({
+            "type": "string", "pattern": pattern, "description": "ISO 4217 code",
+            // The decimal places of a minor unit, where they are not two.
+            "x-onsale-exponents": exponents
+        })
     }
 }
 

@@ -110,19 +110,9 @@ fn price((line, row): &Lined<FareRow>) -> Result<(MinorUnits, Currency), Error> 
     };
     let currency =
         Currency::new(&row.currency_type).map_err(|error| malformed(error.to_string()))?;
-    let minor = minor_units(&row.price, digits_of(&row.currency_type))
+    let minor = minor_units(&row.price, currency.exponent().into())
         .ok_or_else(|| malformed(format!("{:?} is no amount of {currency}", row.price)))?;
     Ok((minor, currency))
-}
-
-/// Number of digits of the minor unit of a currency (ISO 4217); two where it is not known otherwise.
-fn digits_of(currency: &str) -> usize {
-    match currency.to_ascii_uppercase().as_str() {
-        "BIF" | "CLP" | "DJF" | "GNF" | "ISK" | "JPY" | "KMF" | "KRW" | "PYG" | "RWF" | "UGX"
-        | "UYI" | "VND" | "VUV" | "XAF" | "XOF" | "XPF" => 0,
-        "BHD" | "IQD" | "JOD" | "KWD" | "LYD" | "OMR" | "TND" => 3,
-        _ => 2,
-    }
 }
 
 /// A decimal number in units of its last `digits` places, without a detour through floating point.
@@ -192,7 +182,6 @@ mod tests {
         ] {
             assert_eq!(minor_units(text, digits), minor.map(MinorUnits), "{text:?}");
         }
-        assert_eq!((digits_of("JPY"), digits_of("kwd"), digits_of("USD")), (0, 3, 2));
     }
 
     fn rule(fare: &str, route: &str, from: &str, to: &str, contains: &str) -> FareRuleRow {

@@ -4,8 +4,8 @@ use engine::domain::basics::money::{Currency, MinorUnits};
 
 /// The digits behind the point that one minor unit of a currency is (ISO 4217).
 fn minor_digits(currency: Currency) -> Option<usize> {
-    let known = iso_currency::Currency::from_code(&currency.to_string())?;
-    Some(usize::from(known.exponent().unwrap_or(0)))
+    iso_currency::Currency::from_code(&currency.to_string())?;
+    Some(currency.exponent().into())
 }
 
 /// Reads an amount of a currency: digits, perhaps with a sign and a point. More digits than the currency has are
@@ -37,6 +37,24 @@ mod tests {
 
     fn read(text: &str, currency: &str) -> Option<i64> {
         amount(text, Currency::new(currency).unwrap()).ok().map(|amount| amount.0)
+    }
+
+    #[test]
+    fn the_exponents_of_currencies_are_those_of_a_library() {
+        let letters = || 'A'..='Z';
+        let mut known = 0;
+        for code in
+            letters().flat_map(|a| letters().flat_map(move |b| letters().map(move |c| [a, b, c])))
+        {
+            let code: String = code.iter().collect();
+            let Some(theirs) = iso_currency::Currency::from_code(&code) else { continue };
+            // Metals, bonds and tests have none.
+            if let Some(exponent) = theirs.exponent() {
+                known += 1;
+                assert_eq!(u16::from(Currency::new(&code).unwrap().exponent()), exponent, "{code}");
+            }
+        }
+        assert!(known > 150, "{known}");
     }
 
     #[test]
