@@ -250,6 +250,10 @@ impl Client {
         let shown = self.ok(200, "publishSale", "concert", concert()).await;
         assert_eq!(shown.get("warnings"), None, "it says when and where it is");
         self.ok(200, "operatorPublish", "concert", concert()).await;
+        for (example, state) in [("pause", "paused"), ("resume", "open"), ("sold_out", "sold_out")]
+        {
+            assert_eq!(self.ok(200, "operatorSay", example, concert()).await["state"], state);
+        }
         let document = shown["event"]["about"].clone();
         assert_eq!(self.send("showPicture", "", With::default()).await.status, 200);
         let with = With { document: document.as_str(), ..With::default() };

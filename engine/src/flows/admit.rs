@@ -85,7 +85,8 @@ pub async fn admit(
     Err(Refusal::TooFast { retry_ms: i64::from(EXHAUSTED_MS) })
 }
 
-/// Refuses a request without asking a limit if the sale is archived, not open yet, closed or paused.
+/// Refuses a request without asking a limit if the sale is archived, not open yet, closed, paused or said to be sold
+/// out.
 ///
 /// # Errors
 /// Returns a [`Refusal`].
@@ -98,6 +99,7 @@ pub fn check_open(published: &Published, now: Timestamp) -> Result<(), Refusal> 
         return Err(Refusal::NotOpen(file.opens_at));
     }
     match file.state {
+        SaleState::Open if now < file.closes_at && file.sold_out => Err(Refusal::SoldOut),
         SaleState::Open if now < file.closes_at => Ok(()),
         SaleState::Open | SaleState::Paused | SaleState::Cancelled => Err(Refusal::SaleClosed),
     }

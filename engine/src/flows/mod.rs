@@ -29,6 +29,7 @@ pub mod refund;
 pub mod reissue;
 pub mod reserve;
 pub mod room;
+pub mod standing;
 pub mod start;
 pub mod stuck;
 pub mod sync;

@@ -55,6 +55,8 @@ pub struct ListedTerms {
     pub closes_at: Timestamp,
     /// Whether the sale is open, or paused by its operator.
     pub state: SaleState,
+    /// True if the operator says that nothing is left.
+    pub sold_out: bool,
     /// The price of the cheapest ticket; `None` if the sale was last published before the list repeated the price.
     pub price_from: Option<Money>,
     /// When and where the event is; `None` if nobody has said so, or if the sale was last published before the list
@@ -71,6 +73,7 @@ impl ListedTerms {
             opens_at: file.opens_at,
             closes_at: file.closes_at,
             state: file.state,
+            sold_out: file.sold_out,
             price_from: file.price_from(),
             event: file.event.as_ref().map(|event| event.kept().0),
         }

@@ -69,6 +69,7 @@ async fn answer(app: &App, request: &Request) -> Response<Body> {
             | Route::ShowPicture(_)
             | Route::KeepPicture(_)
             | Route::OperatorPicture(_)
+            | Route::OperatorStanding(_)
             | Route::ShowDocument(_)
             | Route::ListTrains
             | Route::JoinRoom(_)

@@ -1,7 +1,7 @@
 //! `PUT /sales/{sale}`, `PUT /operator/sales/{sale}`, `GET /sales`, `GET /sales/{sale}`, `GET /sales/{sale}/availability` and
 //! `GET /sales/{sale}/map`: an operator publishes a sale, and everyone reads its terms, its map and the seats that are
 //! left. `PUT /pictures/{picture}`, `PUT /operator/pictures/{picture}`, `GET /pictures/{picture}` and `GET /documents/{document}`:
-//! what belongs to events. `GET /trains` finds trains by day and stops. `GET /openapi.json` describes the API.
+//! what belongs to events. `POST /operator/sales/{sale}/commands`: what is said of a sale while it sells. `GET /trains` finds trains by day and stops. `GET /openapi.json` describes the API.
 
 use engine::domain::basics::bytes::{Hash, MapHash};
 use engine::domain::basics::ids::{Legs, SaleId};
@@ -29,6 +29,7 @@ use shared::http::respond::{
 use shared::http::routes::{NoRoute, Route};
 use shared::http::sale_reply::{AvailabilityReply, SaleReply, SaleSummary, tiers_on};
 use shared::http::sales_page::{MAX_SALES, SALES, SalesCursor, SalesReply};
+use shared::http::standing::StandingBody;
 use shared::http::trains::{
     TrainReply, TrainsCursor, TrainsQuery, TrainsReply, journey as journey_of,
 };
@@ -60,6 +61,9 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
         Ok(Route::OperatorPublish(sale)) => {
             let operator = Operator::with_scope(request, app.operator_issuer(), Scope::Operate);
             respond_within(MAX_PUBLISH, publish(app, request, operator, &sale, now)).await
+        }
+        Ok(Route::OperatorStanding(sale)) => {
+            respond_within(MAX_PUBLISH, say(app, request, &sale, now)).await
         }
         Ok(Route::ShowSale(sale)) => respond(show(app, &sale, now)).await,
         Ok(Route::ShowPicture(hash)) => respond(attachment(app, hash, AttachmentKind::Jpeg)).await,
@@ -144,6 +148,26 @@ async fn publish(
     tracing::info!(sale = %id, operator = operator.who(), version = published.version, "published");
     let reply = SaleReply::new(&published, now);
     Ok(Answer(reply.warned(&published, app.cache, app.starts_per_second)))
+}
+
+/// Changes what is said of a sale: paused, open, sold out, a notice.
+async fn say(
+    app: &App,
+    request: &Request,
+    id: &SaleId,
+    now: Timestamp,
+) -> Result<Answer<SaleReply>, Problem> {
+    let operator = Operator::with_scope(request, app.operator_issuer(), Scope::Operate)?;
+    let standing = StandingBody::read(request)?;
+    let epoch = new_epoch(now)?;
+    let action = Action::new(ActionKind::Publish).of_sale(id).with(format!("{standing:?}"));
+    let work = async {
+        let said = flows::standing::say(&app.ports, id, &standing, &epoch, now).await?;
+        Ok(said.ok_or(Refusal::NoSuchSale)?)
+    };
+    let published = operators::recorded(app, &operator, action, now, work).await?;
+    tracing::info!(sale = %id, operator = operator.who(), version = published.version, "said");
+    Ok(Answer(SaleReply::new(&published, now)))
 }
 
 /// Lists the sales that are not archived, a page at a time: one query, however many there ever were.

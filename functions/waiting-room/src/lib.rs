@@ -78,6 +78,7 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
             | Route::ShowPicture(_)
             | Route::KeepPicture(_)
             | Route::OperatorPicture(_)
+            | Route::OperatorStanding(_)
             | Route::ShowDocument(_)
             | Route::ListTrains
             | Route::BeginVisit(_)

@@ -1,13 +1,15 @@
 //! `onsale demo`: starts an engine, puts two sales on sale, lets the crowd sell them out, waits
 //! until everything has settled, and audits.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use engine::domain::basics::bytes::Hash;
 use engine::domain::basics::ids::SaleId;
 use engine::domain::basics::money::MinorUnits;
 use engine::domain::basics::time::Timestamp;
+use engine::domain::sale::attachment::{Attachment, AttachmentKind};
 use engine::domain::sale::{GateSettings, RoomSettings, SaleFile};
 use engine::flows::reconcile::Report;
 use futures_util::future::try_join;
@@ -28,9 +30,18 @@ use local::payment::PROVIDER;
 use local::up::{self, Engine};
 use ops::audit::facts::LedgerFacts;
 use ops::audit::{self, AuditError, Target};
+use ops::gateway::{self, Gateway};
 
 /// The stadium that the repository brings.
 const STADIUM: &str = include_str!("../../../sales/demo-stadium.json");
+/// The pictures of its sales.
+const PICTURES: [&[u8]; 5] = [
+    include_bytes!("../../../sales/pictures/demo-club.jpg"),
+    include_bytes!("../../../sales/pictures/demo-play.jpg"),
+    include_bytes!("../../../sales/pictures/demo-stadium.jpg"),
+    include_bytes!("../../../sales/pictures/demo-top-ups.jpg"),
+    include_bytes!("../../../sales/pictures/demo-train.jpg"),
+];
 /// The train that the repository brings.
 const TRAIN: &str = include_str!("../../../sales/demo-train.json");
 /// The real stadium, below the folder of real data.
@@ -188,6 +199,9 @@ pub enum Error {
     /// The engine did not answer.
     #[error("the engine does not answer: {0}")]
     Client(#[from] reqwest::Error),
+    /// A picture of the demo was not kept.
+    #[error(transparent)]
+    Picture(#[from] gateway::Error),
     /// The queues could not be read.
     #[error(transparent)]
     Queues(#[from] local::queues::Error),
@@ -357,13 +371,20 @@ fn rates(limits: Limits) -> String {
     )
 }
 
-/// The operator puts the sales on sale, through the API.
+/// The operator puts the sales on sale, through the API, and first their pictures.
 ///
 /// # Errors
 /// [`Error::Client`] or [`Error::Refused`].
 pub async fn publish(engine: &Engine, sales: &[SaleFile]) -> Result<(), Error> {
     let client = reqwest::Client::new();
     let operator = engine.operator_token()?;
+    let gateway = Gateway::new(engine.url());
+    let named: BTreeSet<Hash> =
+        sales.iter().filter_map(|file| Some(file.event.as_ref()?.pictures())).flatten().collect();
+    let own = PICTURES.map(|bytes| Attachment::new(AttachmentKind::Jpeg, bytes.to_vec()));
+    for picture in own.iter().filter(|picture| named.contains(&picture.hash())) {
+        gateway.keep_picture(picture, &operator).await?;
+    }
     for file in sales {
         let url = format!("{}/sales/{}", engine.url(), file.sale);
         let put = client.request(Method::PUT, url).bearer_auth(&operator).json(file);

@@ -135,7 +135,7 @@ function OrderTickets({ kept, session }: { readonly kept: KeptTickets | null | u
   return <><h1>{t("title")}</h1>{failure === null ? <Loading /> : <Problem problem={failure} retry={() => void reload()} />}</>;
 }
 
-/** True for so many milliseconds. */
+/** True at first, and false once `ms` milliseconds have passed. */
 function useFor(ms: number): boolean {
   const [is, setIs] = useState(true);
   useEffect(() => {

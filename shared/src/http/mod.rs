@@ -38,6 +38,7 @@ pub mod routes;
 pub mod sale_body;
 pub mod sale_reply;
 pub mod sales_page;
+pub mod standing;
 pub mod takings;
 pub mod ticket;
 pub mod tokens;

@@ -74,7 +74,7 @@ pub struct Throttle {
     pub burst: u32,
 }
 
-const PLACES: Throttle = Throttle { rate_parameter: "PlaceRate", rate: 1840, burst: 690 };
+const PLACES: Throttle = Throttle { rate_parameter: "PlaceRate", rate: 1830, burst: 680 };
 /// The beginnings of visits: more than a room serves unless its settings say otherwise.
 const VISITS: Throttle = Throttle { rate_parameter: "VisitRate", rate: 250, burst: 125 };
 const ADMISSIONS: Throttle = Throttle { rate_parameter: "AdmissionRate", rate: 1500, burst: 750 };
@@ -200,6 +200,7 @@ routes! {
     ListRefunds(OrderNumber): "GET" "/orders/{order}/refunds", Orders, Buyer, RARE;
     RefundOrder(OrderNumber): "POST" "/orders/{order}/refunds/operator", RefundOrder, Operator, RARE;
     OperatorPublish(SaleId): "PUT" "/operator/sales/{sale}", Sales, Operate, OPERATORS;
+    OperatorStanding(SaleId): "POST" "/operator/sales/{sale}/commands", Sales, Operate, OPERATORS;
     OperatorCommand(SaleId): "POST" "/operator/sales/{sale}/room/commands", WaitingRoom, Operate, OPERATORS;
     OperatorRefund(OrderNumber): "POST" "/operator/orders/{order}/refunds", RefundOrder, Refund, OPERATORS;
     OperatorCancel(OrderNumber): "POST" "/operator/orders/{order}/cancel", Cancel, Operate, OPERATORS;
@@ -365,6 +366,7 @@ mod tests {
             ("GET", "/orders/42/refunds", Ok(Route::ListRefunds(order()))),
             ("POST", "/orders/42/refunds/operator", Ok(Route::RefundOrder(order()))),
             ("PUT", "/operator/sales/g1", Ok(Route::OperatorPublish(sale()))),
+            ("POST", "/operator/sales/g1/commands", Ok(Route::OperatorStanding(sale()))),
             ("POST", "/operator/sales/g1/room/commands", Ok(Route::OperatorCommand(sale()))),
             ("POST", "/operator/orders/42/refunds", Ok(Route::OperatorRefund(order()))),
             ("POST", "/operator/orders/42/cancel", Ok(Route::OperatorCancel(order()))),

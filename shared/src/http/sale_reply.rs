@@ -25,6 +25,8 @@ pub enum Phase {
     Open,
     /// The operator has paused it.
     Paused,
+    /// The operator says that nothing is left.
+    SoldOut,
     /// It does not take place: its orders are refunded.
     Cancelled,
     /// It is over.
@@ -42,6 +44,7 @@ impl Phase {
             SaleState::Open | SaleState::Paused if now >= terms.closes_at => Self::Closed,
             SaleState::Paused => Self::Paused,
             SaleState::Open if now < terms.opens_at => Self::Upcoming,
+            SaleState::Open if terms.sold_out => Self::SoldOut,
             SaleState::Open => Self::Open,
         }
     }
@@ -91,7 +94,8 @@ impl SaleSummary {
     #[must_use]
     pub fn listed(sale: SaleId, terms: ListedTerms, now: Timestamp) -> Self {
         let state = Phase::from_terms(&terms, now);
-        let ListedTerms { title, opens_at, closes_at, state: _, price_from, event } = terms;
+        let ListedTerms { title, opens_at, closes_at, price_from, event, state: _, sold_out: _ } =
+            terms;
         let price_from_minor = price_from.map(|price| price.amount_minor);
         let currency = price_from.map(|price| price.currency);
         Self { sale, title, opens_at, closes_at, state, price_from_minor, currency, event }
@@ -332,6 +336,9 @@ mod tests {
         };
         assert_eq!(at(&file, "2025-12-31T23:59:59Z"), Phase::Upcoming);
         assert_eq!(at(&file, "2026-01-01T00:00:00Z"), Phase::Open);
+        assert_eq!(at(&file, "2030-01-01T00:00:00Z"), Phase::Closed);
+        file.sold_out = true;
+        assert_eq!(at(&file, "2027-01-01T00:00:00Z"), Phase::SoldOut);
         assert_eq!(at(&file, "2030-01-01T00:00:00Z"), Phase::Closed);
         file.state = SaleState::Paused;
         assert_eq!(at(&file, "2027-01-01T00:00:00Z"), Phase::Paused);

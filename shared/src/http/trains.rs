@@ -121,7 +121,7 @@ pub struct TrainReply {
     pub sale: SaleId,
     /// Title for people.
     pub title: String,
-    /// State for a buyer at the time of the reply: `upcoming`, `open` or `paused`.
+    /// State for a buyer at the time of the reply: `upcoming`, `open`, `paused` or `sold_out`.
     pub state: Phase,
     /// Beginning of selling.
     pub opens_at: Timestamp,
@@ -179,7 +179,7 @@ pub fn journey(
     now: Timestamp,
 ) -> Option<Legs> {
     match SaleSummary::new(published, now).state {
-        Phase::Upcoming | Phase::Open | Phase::Paused => {}
+        Phase::Upcoming | Phase::Open | Phase::Paused | Phase::SoldOut => {}
         Phase::Cancelled | Phase::Closed | Phase::Archived => return None,
     }
     let sale = &published.sale;

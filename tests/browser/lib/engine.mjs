@@ -3,7 +3,8 @@
  * itself, the development server of the pages before it. `ONSALE_URL` names one that runs already.
  */
 import { execFile, execFileSync } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -48,6 +49,13 @@ async function startPages(gateway, program, data) {
   throw new Error(`the ports ${RETURN_PORTS.join(" and ")} are taken`);
 }
 
+/** The pictures of the samples in base64, by hash. */
+function samplePictures() {
+  const folder = join(REPOSITORY, "sales/pictures");
+  const files = readdirSync(folder).filter((name) => name.endsWith(".jpg")).map((name) => readFileSync(join(folder, name)));
+  return files.map((bytes) => [createHash("sha256").update(bytes).digest("hex"), bytes.toString("base64")]);
+}
+
 /** An engine and what tests do with it beside the browser: as an operator, or as other buyers. */
 export class Engine {
   /** @param {{url: string, gateway: string, data: string, program: string}} where */
@@ -85,8 +93,12 @@ export class Engine {
     return document;
   }
 
-  /** Publishes a sale file. */
-  publish(file) {
+  /** Publishes a sale file, and before it those pictures that it names and the samples have. */
+  async publish(file) {
+    const wanted = new Set((file.event?.about?.images ?? []).map(({ sha256 }) => sha256));
+    for (const [hash, data] of wanted.size === 0 ? [] : samplePictures()) {
+      if (wanted.has(hash)) await this.do(`/pictures/${hash}`, { method: "PUT", body: { data }, as: null });
+    }
     return this.do(`/sales/${file.sale}`, { method: "PUT", body: file, as: null });
   }
 

@@ -29,7 +29,7 @@ use engine::flows::reissue::reissue;
 use engine::flows::reserve::{Reservation, reserve};
 use engine::flows::sync::sync;
 use engine::flows::tokens;
-use engine::ports::{Gate as _, Published, Seats as _};
+use engine::ports::{Catalogue as _, Gate as _, Published, Seats as _};
 use local::servers::{DynamoDb, RedisOptions, RedisServer};
 use local::stores::sdk_config;
 use ops::audit::{self, Options, Report, Target};
@@ -44,7 +44,7 @@ use shared::redis::{Bounds, Connection, RedisGate, RedisSeats, Topology};
 use super::corruption::{Change, Item, Snapshot};
 use super::ports::{Engine, Nowhere};
 use super::rooms::RoomEngine;
-use super::sales::{best, payment, requested, seats, show, train};
+use super::sales::{about, best, payment, requested, seats, show, train};
 use super::{LATER, NOW, epoch, id};
 use crate::backends::{self, Server};
 
@@ -193,6 +193,7 @@ impl Fixture {
     /// Lets everything happen that can happen to an order, through the engine's own flows.
     pub(super) async fn live(&self) -> Numbers {
         let (train, show) = (train(), show());
+        self.engine.catalogue.keep_attachment(&about()).await.unwrap();
         let g1 = publish(&self.engine, &train, &epoch(), NOW).await.unwrap();
         let other = publish(&self.engine, &show, &epoch(), NOW).await.unwrap();
         for sale in [&train, &show] {

@@ -7,9 +7,15 @@ use engine::domain::inventory::choice::{Choice, Together};
 use engine::domain::order::PaymentKey;
 use engine::domain::order::requested::RequestedLine;
 use engine::domain::sale::Sale;
+use engine::domain::sale::attachment::{Attachment, AttachmentKind};
 use serde_json::json;
 
 use super::id;
+
+/// The document of the train.
+pub(super) fn about() -> Attachment {
+    Attachment::new(AttachmentKind::About, b"{}".to_vec())
+}
 
 /// Two legs. Tier `a` has the row A1 to A4, of which A4 is not for sale; `ga` has five spots.
 pub(super) fn train() -> Sale {
@@ -19,7 +25,7 @@ pub(super) fn train() -> Sale {
         "sale": "g1", "title": "G1", "currency": "EUR", "limit_per_buyer": 3,
         "merchant": { "merchant": "rail", "commission_basis_points": 500 },
         "opens_at": "2026-01-01T00:00:00Z", "closes_at": "2030-01-01T00:00:00Z",
-        "pay_window_seconds": 600, "runs_on": "2026-11-21",
+        "pay_window_seconds": 600, "runs_on": "2026-11-21", "event": { "about": about().hash() },
         "stops": [{"stop": "X", "name": "Xanten", "departs": "08:05"}, stop("Y"), stop("Z")],
         "tiers": [
             {"tier": "a", "name": "A", "price_minor": 50, "not_for_sale": ["A4"],

@@ -6,7 +6,7 @@ use engine::domain::basics::bytes::Hash;
 use serde_json::{Value, json};
 use shared::http::respond::IMMUTABLE;
 
-use super::{Fixture, Got, Sender, hall};
+use super::{Fixture, Got, OPERATOR_ISSUER, Sender, hall};
 
 /// A grey JPEG of 8 by 8 pixels.
 const GREY: &str = "/9j/4AAQSkZJRgABAQEASABIAAD/2wBDAP//////////////////////////////////////////////////////////////////////////////////////wAALCAAIAAgBAREA/8QAFAABAAAAAAAAAAAAAAAAAAAAA//EABQQAQAAAAAAAAAAAAAAAAAAAAD/2gAIAQEAAD8AN//Z";
@@ -107,4 +107,65 @@ async fn a_picture_is_a_small_jpeg_of_an_operator_and_nothing_else() {
     keep(&fixture, Sender::Operator, Hash([0; 32]), GREY).await.problem(422, "invalid");
     keep(&fixture, Sender::Operator, grey(), "no base64").await.problem(422, "invalid");
     fixture.get(Sender::Nobody, &format!("/pictures/{}", grey())).await.problem(404, "not-found");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operator_pauses_a_sale_without_a_room_and_says_what_people_read() {
+    let fixture = Fixture::start().await;
+    fixture.publish(&concert_without_picture()).await.ok(200);
+    let say = async |sender: Sender<'_>, body: Value| {
+        fixture.json(sender, "POST", "/operator/sales/hall/commands", &body).await
+    };
+    let operator = || Sender::Token(OPERATOR_ISSUER, "onsale/operate");
+    let admitted = async |buyer: &str| {
+        let body = json!({ "tickets": 1 });
+        fixture.json(Sender::Buyer(buyer), "POST", "/sales/hall/admissions", &body).await
+    };
+    let before = fixture.admission("ada", "hall", 1).await;
+    let said = say(operator(), json!({ "state": "paused", "notice": { "en": "Back at noon" } }));
+    let said = said.await.ok(200);
+    assert_eq!(
+        (&said["state"], &said["file"]["notice"]["en"]),
+        (&json!("paused"), &json!("Back at noon"))
+    );
+    // This process has published it; another one's copy is two seconds old at most.
+    admitted("bob").await.problem(403, "sale-closed");
+    let lines = json!([{ "tier": "vip", "best": { "count": 1 } }]);
+    let held = fixture.order("ada", "hall", &before["token"], lines.clone()).await;
+    held.problem(403, "sale-closed");
+    // What is not said stays; a second time changes nothing.
+    let again = say(operator(), json!({ "state": "paused" })).await.ok(200);
+    assert_eq!(
+        (&again["version"], &again["file"]["notice"]),
+        (&said["version"], &said["file"]["notice"])
+    );
+    let open = say(operator(), json!({ "state": "open", "notice": null })).await.ok(200);
+    assert_eq!((&open["state"], open["file"].get("notice")), (&json!("open"), None));
+    assert_eq!(open["event"], said["event"], "all else stays");
+    let sold_out = say(operator(), json!({ "sold_out": true })).await.ok(200);
+    assert_eq!(sold_out["state"], "sold_out");
+    admitted("bob").await.problem(409, "sold-out");
+    fixture.order("ada", "hall", &before["token"], lines).await.ok(201);
+    let listed = fixture.get(Sender::Nobody, "/sales").await.ok(200);
+    assert_eq!(listed["sales"][0]["state"], "sold_out");
+    say(operator(), json!({ "sold_out": false })).await.ok(200);
+    admitted("bob").await.ok(201);
+
+    for body in [
+        json!({}),
+        json!({ "state": "cancelled" }),
+        json!({ "notice": "" }),
+        json!({ "notice": { "EN": "x" } }),
+    ] {
+        say(operator(), body).await.problem(422, "invalid");
+    }
+    say(Sender::Nobody, json!({ "sold_out": true })).await.problem(401, "not-authenticated");
+    let watcher = Sender::Token(OPERATOR_ISSUER, "onsale/watch");
+    say(watcher, json!({ "sold_out": true })).await.problem(403, "not-permitted");
+}
+
+fn concert_without_picture() -> Value {
+    let mut file = concert();
+    file["event"]["about"]["images"] = json!([]);
+    file
 }

@@ -17,10 +17,16 @@ impl Fixture {
     }
 }
 
+/// A path with something in place of each parameter.
+fn filled(path: &str) -> String {
+    let hash = "ab".repeat(32);
+    path.replace("{sale}", "hall").replace("{order}", "1024").replace("{picture}", &hash)
+}
+
 /// Every route that an operator's token opens, with a path, and the scope that it asks for.
 fn routes() -> impl Iterator<Item = (&'static str, String, Scope)> {
     ROUTES.iter().filter_map(|row| {
-        let path = row.path.replace("{sale}", "hall").replace("{order}", "1024");
+        let path = filled(row.path);
         Some((row.method, path, row.access.scope()?))
     })
 }
@@ -61,7 +67,7 @@ async fn every_route_of_operators_refuses_whoever_is_none() {
     );
     // A token does not stand for an IAM identity either.
     for row in ROUTES.iter().filter(|row| row.access == Access::Operator) {
-        let path = row.path.replace("{sale}", "hall").replace("{order}", "1024");
+        let path = filled(row.path);
         let refused = fixture.json(ZHANG, row.method, &path, &json!({})).await;
         refused.problem(401, "not-authenticated");
     }

@@ -28,19 +28,19 @@ struct Sample {
 }
 
 const STADIUM: Sample =
-    Sample { sale: "stadium-kestrel-park", seats: 63_072, legs: 1, tiers: 10, most_lines: 150 };
+    Sample { sale: "stadium-kestrel-park", seats: 63_072, legs: 1, tiers: 10, most_lines: 170 };
 
 const THEATRE: Sample =
     Sample { sale: "theatre-old-quay", seats: 782, legs: 1, tiers: 7, most_lines: 150 };
 
 const CLUB: Sample =
-    Sample { sale: "club-undertow", seats: 450, legs: 1, tiers: 3, most_lines: 20 };
+    Sample { sale: "club-undertow", seats: 450, legs: 1, tiers: 3, most_lines: 45 };
 
 const G_TRAIN: Sample =
-    Sample { sale: "g-train-g1307", seats: 604, legs: 5, tiers: 4, most_lines: 150 };
+    Sample { sale: "g-train-g1307", seats: 604, legs: 5, tiers: 4, most_lines: 165 };
 
 const NIGHT_TRAIN: Sample =
-    Sample { sale: "night-train-nightjar", seats: 348, legs: 20, tiers: 4, most_lines: 430 };
+    Sample { sale: "night-train-nightjar", seats: 348, legs: 20, tiers: 4, most_lines: 445 };
 
 impl Sample {
     fn path(&self) -> PathBuf {

@@ -1,15 +1,18 @@
 //! An engine, and buyers of one of its sales.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use engine::domain::basics::ids::{Legs, Seat, TierId};
 use engine::domain::basics::money::{Currency, MinorUnits, Money};
 use engine::domain::basics::time::Timestamp;
 use engine::domain::sale::layout::Layout;
 use engine::domain::sale::{AttendeeRule, GateSettings, Sale, SaleFile, Tier};
+use importers::pictures::of_sale_file;
 use loadtest::demo;
 use local::payment;
 use local::up::{Engine, Options};
@@ -73,6 +76,14 @@ impl Shop {
         // These buyers ask again and again for more than there is: the gate must not hold them up.
         let gate = GateSettings { budget_percent: 1000, ..file.gate };
         let file = &SaleFile { gate, ..file.clone() };
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sales/pictures");
+        let mut value = serde_json::to_value(file).unwrap();
+        for picture in of_sale_file(&mut value, Path::new(folder)).unwrap() {
+            let body = json!({ "data": STANDARD.encode(&picture.bytes) });
+            let put = self.request(Method::PUT, &format!("/pictures/{}", picture.hash()));
+            let put = put.json(&body).bearer_auth(self.engine.operator_token().unwrap());
+            assert_eq!(answer(put).await.0, StatusCode::OK);
+        }
         let put = self.request(Method::PUT, &format!("/sales/{}", file.sale)).json(file);
         let put = put.bearer_auth(self.engine.operator_token().unwrap());
         let (status, reply) = answer(put).await;

@@ -130,6 +130,7 @@ pub(super) fn operation(route: RouteName) -> Operation {
         RouteName::ListRefunds => list_refunds(),
         RouteName::RefundOrder => refund_order(),
         RouteName::OperatorPublish => operators::publish(),
+        RouteName::OperatorStanding => operators::say(),
         RouteName::OperatorCommand => operators::command(),
         RouteName::OperatorRefund => operators::refund(),
         RouteName::OperatorCancel => operators::cancel(),

@@ -6,16 +6,19 @@ use engine::domain::basics::time::Timestamp;
 use serde_json::{Value, json};
 use shared::figures::MAX_MINUTES;
 use shared::http::accounts::AccountsReply;
+use shared::http::checks::MAX_BODY_BYTES;
 use shared::http::disputes::DisputesReply;
 use shared::http::figures::{DEFAULT_MINUTES, FiguresReply};
 use shared::http::operators::{
     ActionsReply, BoardReply, FoundOrdersReply, OperatorOrderReply, StuckReply, WebhooksReply,
 };
 use shared::http::respond::CSV;
+use shared::http::sale_reply::SaleReply;
+use shared::http::standing::StandingBody;
 use shared::http::takings::{self, TakingsReply};
 
 use super::operations::{
-    JSON, NOT_KEPT, Operation, Parameter, Success, cancel_order, publish_sale, refund_order,
+    Body, JSON, NOT_KEPT, Operation, Parameter, Success, cancel_order, publish_sale, refund_order,
 };
 use super::{Schemas, examples, rooms};
 
@@ -28,6 +31,44 @@ pub(super) fn by_token(id: &'static str, operation: Operation) -> Operation {
 
 pub(super) fn publish() -> Operation {
     by_token("operatorPublish", publish_sale())
+}
+
+pub(super) fn say() -> Operation {
+    Operation {
+        id: "operatorSay",
+        tag: TAG,
+        summary: "Pause a sale, let it go on, say that it is sold out, or put a notice on it",
+        description: "Every gate follows within two seconds. What is not given stays as it is. A waiting room has commands of \
+                      its own.",
+        parameters: Vec::new(),
+        body: Some(Body {
+            schema: Schemas::read::<StandingBody>,
+            most_bytes: MAX_BODY_BYTES,
+            examples: || {
+                vec![
+                    (
+                        "pause",
+                        "Paused, and why",
+                        json!({ "state": "paused", "notice": { "en": "Back at noon", "zh": "中午恢复" } }),
+                    ),
+                    (
+                        "resume",
+                        "Open, and nothing to read",
+                        json!({ "state": "open", "notice": null }),
+                    ),
+                    ("sold_out", "Nothing is left", json!({ "sold_out": true })),
+                ]
+            },
+        }),
+        success: Success {
+            status: 200,
+            description: "The sale as it is now.",
+            caching: &[NOT_KEPT],
+            media_type: JSON,
+            schema: Schemas::written::<SaleReply>,
+            examples: || vec![("train", "A train with two tiers", examples::sale())],
+        },
+    }
 }
 
 pub(super) fn command() -> Operation {

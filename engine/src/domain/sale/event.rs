@@ -449,6 +449,15 @@ impl EventFacts {
         (Self { picture, about, ..self.clone() }, Some(attachment))
     }
 
+    /// The pictures that it names, each once: its own, and those of its document, if it has the document.
+    #[must_use]
+    pub fn pictures(&self) -> BTreeSet<Hash> {
+        match &self.about {
+            Some(FileAbout::Own(about)) => pictures(self, Some(about)),
+            Some(FileAbout::Kept(_)) | None => pictures(self, None),
+        }
+    }
+
     /// True if it says when it is, by which clocks, and where.
     #[must_use]
     pub fn is_told(&self) -> bool {
@@ -456,8 +465,9 @@ impl EventFacts {
     }
 }
 
-/// Checks the event of a file.
+/// Checks the event of a file, and its notice.
 pub(super) fn check_event(file: &SaleFile, defects: &mut Vec<Defect>) {
+    check_text("notice", file.notice.as_ref(), MAX_TEXT_CHARS, defects);
     let Some(event) = &file.event else { return };
     let mut broken = |at: &str, rule: &str| defects.push(Defect::new(format!("event.{at}"), rule));
     let (starts, doors, ends) = (event.starts_at, event.doors_at, event.ends_at);

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::challenge::ChallengeSettings;
-use super::event::EventFacts;
+use super::event::{EventFacts, Text};
 use super::map::FileMap;
 use super::room::RoomSettings;
 use super::sections::Section;
@@ -59,6 +59,12 @@ pub struct SaleFile {
     /// `open`, or `paused` to refuse every new reservation.
     #[serde(default)]
     pub state: SaleState,
+    /// True if the operator says that nothing is left: no gate admits anybody any more. Whoever was admitted goes on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sold_out: bool,
+    /// What everybody reads who looks at the sale: 1 to 300 characters in each language.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notice: Option<Text>,
     /// Most tickets of one buyer in this sale.
     #[schemars(range(min = *LIMIT_PER_BUYER.start(), max = *LIMIT_PER_BUYER.end()))]
     pub limit_per_buyer: u16,
@@ -148,6 +154,8 @@ impl SaleFile {
             opens_at: selling.start,
             closes_at: selling.end,
             state: SaleState::default(),
+            sold_out: false,
+            notice: None,
             limit_per_buyer,
             pay_window_seconds,
             attendees: AttendeeRule::default(),

@@ -21,7 +21,7 @@ pub(super) fn key(sale: &SaleId) -> Item {
 /// Writes the entry of a file.
 pub(super) fn write(table: &str, file: &SaleFile, version: u64) -> Stored<TransactWriteItem> {
     let terms = ListedTerms::from_file(file);
-    let ListedTerms { title, opens_at, closes_at, state, price_from, event } = terms;
+    let ListedTerms { title, opens_at, closes_at, state, sold_out, price_from, event } = terms;
     let mut with: Vec<Value> = vec![
         ("version", number(version)),
         ("title", text(title)),
@@ -36,6 +36,11 @@ pub(super) fn write(table: &str, file: &SaleFile, version: u64) -> Stored<Transa
             set += ", #price_minor = :price, #currency = :currency, #price_of = :version";
         }
         None => gone.push("#price_of"),
+    }
+    if sold_out {
+        set += ", #sold_out_of = :version";
+    } else {
+        gone.push("#sold_out_of");
     }
     match event {
         Some(event) => {
@@ -68,7 +73,10 @@ pub(super) fn read(item: &Item) -> Stored<ListedSale> {
     let (opens_at, closes_at) = (time("opens_ms")?, time("closes_ms")?);
     let price_from = read_price(&fields)?;
     let event = read_event(&sale, &fields)?;
-    let terms = ListedTerms { title, opens_at, closes_at, state, price_from, event };
+    // As with the price, it may be of another version.
+    let said: Option<u64> = fields.maybe_number("sold_out_of")?;
+    let sold_out = said.is_some() && said == fields.maybe_number("version")?;
+    let terms = ListedTerms { title, opens_at, closes_at, state, sold_out, price_from, event };
     Ok(ListedSale { sale, terms: Some(terms) })
 }
 

@@ -140,7 +140,7 @@ problems! {
             PublishSale, JoinRoom, BringRound, CommandRoom, BeginVisit, Admit, Reserve, StartPayment, GiveBack,
             RefundOrder,
             OperatorPublish, OperatorCommand, OperatorRefund, OperatorCheckIn, OperatorReissue,
-            KeepPicture, OperatorPicture,
+            KeepPicture, OperatorPicture, OperatorStanding,
         ];
     /// The request breaks a rule.
     Invalid: UNPROCESSABLE_ENTITY, "invalid", "The request breaks a rule", final, kept,
@@ -149,7 +149,7 @@ problems! {
             BeginVisit, Admit, Reserve, ListOrders, StartPayment, GiveBack, RefundOrder, PaymentCallback,
             OperatorPublish, OperatorCommand, OperatorRefund, OperatorOrders, OperatorExport, OperatorActions,
             ShowRevoked, OperatorCheckIn, OperatorCheckIns, OperatorReissue,
-            OperatorFigures, OperatorTakings, OperatorAccounts, OperatorDisputes, KeepPicture, OperatorPicture,
+            OperatorFigures, OperatorTakings, OperatorAccounts, OperatorDisputes, KeepPicture, OperatorPicture, OperatorStanding,
         ],
         with [sometimes "at": part_of_request, sometimes "defects": of::<Vec<Defect>>];
     /// The order has seats of several tiers of a sale that keeps its tiers apart.
@@ -171,7 +171,7 @@ problems! {
             OperatorCheckIns, OperatorReissue,
             OperatorFigures, OperatorTakings, OperatorAccounts, OperatorWebhooks, OperatorDisputes,
             PayFromWallet, ShowWallets, ShowPoints,
-            KeepPicture, OperatorPicture,
+            KeepPicture, OperatorPicture, OperatorStanding,
         ];
     /// The buyer is not admitted.
     NotAdmitted: FORBIDDEN, "not-admitted", "An admission is needed", final, used_up, by [Reserve],
@@ -201,11 +201,11 @@ problems! {
     SaleArchived: GONE, "sale-archived", "The sale is archived", final, kept,
         by [
             PublishSale, ShowAvailability, JoinRoom, ShowRoom, ShowPlainRoom, BeginVisit, Admit, Reserve,
-            OperatorPublish,
+            OperatorPublish, OperatorStanding,
         ];
     /// The sale was cancelled, which is not taken back.
     SaleCancelled: GONE, "sale-cancelled", "The sale is cancelled", final, none,
-        by [PublishSale, OperatorPublish];
+        by [PublishSale, OperatorPublish, OperatorStanding];
     /// The requested tickets would pass the buyer's limit.
     LimitReached: FORBIDDEN, "limit-reached", "The limit of tickets is reached", final, kept,
         by [Reserve],
@@ -220,7 +220,7 @@ problems! {
             PublishSale, CommandRoom, RefundOrder, OperatorPublish, OperatorCommand, OperatorRefund,
             OperatorCancel, OperatorOrder, OperatorOrders, OperatorBoard, OperatorExport, OperatorActions,
             OperatorStuck, OperatorCheckIn, OperatorCheckIns, OperatorReissue,
-            OperatorFigures, OperatorTakings, OperatorAccounts, OperatorWebhooks, OperatorDisputes, KeepPicture, OperatorPicture,
+            OperatorFigures, OperatorTakings, OperatorAccounts, OperatorWebhooks, OperatorDisputes, KeepPicture, OperatorPicture, OperatorStanding,
         ];
     /// The request had to come through the edge.
     NotThroughTheEdge:
@@ -238,7 +238,7 @@ problems! {
             OperatorCommand, OperatorRefund, OperatorCancel, OperatorOrder, OperatorOrders,
             OperatorBoard, OperatorExport, ShowTickets, ShowRevoked, OperatorCheckIn, OperatorCheckIns,
             OperatorReissue,
-            OperatorFigures, OperatorTakings, OperatorAccounts, PayFromWallet, ShowPicture, ShowDocument,
+            OperatorFigures, OperatorTakings, OperatorAccounts, PayFromWallet, ShowPicture, ShowDocument, OperatorStanding,
         ];
     /// The path exists, but not for this method.
     MethodNotAllowed:

@@ -28,6 +28,7 @@ use shared::http::room::{CommandBody, RoundBody};
 use shared::http::room_address::GroupAddress;
 use shared::http::routes::{NoRoute, Route};
 use shared::http::sales_page::{MAX_SALES, SalesCursor};
+use shared::http::standing::StandingBody;
 use shared::http::ticket::{CheckInsBody, MAX_CHECK_INS, ReissueBody};
 use shared::http::tokens::AdmissionKeys;
 use shared::http::trains::{TRAINS, TrainsQuery};
@@ -101,6 +102,7 @@ fn answer(request: &Request, route: &Route) -> Result<(), Problem> {
             assert!((1..=TRAINS).contains(&asked.limit) && asked.from != asked.to);
             Ok(())
         }
+        Route::OperatorStanding(_) => Ok(StandingBody::read(request).map(drop)?),
         Route::KeepPicture(hash) | Route::OperatorPicture(hash) => {
             Ok(pictures::read(request, *hash).map(drop)?)
         }
@@ -376,6 +378,7 @@ fn check_route(request: &Request, route: &Route) {
         Route::KeepPicture(hash) => ("PUT", format!("/pictures/{hash}")),
         Route::OperatorPicture(hash) => ("PUT", format!("/operator/pictures/{hash}")),
         Route::ShowDocument(hash) => ("GET", format!("/documents/{hash}")),
+        Route::OperatorStanding(sale) => ("POST", format!("/operator/sales/{sale}/commands")),
         Route::JoinRoom(sale) => ("POST", format!("/sales/{sale}/places")),
         Route::ShowRoom(sale) => ("GET", format!("/sales/{sale}/room")),
         Route::ShowPlainRoom(sale) => ("GET", format!("/s/{sale}/room/plain")),

@@ -8,6 +8,7 @@ use std::str::FromStr;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::DisplayErrorContext;
 use aws_sdk_dynamodb::types::AttributeValue;
+use engine::domain::basics::bytes::Hash;
 use engine::domain::basics::ids::{Legs, SaleId, Seat, TierId, UserId};
 use engine::domain::basics::money::{Currency, MinorUnits, Money};
 use engine::domain::basics::number::OrderNumber;
@@ -19,6 +20,8 @@ use engine::domain::order::attendee::AttendeeHash;
 use engine::domain::order::fact::FactKind;
 use engine::domain::order::refund::RefundState;
 use engine::domain::sale::archive::Lifecycle;
+use engine::domain::sale::attachment::{Attachment, AttachmentKind};
+use engine::domain::sale::event::{EventAbout, FileAbout, pictures};
 use engine::domain::sale::{Sale, SaleFile};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -116,6 +119,11 @@ impl Reading<'_> {
     /// Reads the sales first, then their counters.
     fn catalogue(&mut self, items: &[Item]) {
         let mut listed = HashSet::new();
+        let kept: BTreeMap<Hash, Attachment> = items
+            .iter()
+            .filter_map(|item| attachment(item).ok().flatten())
+            .map(|kept| (kept.hash(), kept))
+            .collect();
         let mut chunks: HashMap<String, BTreeMap<String, &[u8]>> = HashMap::new();
         for item in items {
             let (Ok(sale), Ok(sk)) = (text(item, "pk"), text(item, "sk")) else { continue };
@@ -145,6 +153,10 @@ impl Reading<'_> {
                         let id = Some(sale.id().clone());
                         self.record(id, "sales", item, what.to_owned());
                     }
+                    for missing in not_kept(&sale, &kept) {
+                        let what = format!("names {missing}, which is not kept");
+                        self.record(Some(sale.id().clone()), "sales", item, what);
+                    }
                     let facts = SaleFacts { lifecycle, version, ..SaleFacts::new(sale, epoch) };
                     self.facts.sales.insert(facts.sale.id().clone(), facts);
                 }
@@ -162,6 +174,9 @@ impl Reading<'_> {
         if sale == "#sales" {
             let id: SaleId = parsed(sk, "sk")?;
             return if self.is_audited(&id) { self.sale(&id).map(|_| ()) } else { Ok(()) };
+        }
+        if sale.starts_with(ATTACHMENT) {
+            return attachment(item).map(drop);
         }
         if let Some(partition) = sale.strip_prefix("#trains#") {
             return self.call_item(item, partition, sk);
@@ -860,6 +875,36 @@ pub(super) fn number<T: FromStr>(item: &Item, name: &str) -> Read<T> {
         Some(AttributeValue::N(number)) => parsed(number, name),
         _ => Err(format!("has no number in {name}")),
     }
+}
+
+/// How the partition of an attachment begins.
+const ATTACHMENT: &str = "#attachment#";
+
+/// The attachment of an item, whose key is the hash of its bytes; `None` of another item.
+fn attachment(item: &Item) -> Read<Option<Attachment>> {
+    let Some(hash) = text(item, "pk")?.strip_prefix(ATTACHMENT) else { return Ok(None) };
+    let hash: Hash = parsed(hash, "pk")?;
+    let kind = AttachmentKind::from_text(text(item, "kind")?);
+    let kind = kind.ok_or_else(|| "is of no kind".to_owned())?;
+    let Some(AttributeValue::B(data)) = item.get("data") else {
+        return Err("has no data".to_owned());
+    };
+    let kept = Attachment::new(kind, data.as_ref().to_vec());
+    if kept.hash() == hash { Ok(Some(kept)) } else { Err("has other bytes".to_owned()) }
+}
+
+/// The document and the pictures that a sale names and that are not kept.
+fn not_kept(sale: &Sale, kept: &BTreeMap<Hash, Attachment>) -> Vec<Hash> {
+    let Some(event) = &sale.file().event else { return Vec::new() };
+    let named = match &event.about {
+        Some(FileAbout::Kept(hash)) => Some(*hash),
+        Some(FileAbout::Own(_)) | None => None,
+    };
+    let of_kind = |hash: &Hash, kind| kept.get(hash).is_some_and(|kept| kept.kind == kind);
+    let about = named.and_then(|hash| EventAbout::from_attachment(kept.get(&hash)?).ok());
+    let named = named.filter(|hash| !of_kind(hash, AttachmentKind::About));
+    let pictures = pictures(event, about.as_ref()).into_iter();
+    named.into_iter().chain(pictures.filter(|hash| !of_kind(hash, AttachmentKind::Jpeg))).collect()
 }
 
 fn maps<'a>(item: &'a Item, name: &str) -> Read<Vec<&'a Item>> {
