@@ -19,7 +19,7 @@ import { exchangeSums, paymentOf, pricesOf } from "../order/exchange.ts";
 import { ExchangeSum } from "../order/exchange-sum.tsx";
 import { Lines, Payments, State } from "../order/parts.tsx";
 import { repeated } from "../order/repeat.ts";
-import { useNames, type Names } from "../order/sale.ts";
+import { namesReady, useNames, type Names } from "../order/sale.ts";
 import { refusalText, stateWord, type Order } from "../order/words.ts";
 import { Pay } from "./pay.tsx";
 import { FromWallet } from "./wallet.tsx";
@@ -55,7 +55,11 @@ function Checkout() {
 function Mine() {
   const [everyMs, setEveryMs] = useState<number | null>(3_000);
   const [started, setStarted] = useState(startedAtMs);
-  const load = () => reply(buyer.GET("/orders/{order}", { params: { path: { order: ORDER } } }));
+  const load = async (): Promise<Order> => {
+    const order = await reply(buyer.GET("/orders/{order}", { params: { path: { order: ORDER } } }));
+    await namesReady([order.sale]);
+    return order;
+  };
   const { data, failure, reload } = useLoaded(load, everyMs, [everyMs]);
   useEffect(() => setEveryMs(pollMs(data, started, clock.nowMs())), [data, started]);
   useAnnounced(data);

@@ -46,7 +46,7 @@ function Storefront() {
       {failure !== null && <Problem problem={failure} retry={() => void reload()} />}
       {data === null ? failure === null && <Loading /> : <Listing sales={data.sales} search={search} />}
       {data?.hasMore === true && <p><button type="button" onClick={() => setPages(pages + FIRST_PAGES)}>{t("more")}</button></p>}
-      <Trains />
+      {(data !== null || failure !== null) && <Trains />}
     </Page>
   );
 }

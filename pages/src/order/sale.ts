@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 
 import type { FileForMap } from "../map/plan.ts";
 import { everyone, reply, type Schemas } from "../shared/api.ts";
-import { placeOf, seatText, type Place } from "../shared/seat-place.ts";
+import { placeOf, placeText, type Place } from "../shared/seat-place.ts";
 
 /** Names in a sale. Until they are known, and if they never are, ids stand in their place. */
 export interface Names {
@@ -25,12 +25,20 @@ export interface KnownSale {
   readonly title: string;
   readonly file: {
     readonly tiers: readonly { readonly tier: string; readonly name: string }[];
-    readonly stops?: readonly { readonly stop: string; readonly name: string }[] | null;
+    readonly stops?: readonly Schemas["Stop"][] | null;
     readonly merchant?: { readonly merchant?: string | null | undefined } | null;
+    readonly runs_on?: string | null;
+    readonly event?: Schemas["EventFacts"] | null;
   };
+  /** Where some of its seats are, in place of its layout. */
+  readonly places?: readonly (readonly [seat: string, place: Place])[];
 }
 
 const kept = new Map<string, Promise<Schemas["SaleReply"]>>();
+/** The answers that are there. */
+const answered = new Map<string, Schemas["SaleReply"]>();
+/** Milliseconds that a page waits for names before it shows ids in their place. */
+const NAMES_MS = 4_000;
 
 /** The sale; asked for once, and again after a failure. */
 export function saleReply(sale: string): Promise<Schemas["SaleReply"]> {
@@ -39,7 +47,7 @@ export function saleReply(sale: string): Promise<Schemas["SaleReply"]> {
     // The client's types of replies know no tuples.
     asked = reply(everyone.GET("/sales/{sale}", { params: { path: { sale } } })) as Promise<Schemas["SaleReply"]>;
     kept.set(sale, asked);
-    asked.catch(() => kept.delete(sale));
+    asked.then((answer) => answered.set(sale, answer), () => kept.delete(sale));
   }
   return asked;
 }
@@ -48,20 +56,35 @@ export function saleReply(sale: string): Promise<Schemas["SaleReply"]> {
 export function namesOf(sale: string, known: KnownSale | null): Names {
   // The client's types of files know no layouts.
   const file = (known?.file ?? null) as FileForMap | null;
+  const places = known?.places === undefined ? null : new Map(known.places);
+  const place = (name: string) => (file === null ? null : places !== null ? (places.get(name) ?? null) : placeOf(file, name));
   return {
     title: known?.title ?? sale,
     isTrain: known === null ? null : (known.file.stops ?? []).length > 0,
     isMoney: known?.file.merchant?.merchant === "wallet",
     tier: (id) => known?.file.tiers.find(({ tier }) => tier === id)?.name ?? id,
     stop: (id) => known?.file.stops?.find(({ stop }) => stop === id)?.name ?? id,
-    seat: (name) => seatText(file, name),
-    place: (name) => (file === null ? null : placeOf(file, name)),
+    seat: (name) => {
+      const found = place(name);
+      return found === null ? name : placeText(found);
+    },
+    place,
   };
+}
+
+/** Waits for the names of sales, though not for ever: titles and seats that come later would move what is read already. */
+export async function namesReady(sales: Iterable<string>): Promise<void> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, NAMES_MS);
+  });
+  await Promise.race([late, Promise.allSettled([...new Set(sales)].map(saleReply))]);
+  clearTimeout(timer);
 }
 
 /** The names of a sale, better ones as soon as they are there; `before` is what was known of it once. */
 export function useNames(sale: string, before: KnownSale | null = null): Names {
-  const [known, setKnown] = useState<Schemas["SaleReply"] | null>(null);
+  const [known, setKnown] = useState<Schemas["SaleReply"] | null>(() => answered.get(sale) ?? null);
   useEffect(() => {
     let isOver = false;
     saleReply(sale).then((answer) => isOver || setKnown(answer), () => {});

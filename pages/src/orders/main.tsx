@@ -5,7 +5,7 @@ import "./orders.css";
 import { merged } from "../order/give-back.ts";
 import { HeldOrders } from "../order/held-orders.tsx";
 import { newestOrders, onOrdersChanged, PAGE } from "../order/newest.ts";
-import { useNames } from "../order/sale.ts";
+import { namesReady, useNames } from "../order/sale.ts";
 import { words, type Order } from "../order/words.ts";
 import { buyer, problem, reply, type OnsaleProblem, type Schemas } from "../shared/api.ts";
 import { clock } from "../shared/clock.ts";
@@ -22,8 +22,11 @@ import { t, tn } from "./words.ts";
 /** Milliseconds between requests while something of the newest orders is about to change. */
 const POLL_MS = 5_000;
 
-const pageOf = (before?: string) =>
-  before === undefined ? newestOrders() : reply(buyer.GET("/orders", { params: { query: { limit: PAGE, before } } }));
+async function pageOf(before?: string): Promise<Schemas["PageReply"]> {
+  const page = await (before === undefined ? newestOrders() : reply(buyer.GET("/orders", { params: { query: { limit: PAGE, before } } })));
+  await namesReady([...page.orders, ...page.allowances].map(({ sale }) => sale));
+  return page;
+}
 
 const isMoving = ({ state, refunds }: Order) => state === "pending" || state === "refund_due" || (refunds !== undefined && refunds.back < refunds.made);
 
@@ -87,9 +90,9 @@ function List() {
         ? <div class="card"><p>{t("none")}</p><a class="button" href={href("/")}>{t("to-sales")}</a></div>
         : orders.map((order) => <OrderCard key={order.order} order={order} replace={replace} />)}
       {next !== null && <More older={older} shown={orders.length} />}
+      {allowances.size > 0 && <Allowances allowances={[...allowances.values()]} />}
       <Wallets />
       <Points />
-      {allowances.size > 0 && <Allowances allowances={[...allowances.values()]} />}
     </>
   );
 }

@@ -8,7 +8,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import "./tickets.css";
 import { State } from "../order/parts.tsx";
 import { HeldOrders } from "../order/held-orders.tsx";
-import { saleReply, useNames, type KnownSale, type Names } from "../order/sale.ts";
+import { namesReady, saleReply, useNames, type KnownSale, type Names } from "../order/sale.ts";
 import { ticketLook, ticketWord } from "../order/ticket-state.ts";
 import { mayBeRepeated, stateWord, words } from "../order/words.ts";
 import en from "../i18n/tickets.en.json";
@@ -35,6 +35,8 @@ const ORDER = parameter("/my/tickets/{order}", "order");
 interface Loaded {
   readonly order: TicketOrder;
   readonly codes: readonly CodedTicket[] | null;
+  /** Why tickets became void, by refund. */
+  readonly reasons: Awaited<ReturnType<typeof reasonsOf>>;
   /** Why there are no codes though the order has tickets; null if there is no reason to name. */
   readonly failure: OnsaleProblem | null;
   readonly sale: KnownSale | null;
@@ -45,6 +47,7 @@ interface Loaded {
 const hasTickets = ({ state }: Pick<TicketOrder, "state">) => state === "paid" || state === "refund_due" || state === "refunded";
 /** What tickets are kept by; the tokens of some issuers name nobody. */
 const buyerOf = (session: Session) => subjectOf(session.token) ?? "";
+const NO_REASONS: Loaded["reasons"] = new Map();
 
 async function load(): Promise<Loaded> {
   const [order, codes] = await Promise.allSettled([reply(buyer.GET("/orders/{order}", { params: { path: { order: ORDER } } })), codesOf(ORDER)]);
@@ -52,9 +55,9 @@ async function load(): Promise<Loaded> {
     throw problem(order.reason);
   }
   const asOfMs = clock.nowMs();
-  return codes.status === "fulfilled"
-    ? { order: order.value, codes: codes.value, failure: null, sale: null, asOfMs }
-    : { order: order.value, codes: null, failure: problem(codes.reason), sale: null, asOfMs };
+  const [reasons] = await Promise.all([reasonsOf(order.value).catch(() => NO_REASONS), namesReady([order.value.sale])]);
+  const loaded = { order: order.value, reasons, sale: null, asOfMs };
+  return codes.status === "fulfilled" ? { ...loaded, codes: codes.value, failure: null } : { ...loaded, codes: null, failure: problem(codes.reason) };
 }
 
 /** Keeps what was loaded on this device; true once the page opens without a network too. */
@@ -91,7 +94,7 @@ function Tickets() {
       {session !== null ? <OrderTickets kept={kept} session={session} />
         : kept === undefined ? <><h1>{t("title")}</h1><Loading /></>
           : kept === null ? <div class="card"><p>{hadSession.current ? words.t("sign-in-ended") : t("sign-in-first")}</p><SignInButton role="buyers" /></div>
-            : <Sheet {...kept} failure={null} isOld notice={<SignInAgain />} />}
+            : <Sheet {...kept} reasons={NO_REASONS} failure={null} isOld notice={<SignInAgain />} />}
     </Page>
   );
 }
@@ -130,7 +133,7 @@ function OrderTickets({ kept, session }: { readonly kept: KeptTickets | null | u
     return <Sheet {...data} codes={data.codes ?? kept?.codes ?? null} isOld={failure !== null} isKept={isKept} reload={reload} />;
   }
   if (kept != null && (failure !== null ? mayBeRepeated(failure) : !isPatient)) {
-    return <Sheet {...kept} failure={null} isOld />;
+    return <Sheet {...kept} reasons={NO_REASONS} failure={null} isOld />;
   }
   return <><h1>{t("title")}</h1>{failure === null ? <Loading /> : <Problem problem={failure} retry={() => void reload()} />}</>;
 }
@@ -164,11 +167,9 @@ interface SheetProps extends Loaded {
   readonly reload?: () => Promise<void>;
 }
 
-function Sheet({ order, codes, failure, sale, asOfMs, isOld = false, isKept = false, notice, reload }: SheetProps) {
+function Sheet({ order, codes, reasons, failure, sale, asOfMs, isOld = false, isKept = false, notice, reload }: SheetProps) {
   const names = useNames(order.sale, sale);
   const tickets = ticketsOf(order, codes);
-  const isVoid = tickets.some(({ state }) => state === "revoked");
-  const { data: reasons } = useLoaded(() => reasonsOf(order), null, [order, isVoid]);
   return (
     <>
       <p class="back"><a href={href(`/my/orders#order-${order.order}`)}>← {t("back-to-orders")}</a></p>
@@ -181,7 +182,7 @@ function Sheet({ order, codes, failure, sale, asOfMs, isOld = false, isKept = fa
       {order.state === "paid" && codes !== null && <><p class="notice screen">{t("hint")}</p><p class="paper">{t("hint-print")}</p></>}
       {failure !== null && <Problem problem={failure} text={t("code-lost")} {...(reload === undefined ? {} : { retry: () => void reload() })} />}
       {hasTickets(order)
-        ? <ol class="tickets">{tickets.map((ticket) => <Ticket key={ticket.number} ticket={ticket} names={names} order={order} count={tickets.length} reasons={reasons ?? NO_REASONS} />)}</ol>
+        ? <ol class="tickets">{tickets.map((ticket) => <Ticket key={ticket.number} ticket={ticket} names={names} order={order} count={tickets.length} reasons={reasons} />)}</ol>
         : <div class="card">
             <p>{order.state === "pending" ? t("no-tickets.pending") : t("no-tickets.other", { state: stateWord(order, clock.nowMs()) })}</p>
             <a class="button" href={href(order.state === "pending" ? `/checkout/${order.order}` : `/my/orders#order-${order.order}`)}>{t("to-order")}</a>
@@ -197,10 +198,8 @@ interface TicketProps {
   readonly order: TicketOrder;
   readonly count: number;
   /** Why tickets became void, by refund. */
-  readonly reasons: Awaited<ReturnType<typeof reasonsOf>>;
+  readonly reasons: Loaded["reasons"];
 }
-
-const NO_REASONS: TicketProps["reasons"] = new Map();
 
 function Ticket({ ticket, names, order, count, reasons }: TicketProps) {
   const { number, seat, tier, from, to, attendee, state, isReissued, code, checkedInAt, refund } = ticket;
