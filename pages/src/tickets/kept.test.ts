@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import type { KnownSale } from "../order/sale.ts";
+import { namesOf, type KnownSale } from "../order/sale.ts";
 import type { Order } from "../order/words.ts";
 import { keptAddress, orderOfAddress } from "../shared/kept-tickets.ts";
 import { readKept, saleOf, shownOf } from "./kept.ts";
@@ -19,10 +19,23 @@ test("what is kept of an order shows the same tickets, and nothing of money", ()
   assert.doesNotMatch(JSON.stringify(kept), /minor|EUR|stripe|pi_1/);
 });
 
-test("of a sale the names are kept", () => {
-  const sale = { sale: "line", title: "Line", file: { tiers: [{ tier: "a", name: "A", price_minor: 7 }], stops: [{ stop: "x", name: "X", at: "…" }], merchant: { merchant: "wallet", secret: 1 }, limit_per_buyer: 4 } };
-  assert.deepEqual(saleOf(sale as KnownSale), { title: "Line", file: { tiers: [{ tier: "a", name: "A" }], stops: [{ stop: "x", name: "X" }], merchant: { merchant: "wallet" } } });
-  assert.deepEqual(saleOf({ title: "T", file: { tiers: [], stops: null, merchant: null } }), { title: "T", file: { tiers: [] } });
+test("of a sale the names are kept, its times, and where the order's own seats are", () => {
+  const event = { starts_at: "2026-11-21T19:00:00.000Z", time_zone: "Europe/Vienna", venue: { name: "Lakeside" } };
+  const stop = { stop: "x", name: "X", departs: "08:05", time_zone: "Europe/Vienna" };
+  const rows = [{ row: "A", seats: ["S-A-1", "S-A-2"] }];
+  const sale = {
+    sale: "line", title: "Line", file: {
+      tiers: [{ tier: "a", name: "A", price_minor: 7, sections: [{ section: "S", rows }] }], merchant: { merchant: "wallet", secret: 1 }, limit_per_buyer: 4, event,
+    },
+  };
+  const kept = saleOf(sale as KnownSale, ["S-A-2", "standing 1", "__proto__"]);
+  assert.deepEqual(kept, {
+    title: "Line", file: { tiers: [{ tier: "a", name: "A" }], merchant: { merchant: "wallet" }, event }, places: [["S-A-2", { section: "S", row: "A", seat: "2" }]],
+  });
+  const again = namesOf("line", JSON.parse(JSON.stringify(kept)) as KnownSale);
+  for (const seat of ["S-A-2", "standing 1", "__proto__"]) assert.equal(again.seat(seat), namesOf("line", sale as KnownSale).seat(seat), seat);
+  assert.equal(again.place("S-A-1"), null);
+  assert.deepEqual(saleOf({ title: "T", file: { tiers: [], stops: [{ ...stop, arrives: null }], runs_on: "2026-11-21", merchant: null } }, []), { title: "T", file: { tiers: [], stops: [stop], runs_on: "2026-11-21" }, places: [] });
 });
 
 test("what was kept before the last signing out, or in another form, is not there", () => {

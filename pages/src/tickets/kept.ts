@@ -2,7 +2,7 @@
  * Tickets that were seen are kept in this browser until their buyer signs out, and shown without a network. Of an order no
  * more is kept than what its tickets show: no price, no payment, no refund.
  */
-import type { KnownSale } from "../order/sale.ts";
+import { namesOf, type KnownSale } from "../order/sale.ts";
 import { forgetKept, keptAddress, openKept, orderOfAddress } from "../shared/kept-tickets.ts";
 import { signedOutMark } from "../shared/session.ts";
 import type { CodedTicket, TicketOrder } from "./ticket.ts";
@@ -32,15 +32,29 @@ export function shownOf({ order, sale, state, pay_by, lines }: TicketOrder): Tic
   };
 }
 
-/** What tickets show of their sale. */
-export const saleOf = ({ title, file }: KnownSale): KnownSale => ({
-  title,
-  file: {
-    tiers: file.tiers.map(({ tier, name }) => ({ tier, name })),
-    ...(file.stops == null ? {} : { stops: file.stops.map(({ stop, name }) => ({ stop, name })) }),
-    ...(file.merchant == null ? {} : { merchant: { merchant: file.merchant.merchant } }),
-  },
-});
+/** What tickets show of their sale: of its layout no more than where their own seats are. */
+export const saleOf = (sale: KnownSale, seats: readonly string[]): KnownSale => {
+  const { title, file } = sale;
+  const names = namesOf("", sale);
+  return {
+    title,
+    file: {
+      tiers: file.tiers.map(({ tier, name }) => ({ tier, name })),
+      ...(file.stops == null ? {} : {
+        stops: file.stops.map(({ stop, name, arrives, departs, time_zone }) => ({
+          stop, name, ...(arrives == null ? {} : { arrives }), ...(departs == null ? {} : { departs }), ...(time_zone == null ? {} : { time_zone }),
+        })),
+      }),
+      ...(file.merchant == null ? {} : { merchant: { merchant: file.merchant.merchant } }),
+      ...(file.runs_on == null ? {} : { runs_on: file.runs_on }),
+      ...(file.event == null ? {} : { event: file.event }),
+    },
+    places: seats.flatMap((seat) => {
+      const place = names.place(seat);
+      return place === null ? [] : [[seat, place] as const];
+    }),
+  };
+};
 
 /** What was kept, read again; null if it is not of this form, or of before the last signing out. */
 export function readKept(value: unknown, since: string): KeptTickets | null {
@@ -51,7 +65,8 @@ export function readKept(value: unknown, since: string): KeptTickets | null {
 
 /** Keeps the tickets of an order; true if they are kept. */
 export async function keepTickets(buyer: string, kept: Omit<KeptTickets, "format" | "since">): Promise<boolean> {
-  const all: KeptTickets = { ...kept, order: shownOf(kept.order), sale: kept.sale && saleOf(kept.sale), format: 1, since: signedOutMark("buyers") };
+  const seats = kept.order.lines.flatMap(({ tickets }) => tickets.map(({ seat }) => seat));
+  const all: KeptTickets = { ...kept, order: shownOf(kept.order), sale: kept.sale && saleOf(kept.sale, seats), format: 1, since: signedOutMark("buyers") };
   try {
     const to = await openKept();
     await to?.put(keptAddress(buyer, kept.order.order), new Response(JSON.stringify(all), { headers: { "Content-Type": "application/json" } }));
