@@ -19,10 +19,10 @@ import { exchangeSums, paymentOf, pricesOf } from "../order/exchange.ts";
 import { ExchangeSum } from "../order/exchange-sum.tsx";
 import { Lines, Payments, State } from "../order/parts.tsx";
 import { repeated } from "../order/repeat.ts";
-import { namesReady, useNames, type Names } from "../order/sale.ts";
+import { beforeLong, namesReady, useNames, type Names } from "../order/sale.ts";
 import { refusalText, stateWord, type Order } from "../order/words.ts";
 import { Pay } from "./pay.tsx";
-import { FromWallet } from "./wallet.tsx";
+import { FromWallet, walletReady } from "./wallet.tsx";
 import { passedMark, pollMs } from "./paying.ts";
 import { words } from "./words.ts";
 
@@ -57,7 +57,7 @@ function Mine() {
   const [started, setStarted] = useState(startedAtMs);
   const load = async (): Promise<Order> => {
     const order = await reply(buyer.GET("/orders/{order}", { params: { path: { order: ORDER } } }));
-    await namesReady([order.sale]);
+    await beforeLong(Promise.all([namesReady([order.sale]), walletReady(order)]));
     return order;
   };
   const { data, failure, reload } = useLoaded(load, everyMs, [everyMs]);

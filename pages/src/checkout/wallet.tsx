@@ -18,6 +18,15 @@ async function balance({ sale, currency }: Order): Promise<number | null> {
   return wallets.find((wallet) => wallet.currency === currency)?.balance_minor ?? 0;
 }
 
+/** What is known of the wallet, by order. */
+const known = new Map<string, number | null>();
+
+/** Waits for the wallet of an order: its button would push that of the other ways away, perhaps from under a finger. */
+export async function walletReady(order: Order): Promise<void> {
+  // Whoever cannot be told of the wallet pays in another way.
+  if (order.state === "pending" && !known.has(order.order)) known.set(order.order, await balance(order).catch(() => null));
+}
+
 interface FromWalletProps {
   readonly order: Order;
   /** Called when the order may have changed. */
@@ -26,13 +35,13 @@ interface FromWalletProps {
 
 /** A button, if the wallet has enough; else what it has, if anything. */
 export function FromWallet({ order, onStale }: FromWalletProps) {
-  const [has, setHas] = useState<number | null>(null);
+  const [has, setHas] = useState<number | null>(() => known.get(order.order) ?? null);
   const [isSending, setSending] = useState(false);
   const [refusal, setRefusal] = useState<OnsaleProblem | null>(null);
   useEffect(() => {
     let isOver = false;
-    // Whoever cannot be told of the wallet pays in another way.
-    balance(order).then((found) => isOver || setHas(found), () => {});
+    // The page may have been shown before its wallet was known.
+    void walletReady(order).then(() => isOver || setHas((before) => before ?? known.get(order.order) ?? null));
     return () => {
       isOver = true;
     };

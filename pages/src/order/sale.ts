@@ -37,8 +37,8 @@ export interface KnownSale {
 const kept = new Map<string, Promise<Schemas["SaleReply"]>>();
 /** The answers that are there. */
 const answered = new Map<string, Schemas["SaleReply"]>();
-/** Milliseconds that a page waits for names before it shows ids in their place. */
-const NAMES_MS = 4_000;
+/** Milliseconds that a page waits for names, and the like, before it is shown without. */
+const MOST_MS = 4_000;
 
 /** The sale; asked for once, and again after a failure. */
 export function saleReply(sale: string): Promise<Schemas["SaleReply"]> {
@@ -72,15 +72,18 @@ export function namesOf(sale: string, known: KnownSale | null): Names {
   };
 }
 
-/** Waits for the names of sales, though not for ever: titles and seats that come later would move what is read already. */
-export async function namesReady(sales: Iterable<string>): Promise<void> {
+/** Waits for what a page can be shown without, though not for ever. */
+export async function beforeLong(awaited: Promise<unknown>): Promise<void> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, NAMES_MS);
+    timer = setTimeout(resolve, MOST_MS);
   });
-  await Promise.race([late, Promise.allSettled([...new Set(sales)].map(saleReply))]);
+  await Promise.race([late, awaited]);
   clearTimeout(timer);
 }
+
+/** Waits for the names of sales: titles and seats that come later would move what is read already. */
+export const namesReady = (sales: Iterable<string>): Promise<void> => beforeLong(Promise.allSettled([...new Set(sales)].map(saleReply)));
 
 /** The names of a sale, better ones as soon as they are there; `before` is what was known of it once. */
 export function useNames(sale: string, before: KnownSale | null = null): Names {

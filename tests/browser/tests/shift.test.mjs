@@ -25,18 +25,22 @@ const OBSERVED = `{
 for (const [language, window] of [["en", {}], ["zh", { width: 390, height: 780 }]]) {
   test(`pages stay where they are while they load over a slow network (${language})`, async (t) => {
     const name = `steady-${language}`;
-    const files = ["steady", "steadier", "steadiest"].map((title) => hall(title, { title: `Evening of ${title}, with a title that does not fit on one line of a phone`, refunds: { until: "2099-01-01T00:00:00.000Z", fee_percent: 5 } }));
+    const files = ["steady", "steadier", "steadiest"].map((title) => hall(title, { title: `Evening of ${title}, with a title that does not fit on one line of a phone`, wallet: true, refunds: { until: "2099-01-01T00:00:00.000Z", fee_percent: 5 } }));
+    const topUps = hall("filled", { merchant: { merchant: "wallet" }, tiers: [{ tier: "hundred", name: "100 CNY", price_minor: 10_000, general_admission: 50 }] });
+    await it.engine.publish(topUps);
     for (const file of files) await it.engine.publish(file);
     const [first, second, third] = files.map(({ sale }) => sale);
     const { order: paid } = await it.engine.paidOrder(first, name, { tier: "stalls", best: { count: 2 } });
     await it.engine.paidOrder(third, name, { tier: "stalls", best: { count: 3 } });
     const { order: pending } = await it.engine.order(second, name, { tier: "balcony", best: { count: 2 } });
+    await it.engine.paidOrder(topUps.sale, name, { tier: "hundred", best: { count: 5 } });
+    await it.engine.until("/wallets", ({ wallets }) => wallets?.[0]?.balance_minor > 0, { as: name });
     const person = await it.person(t, { language, name, ...window });
     await person.haveSession();
     await person.before(OBSERVED);
     await person.browser.sendDevToolsCommand("Network.enable", {});
     const pages = {
-      "/": "main .sale", [`/s/${first}`]: "main table", "/my/orders": ".allowances", [`/my/tickets/${paid}`]: ".ticket .qr", [`/checkout/${pending}`]: "main input[type=radio]",
+      "/": "main .sale", [`/s/${first}`]: "main table", "/my/orders": ".allowances", [`/my/tickets/${paid}`]: ".ticket .qr", [`/checkout/${pending}`]: ".from-wallet button",
     };
     const moved = [];
     for (const [path, ready] of Object.entries(pages)) {
