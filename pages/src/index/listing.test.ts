@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { dayBounds, folded, sections, stateOf, type Search, type Summary } from "./listing.ts";
+import { daysOf, EVERYTHING, folded, sections, stateOf, type Search, type Summary } from "./listing.ts";
 
 const NOW = Date.parse("2026-06-01T12:00:00.000Z");
 const sale = (id: string, title: string, opens: string, closes: string, state: Summary["state"] = "open"): Summary =>
@@ -15,7 +15,7 @@ const SALES = [
   sale("f", "Paused show", "2026-05-01", "2026-08-01", "paused"),
 ];
 const ids = (search: Partial<Search>) => {
-  const { open, upcoming, past } = sections(SALES, { title: "", date: "", all: false, ...search }, NOW);
+  const { open, upcoming, past } = sections(SALES, { ...EVERYTHING, ...search }, NOW);
   return [open, upcoming, past].map((some) => some.map((one) => one.sale).join(""));
 };
 
@@ -25,16 +25,42 @@ test("sales stand in their sections: what closes first, what opens first", () =>
 });
 
 test("titles are found by words, whatever case and accents", () => {
-  assert.deepEqual(ids({ title: "QUAY theatre" }), ["b", "", ""]);
-  assert.deepEqual(ids({ title: "北京" }), ["", "c", ""]);
-  assert.deepEqual(ids({ title: "nothing" }), ["", "", ""]);
+  assert.deepEqual(ids({ text: "QUAY theatre" }), ["b", "", ""]);
+  assert.deepEqual(ids({ text: "北京" }), ["", "c", ""]);
+  assert.deepEqual(ids({ text: "nothing" }), ["", "", ""]);
   assert.equal(folded("Ｔｈéâtre"), "theatre");
 });
 
-test("a date finds what is on sale on that day", () => {
-  assert.deepEqual(ids({ date: "2026-06-05" }), ["ab", "d", "f"]);
-  assert.deepEqual(ids({ date: "2026-08-20" }), ["b", "", ""]);
-  assert.equal(dayBounds("2026"), null);
+const at = (id: string, event: Summary["event"]): Summary => ({ ...sale(id, `Evening ${id}`, "2026-05-01", "2026-09-01"), ...(event === undefined ? {} : { event }) });
+const EVENTS = [
+  at("1", { starts_at: "2026-07-10T18:00:00Z", time_zone: "Europe/Vienna", category: "concert", performers: ["Béla Quartet"], venue: { name: "Lakeside", city: "Wien" } }),
+  at("2", { starts_at: "2026-07-03T10:00:00Z", ends_at: "2026-07-05T22:30:00Z", time_zone: "Europe/Vienna", category: "festival" }),
+  at("3", undefined),
+  at("4", { starts_at: "2026-07-03T23:30:00Z", time_zone: "Asia/Shanghai", category: "theatre", venue: { name: "大剧院", city: "上海" } }),
+];
+const events = (search: Partial<Search>) => sections(EVENTS, { ...EVERYTHING, ...search }, NOW).open.map((one) => one.sale).join("");
+
+test("events stand by their day, and what has none after them", () => {
+  assert.equal(events({}), "2413");
+  assert.deepEqual(daysOf(EVENTS[1]!), ["2026-07-03", "2026-07-06"], "by the clocks of the venue");
+  assert.equal(daysOf(EVENTS[2]!), null);
+});
+
+test("an event is found by its performers, its venue and its city", () => {
+  assert.equal(events({ text: "bela" }), "1");
+  assert.equal(events({ text: "wien lakeside" }), "1");
+  assert.equal(events({ text: "上海" }), "4");
+  assert.equal(events({ text: "evening" }), "2413");
+});
+
+test("days and a category find events, each by the clocks of its venue", () => {
+  assert.equal(events({ from: "2026-07-04", until: "2026-07-04" }), "24");
+  assert.equal(events({ until: "2026-07-03" }), "2");
+  assert.equal(events({ from: "2026-07-07" }), "1");
+  assert.equal(events({ from: "2026-07-06", until: "2026-07-04" }), "2", "a festival has more than one day");
+  assert.equal(events({ from: "2026" }), "2413");
+  assert.equal(events({ category: "theatre" }), "4");
+  assert.equal(events({ category: "sport" }), "");
 });
 
 test("a state moves on by the server's clock", () => {

@@ -1,18 +1,26 @@
 /** Which sales are shown, in which order. Pure: time is an argument. */
 import type { Schemas } from "onsale-client";
 
+import { localDay } from "../shared/event.ts";
+
 /** A sale of the list. */
 export type Summary = Schemas["SaleSummary"];
 
 /** What is searched for. */
 export interface Search {
-  /** Words of the title, in any order. */
-  readonly title: string;
-  /** A day as YYYY-MM-DD, in the reader's time zone; empty: any. */
-  readonly date: string;
+  /** Words of title, performers, venue and city, in any order. */
+  readonly text: string;
+  /** The first and the last day of the event as YYYY-MM-DD, by the clocks of its venue; empty: any. */
+  readonly from: string;
+  readonly until: string;
+  /** A category; empty: any. */
+  readonly category: string;
   /** True if sales that are over are shown too. */
   readonly all: boolean;
 }
+
+/** What finds everything that is not over. */
+export const EVERYTHING: Search = { text: "", from: "", until: "", category: "", all: false };
 
 /** The sections of the page. */
 export interface Sections {
@@ -32,26 +40,33 @@ export function stateOf(sale: Summary, nowMs: number): Summary["state"] {
 /** A text without case, width and accents, so that "Théâtre" is found by "theatre". */
 export const folded = (text: string): string => text.normalize("NFKD").replace(/\p{Mn}/gu, "").toLowerCase();
 
-/** The first moment of a day and of the next one, in the reader's time zone; null if it is no day. */
-export function dayBounds(date: string): readonly [number, number] | null {
-  const parts = /^(\d{4})-(\d{2})-(\d{2})$/.exec(date);
-  if (parts === null) {
-    return null;
-  }
-  const [year, month, day] = parts.slice(1).map(Number) as [number, number, number];
-  return [new Date(year, month - 1, day).getTime(), new Date(year, month - 1, day + 1).getTime()];
+/** The words that a sale is found by. */
+const wordsOf = ({ title, event }: Summary): string =>
+  folded([title, ...(event?.performers ?? []), event?.venue?.name ?? "", event?.venue?.city ?? ""].join(" "));
+
+/** The first and the last day of an event, by the clocks of its venue; null if nobody has said. */
+export function daysOf({ event }: Pick<Summary, "event">): readonly [string, string] | null {
+  const first = localDay(event?.starts_at, event?.time_zone);
+  return first === null ? null : [first, localDay(event?.ends_at, event?.time_zone) ?? first];
 }
 
-/** The sales that match, by section: on sale by when they close, coming by when they open. */
+/** True if an event has a day of those that are searched for. A day that is not typed in full yet is none. */
+function isThen(sale: Summary, { from, until }: Search): boolean {
+  const [first, last] = [from, until].map((day) => (/^\d{4}-\d{2}-\d{2}$/.test(day) ? day : ""));
+  const days = daysOf(sale);
+  return (first === "" && last === "") || (days !== null && (first === "" || days[1] >= (first ?? "")) && (last === "" || days[0] <= (last ?? "")));
+}
+
+/** The sales that match, by section: by the day of the event, and those without one after them, by when they close or open. */
 export function sections(sales: readonly Summary[], search: Search, nowMs: number): Sections {
-  const words = folded(search.title).split(/\s+/).filter((word) => word !== "");
-  const bounds = dayBounds(search.date);
+  const words = folded(search.text).split(/\s+/).filter((word) => word !== "");
   const found = sales.filter((sale) => {
-    const title = folded(sale.title);
-    const isThen = bounds === null || (Date.parse(sale.opens_at) < bounds[1] && Date.parse(sale.closes_at) > bounds[0]);
-    return isThen && words.every((word) => title.includes(word));
+    const all = wordsOf(sale);
+    return isThen(sale, search) && (search.category === "" || sale.event?.category === search.category) && words.every((word) => all.includes(word));
   });
-  const by = (time: "opens_at" | "closes_at") => (a: Summary, b: Summary) => Date.parse(a[time]) - Date.parse(b[time]) || a.title.localeCompare(b.title);
+  const startsMs = ({ event }: Summary) => Date.parse(event?.starts_at ?? "") || Number.MAX_SAFE_INTEGER;
+  const by = (time: "opens_at" | "closes_at") => (a: Summary, b: Summary) =>
+    startsMs(a) - startsMs(b) || Date.parse(a[time]) - Date.parse(b[time]) || a.title.localeCompare(b.title);
   const of = (wanted: (state: Summary["state"]) => boolean) => found.filter((sale) => wanted(stateOf(sale, nowMs)));
   return {
     open: of((state) => state === "open").sort(by("closes_at")),

@@ -1,15 +1,17 @@
-/** `/`: what is on sale, when, and from what price. */
+/** `/`: what is on sale: when, where, and from what price. */
 import { useEffect, useState } from "preact/hooks";
 
 import "./index.css";
+import { EventPicture } from "../event/picture.tsx";
 import { HeldOrders } from "../order/held-orders.tsx";
 import { everyone, reply } from "../shared/api.ts";
 import { duration, money, shortDateTime } from "../shared/format.ts";
 import { useLoaded, useNow } from "../shared/hooks.ts";
 import { href } from "../shared/language.ts";
+import { CATEGORIES, eventWords, shortWhenText, whereText } from "../shared/event.ts";
 import { Loading, Page, Problem, start } from "../shared/layout.tsx";
 import { announce } from "../shared/live.ts";
-import { sections, stateOf, type Search, type Summary } from "./listing.ts";
+import { EVERYTHING, sections, stateOf, type Search, type Summary } from "./listing.ts";
 import { t, tn } from "./text.ts";
 import { Trains } from "./trains.tsx";
 
@@ -19,6 +21,8 @@ const FIRST_PAGES = 5;
 const EVERY_MS = 30_000;
 /** Before the opening, the time left is said rather than the date. */
 const SOON_MS = 24 * 3_600_000;
+/** Performers that a card names. */
+const MOST_PERFORMERS = 3;
 
 /** The first pages of the list. */
 async function loadSales(pages: number): Promise<{ sales: readonly Summary[]; hasMore: boolean }> {
@@ -39,7 +43,7 @@ async function loadSales(pages: number): Promise<{ sales: readonly Summary[]; ha
 function Storefront() {
   const [pages, setPages] = useState(FIRST_PAGES);
   const { data, failure, reload } = useLoaded(() => loadSales(pages), EVERY_MS, [pages]);
-  const [search, setSearch] = useState<Search>({ title: "", date: "", all: false });
+  const [search, setSearch] = useState<Search>(EVERYTHING);
   return (
     <Page title={t("title")} banner={<HeldOrders />}>
       <SearchForm search={search} onChange={setSearch} />
@@ -54,13 +58,22 @@ function Storefront() {
 function SearchForm({ search, onChange }: { readonly search: Search; readonly onChange: (search: Search) => void }) {
   return (
     <form role="search" aria-label={t("search")} class="row search" onSubmit={(event) => event.preventDefault()}>
-      <div class="field">
+      <div class="field words">
         <label for="title">{t("search.title")}</label>
-        <input id="title" type="search" autocomplete="off" value={search.title} onInput={(event) => onChange({ ...search, title: event.currentTarget.value })} />
+        <input id="title" type="search" autocomplete="off" value={search.text} onInput={(event) => onChange({ ...search, text: event.currentTarget.value })} />
       </div>
+      {(["from", "until"] as const).map((end) => (
+        <div class="field" key={end}>
+          <label for={end}>{t(`search.${end}`)}</label>
+          <input id={end} type="date" value={search[end]} onInput={(event) => onChange({ ...search, [end]: event.currentTarget.value })} />
+        </div>
+      ))}
       <div class="field">
-        <label for="date">{t("search.date")}</label>
-        <input id="date" type="date" value={search.date} onInput={(event) => onChange({ ...search, date: event.currentTarget.value })} />
+        <label for="category">{t("search.category")}</label>
+        <select id="category" value={search.category} onChange={(event) => onChange({ ...search, category: event.currentTarget.value })}>
+          <option value="">{t("search.category.any")}</option>
+          {CATEGORIES.map((category) => <option key={category} value={category}>{eventWords.t(`category.${category}`)}</option>)}
+        </select>
       </div>
       <div class="field">
         <label for="state">{t("search.state")}</label>
@@ -77,7 +90,7 @@ function Listing({ sales, search }: { readonly sales: readonly Summary[]; readon
   const now = useNow();
   const { open, upcoming, past } = sections(sales, search, now);
   const count = open.length + upcoming.length + past.length;
-  const isSearching = search.title !== "" || search.date !== "";
+  const isSearching = search.text !== "" || search.from !== "" || search.until !== "" || search.category !== "";
   useEffect(() => {
     if (isSearching) {
       announce(count === 0 ? t("none") : tn("found", count));
@@ -106,18 +119,26 @@ function Section({ name, sales, now }: { readonly name: "open" | "upcoming" | "p
 
 function Card({ sale, now }: { readonly sale: Summary; readonly now: number }) {
   const state = stateOf(sale, now);
-  const untilMs = Date.parse(sale.opens_at) - now;
+  const { event } = sale;
+  const [day, place] = [shortWhenText(event?.starts_at, event?.time_zone), whereText(event?.venue)];
+  const performers = event?.performers ?? [];
   return (
-    <li class="card sale">
+    <li class={`card sale${event?.picture == null ? "" : " pictured"}`}>
+      {event?.picture != null && <EventPicture picture={event.picture} alt="" />}
       <h3><a href={href(`/s/${sale.sale}`)}>{sale.title}</a></h3>
-      <p><span class={`state ${state}`}>{t(`state.${state}`)}</span></p>
-      <p>{when(sale, state, untilMs)}</p>
-      {sale.price_from_minor !== undefined && sale.currency !== undefined && <p class="price">{t("from", { price: money(sale.price_from_minor, sale.currency) })}</p>}
+      {day !== null && <p class="day"><time dateTime={event?.starts_at ?? ""}>{day}</time></p>}
+      {place !== null && <p>{place}</p>}
+      {performers.length > 0 && <p class="hint">{performers.slice(0, MOST_PERFORMERS).join(" · ")}{performers.length > MOST_PERFORMERS && " …"}</p>}
+      <p class="selling">
+        {sale.price_from_minor !== undefined && sale.currency !== undefined && <span class="price">{t("from", { price: money(sale.price_from_minor, sale.currency) })}</span>}
+        <span class={`state ${state}`}>{t(`state.${state}`)}</span>
+        {(state === "upcoming" || day === null) && <span class="hint">{selling(sale, state, Date.parse(sale.opens_at) - now)}</span>}
+      </p>
     </li>
   );
 }
 
-function when(sale: Summary, state: Summary["state"], untilMs: number) {
+function selling(sale: Summary, state: Summary["state"], untilMs: number) {
   if (state !== "upcoming") {
     return <time dateTime={sale.closes_at}>{t("closes", { time: shortDateTime(sale.closes_at) })}</time>;
   }
