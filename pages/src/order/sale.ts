@@ -73,10 +73,10 @@ export function namesOf(sale: string, known: KnownSale | null): Names {
 }
 
 /** Waits for what a page can be shown without, though not for ever. */
-export async function beforeLong(awaited: Promise<unknown>): Promise<void> {
+export async function beforeLong(awaited: Promise<unknown>, mostMs = MOST_MS): Promise<void> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, MOST_MS);
+    timer = setTimeout(resolve, mostMs);
   });
   await Promise.race([late, awaited]);
   clearTimeout(timer);

@@ -2,7 +2,9 @@
 import { useEffect, useState } from "preact/hooks";
 
 import "./sale.css";
+import { aboutOf, useAbout } from "../event/about.ts";
 import { HeldOrders } from "../order/held-orders.tsx";
+import { beforeLong } from "../order/sale.ts";
 import { everyone, reply, type Schemas } from "../shared/api.ts";
 import { countdown, dateTime, duration, money, number } from "../shared/format.ts";
 import { useLoaded, useNow, useSession } from "../shared/hooks.ts";
@@ -15,6 +17,7 @@ import { subjectOf } from "../shared/session.ts";
 import { WheelchairSign } from "../shared/wheelchair-sign.tsx";
 import { placeIn } from "../room/proof.ts";
 import type { RoomDocument } from "../room/standing.ts";
+import { AboutEvent, FirstPicture, loadMarkdown, WhenAndWhere } from "./invitation.tsx";
 import { JoinForm } from "./join-form.tsx";
 import { nextStep, phaseOf, type Next, type Sale } from "./next-step.ts";
 import { refundTerms, type Terms } from "./terms.ts";
@@ -41,18 +44,30 @@ function seatsPath(): string {
 
 const path = { params: { path: { sale: id } } };
 
+/** Milliseconds that the page waits for what it says of the event: whoever comes to buy need not read it. */
+const ABOUT_MS = 1_500;
+
+async function loadSale(): Promise<Sale> {
+  const sale = (await reply(everyone.GET("/sales/{sale}", path))) as Sale;
+  const about = aboutOf(sale.event).then((known) => (known?.description == null ? null : loadMarkdown()));
+  await beforeLong(about.catch(() => null), ABOUT_MS);
+  return sale;
+}
+
 function SalePage() {
-  const { data: sale, failure, reload } = useLoaded(() => reply(everyone.GET("/sales/{sale}", path)) as Promise<Sale>, SALE_EVERY_MS, []);
+  const { data: sale, failure, reload } = useLoaded(loadSale, SALE_EVERY_MS, []);
   if (sale !== null) {
     return <Shown sale={sale} />;
   }
   if (failure?.slug === "not-found") {
-    return <Page title={t("missing")}><p>{t("missing.text")}</p><p><a href={href("/")}>{t("all")}</a></p></Page>;
+    return <Page title={t("missing")}><p>{t("missing.text")}</p><p><a class="button primary" href={href("/")}>{t("all")}</a></p></Page>;
   }
   return <Page title={t("title")}>{failure === null ? <Loading /> : <Problem problem={failure} retry={() => void reload()} />}</Page>;
 }
 
 function Shown({ sale }: { readonly sale: Sale }) {
+  const about = useAbout(sale.event);
+  const asked = new URLSearchParams(location.search);
   const hasRoom = sale.file.room != null;
   const isTrain = (sale.file.stops?.length ?? 0) > 0;
   const isOver = sale.state === "closed" || sale.state === "cancelled" || sale.state === "archived";
@@ -65,10 +80,18 @@ function Shown({ sale }: { readonly sale: Sale }) {
     hasRoom || isTrain ? null : ROOM_EVERY_MS, [hasRoom, isTrain, isOver]);
   const left = room?.tiers ?? (availability === null ? null : sale.file.tiers.map(({ tier }) => availability?.tiers.find((one) => one.tier === tier)?.available ?? 0));
   return (
-    <Page title={sale.title} banner={<HeldOrders />}>
-      <Now sale={sale} room={room ?? null} left={left ?? null} />
-      <Facts sale={sale} />
+    <Page title={sale.title} banner={<HeldOrders />} ownHeading>
+      <FirstPicture event={sale.event} about={about} />
+      <div class="invitation">
+        <header>
+          <h1>{sale.title}</h1>
+          <WhenAndWhere sale={sale} from={asked.get("from")} to={asked.get("to")} />
+        </header>
+        <Now sale={sale} room={room ?? null} left={left ?? null} />
+      </div>
+      <AboutEvent event={sale.event} about={about} />
       <Tickets sale={sale} left={left ?? null} />
+      <Facts sale={sale} />
     </Page>
   );
 }
@@ -149,18 +172,18 @@ function StepButton({ sale, next: { step } }: { readonly sale: Sale; readonly ne
 
 function Facts({ sale }: { readonly sale: Sale }) {
   const { file } = sale;
-  const stops = file.stops ?? [];
-  const [first, last] = [stops[0], stops[stops.length - 1]];
   return (
-    <dl class="facts">
-      {first !== undefined && last !== undefined && <><dt>{t("journey")}</dt><dd>{t("journey.value", { from: first.name, to: last.name })}</dd></>}
-      <dt>{t("opens")}</dt><dd><time dateTime={sale.opens_at}>{dateTime(sale.opens_at)}</time></dd>
-      <dt>{t("closes")}</dt><dd><time dateTime={sale.closes_at}>{dateTime(sale.closes_at)}</time></dd>
-      <dt>{t("limit")}</dt><dd>{t("limit.value", { count: file.limit_per_buyer })}</dd>
-      <dt>{t("pay")}</dt><dd>{duration(file.pay_window_seconds * 1_000)}</dd>
-      <dt>{t("refunds")}</dt><dd>{refundTerms(file).map(({ tiers, terms }, _, all) => <p key={tiers[0]}>{all.length > 1 && `${tiers.join(", ")}: `}{termsText(terms, file.currency)}</p>)}</dd>
-      {file.attendees === "required" && <><dt>{t("names")}</dt><dd>{t("names.required")}</dd></>}
-    </dl>
+    <section aria-labelledby="terms">
+      <h2 id="terms">{t("terms")}</h2>
+      <dl class="facts">
+        <dt>{t("opens")}</dt><dd><time dateTime={sale.opens_at}>{dateTime(sale.opens_at)}</time></dd>
+        <dt>{t("closes")}</dt><dd><time dateTime={sale.closes_at}>{dateTime(sale.closes_at)}</time></dd>
+        <dt>{t("limit")}</dt><dd>{t("limit.value", { count: file.limit_per_buyer })}</dd>
+        <dt>{t("pay")}</dt><dd>{duration(file.pay_window_seconds * 1_000)}</dd>
+        <dt>{t("refunds")}</dt><dd>{refundTerms(file).map(({ tiers, terms }, _, all) => <p key={tiers[0]}>{all.length > 1 && `${tiers.join(", ")}: `}{termsText(terms, file.currency)}</p>)}</dd>
+        {file.attendees === "required" && <><dt>{t("names")}</dt><dd>{t("names.required")}</dd></>}
+      </dl>
+    </section>
   );
 }
 
