@@ -47,6 +47,9 @@ const OPTIONS = {
 const TITLE = brand.name?.en ?? brand.name?.zh ?? "Onsale";
 
 const gzipped = (text) => gzipSync(text, { level: 9 }).length;
+/** The sign of the pages in tabs and bookmarks. */
+const ICON = readFileSync(join(FOLDER, "favicon.svg"), "utf8").trim();
+const ICON_PATH = `assets/favicon-${createHash("sha256").update(ICON).digest("hex").slice(0, 8).toUpperCase()}.svg`;
 const hashed = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
 
 /** A page that loads its script and its styles. */
@@ -58,7 +61,7 @@ function html(name, { script, styles, preload }) {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>${TITLE}</title>
-<link rel="icon" href="data:,">
+<link rel="icon" type="image/svg+xml" href="/${ICON_PATH}">
 ${styles.map((path) => `<link rel="stylesheet" href="/${path}">\n`).join("")}${preload.map((path) => `<link rel="modulepreload" href="/${path}">\n`).join("")}<script type="module" src="/${script}"></script>
 </head>
 <body data-page="${name}">
@@ -135,7 +138,7 @@ async function buildRoom() {
   const script = text(".js").replaceAll("</script", "<\\/script");
   const style = text(".css");
   const page = readFileSync(join(SOURCE, "room", "room.html"), "utf8")
-    .replace("{{title}}", () => TITLE).replace("{{style}}", () => style).replace("{{script}}", () => script);
+    .replace("{{title}}", () => TITLE).replace("{{icon}}", () => `data:image/svg+xml,${encodeURIComponent(ICON)}`).replace("{{style}}", () => style).replace("{{script}}", () => script);
   writeFileSync(join(DIST, "room.html"), page);
   return { row: { name: "room", bytes: gzipped(page), requests: 1 }, script: hashed(script), style: hashed(style) };
 }
@@ -152,6 +155,8 @@ function policy(room) {
 /** Builds everything, and puts it in its place only then: whoever serves the folder meanwhile serves the old pages. */
 async function buildAll() {
   mkdirSync(DIST, { recursive: true });
+  mkdirSync(join(DIST, "assets"), { recursive: true });
+  writeFileSync(join(DIST, ICON_PATH), ICON);
   const there = names.filter((name) => name !== "room" && existsSync(join(SOURCE, name, "main.tsx")));
   const rows = await Promise.all(there.map(buildPage));
   const room = names.includes("room") && existsSync(join(SOURCE, "room", "main.ts")) ? await buildRoom() : null;

@@ -16,6 +16,8 @@ const { t } = shared;
 interface PageProps {
   /** Title of the page: its first heading, and the title of the tab. */
   readonly title: string;
+  /** What the tab is called, where the first heading does not name it. */
+  readonly tab?: string;
   /** Whose session the header shows: none on pages where nobody signs in. */
   readonly role?: Role | null;
   /** True if the page has a first heading of its own. */
@@ -26,10 +28,10 @@ interface PageProps {
 }
 
 /** A page. */
-export function Page({ title, role = "buyers", ownHeading = false, banner, children }: PageProps) {
+export function Page({ title, tab = title, role = "buyers", ownHeading = false, banner, children }: PageProps) {
   useEffect(() => {
-    document.title = `${title} · ${t("brand")}`;
-  }, [title]);
+    document.title = `${tab} · ${t("brand")}`;
+  }, [tab]);
   return (
     <>
       <a class="skip" href="#main">{t("skip")}</a>
