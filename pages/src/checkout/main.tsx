@@ -7,11 +7,13 @@ import { clock } from "../shared/clock.ts";
 import { clockTime, countdown, dateTime, duration, money } from "../shared/format.ts";
 import { useLoaded, useNow, useSession } from "../shared/hooks.ts";
 import { href } from "../shared/language.ts";
-import { Loading, Page, Problem, SignInButton, start } from "../shared/layout.tsx";
+import { Loading, Page, Problem, SignInButton, start, useTab } from "../shared/layout.tsx";
 import { announce } from "../shared/live.ts";
 import { parameter } from "../shared/route.ts";
+import { textOf } from "../shared/event.ts";
 import { getJson, setJson, tabStore } from "../shared/storage.ts";
 import { tellTabs } from "../shared/tabs.ts";
+import { useAbout } from "../event/about.ts";
 import { HeldOrders } from "../order/held-orders.tsx";
 import { ordersChanged } from "../order/newest.ts";
 import { Confirm } from "../order/confirm.tsx";
@@ -20,7 +22,9 @@ import { ExchangeSum } from "../order/exchange-sum.tsx";
 import { Lines, Payments, State } from "../order/parts.tsx";
 import { repeated } from "../order/repeat.ts";
 import { beforeLong, namesReady, useNames, type Names } from "../order/sale.ts";
+import { WhenWhere } from "../order/when-where.tsx";
 import { refusalText, stateWord, type Order } from "../order/words.ts";
+import { AddToCalendar } from "../tickets/add-to-calendar.tsx";
 import { Pay } from "./pay.tsx";
 import { FromWallet, walletReady } from "./wallet.tsx";
 import { passedMark, pollMs } from "./paying.ts";
@@ -116,14 +120,16 @@ interface OrderViewProps {
 
 function OrderView({ order, hasStarted, failure, onStarted, onReload }: OrderViewProps) {
   const names = useNames(order.sale);
+  useTab(`${names.title} · ${t("title-of", { order: order.order })}`);
   const now = useNow(1_000);
   const leftMs = Date.parse(order.pay_by) - now;
   const isPending = order.state === "pending";
   return (
     <>
       <p class="sale-title"><a href={href(`/s/${encodeURIComponent(order.sale)}`)}>{names.title}</a> <State order={order} /></p>
+      <WhenWhere names={names} lines={order.lines} />
       {failure !== null && <p class="notice warn" role="status">{t("stale")}</p>}
-      {isPending ? <Hold order={order} leftMs={leftMs} /> : <Done order={order} isMoney={names.isMoney} />}
+      {isPending ? <Hold order={order} leftMs={leftMs} /> : <Done order={order} names={names} />}
       {isPending && hasStarted && leftMs > 0 && <p class="notice">{t("came-back")}</p>}
       <div class="checkout">
         <section class="card" aria-labelledby="lines-title">
@@ -170,7 +176,9 @@ function Hold({ order, leftMs }: { readonly order: Order; readonly leftMs: numbe
 }
 
 /** What became of an order that is over, and what can be done next. */
-function Done({ order, isMoney }: { readonly order: Order; readonly isMoney: boolean }) {
+function Done({ order, names }: { readonly order: Order; readonly names: Names }) {
+  const { isMoney } = names;
+  const about = useAbout(order.state === "paid" ? names.event : null);
   if (order.state === "pending") return null;
   const isGood = order.state === "paid";
   const key = isGood && order.exchange !== undefined ? "done.exchanged" : isGood && isMoney ? "done.money" : isGood && order.amount_minor === 0 ? "done.free" : (`done.${order.state}` as const);
@@ -178,7 +186,7 @@ function Done({ order, isMoney }: { readonly order: Order; readonly isMoney: boo
     <div class={isGood ? "good" : "notice warn"}>
       <p>{t(key)}</p>
       {isGood
-        ? <p><a class="button primary" href={href(isMoney ? "/my/orders" : `/my/tickets/${order.order}`)}>{t(isMoney ? "to-wallet" : "to-tickets")}</a></p>
+        ? <p class="actions"><a class="button primary" href={href(isMoney ? "/my/orders" : `/my/tickets/${order.order}`)}>{t(isMoney ? "to-wallet" : "to-tickets")}</a> {!isMoney && <AddToCalendar order={order} names={names} address={textOf(about?.address)} />}</p>
         : <p class="actions"><a class="button" href={href(`/s/${encodeURIComponent(order.sale)}/seats`)}>{t("again")}</a> <a class="button" href={href("/my/orders")}>{t("my-orders-link")}</a></p>}
     </div>
   );

@@ -1,4 +1,5 @@
 /** A payment's code as a picture to keep: a phone cannot scan its own screen. */
+import { saveFile } from "../shared/save.ts";
 import { pictureOf } from "../tickets/qr.tsx";
 
 /** Pixels that a picture has at least: scanners of apps read it from the album. */
@@ -27,10 +28,5 @@ export async function savePicture(code: string, name: string): Promise<void> {
     canvas.toBlob(resolve, "image/png");
   });
   if (blob === null) throw new Error("no picture");
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(blob);
-  link.download = name;
-  link.click();
-  // The browser reads it after the click.
-  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+  saveFile(blob, name);
 }

@@ -13,7 +13,7 @@ import { clock } from "../shared/clock.ts";
 import { dateTime, money, shortDateTime } from "../shared/format.ts";
 import { useLoaded } from "../shared/hooks.ts";
 import { href } from "../shared/language.ts";
-import { Loading, Problem } from "../shared/layout.tsx";
+import { Loading, Problem, useTab } from "../shared/layout.tsx";
 import { Age } from "../operator/parts.tsx";
 import { RefundForm } from "./refund-form.tsx";
 import { Reissue } from "./reissue-form.tsx";
@@ -53,6 +53,7 @@ interface WholeProps {
 function Whole({ whole, atMs, reload }: WholeProps) {
   const { order, payments, refunds, history } = whole;
   const names = useNames(order.sale);
+  useTab(`${t("open-order", { order: order.order })} · ${names.title}`);
   const [outcome, setOutcome] = useState<Outcome | null>(null);
   return (
     <>

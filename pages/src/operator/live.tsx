@@ -1,11 +1,11 @@
 /** A sale live: what its board says, asked for again and again, and its controls. */
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 
 import { saleReply, useNames } from "../order/sale.ts";
 import { money, number } from "../shared/format.ts";
 import { useLoaded } from "../shared/hooks.ts";
 import { href } from "../shared/language.ts";
-import { Loading, Problem } from "../shared/layout.tsx";
+import { Loading, Problem, useTab } from "../shared/layout.tsx";
 import { everyone, reply, type Schemas } from "../shared/api.ts";
 import { routes, type Board, type BoardTier } from "./api.ts";
 import { Accounts } from "./accounts.tsx";
@@ -47,9 +47,7 @@ export function Live({ sale }: { readonly sale: string }) {
     samples.current = kept(samples.current, sampleOf(next, names.isTrain !== false));
     return next;
   }, POLL_MS, [sale, names.isTrain]);
-  useEffect(() => {
-    document.title = `${names.title} · ${t("live")}`;
-  }, [names.title]);
+  useTab(`${names.title} · ${t("live")}`);
   return (
     <>
       <p class="back"><a href={href("/operator")}>← {t("all-sales")}</a></p>

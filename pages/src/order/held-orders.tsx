@@ -9,7 +9,8 @@ import { href } from "../shared/language.ts";
 import { shared } from "../shared/text.ts";
 import { heldOrders, type Held } from "./held.ts";
 import { newestOrders, onOrdersChanged } from "./newest.ts";
-import { saleReply } from "./sale.ts";
+import { saleReply, type KnownSale } from "./sale.ts";
+import { shortWhen } from "./when-where.tsx";
 
 const { t, tn } = shared;
 
@@ -41,14 +42,15 @@ function Asked({ except }: { readonly except?: string }) {
 }
 
 function One({ held, now }: { readonly held: Held; readonly now: number }) {
-  const [title, setTitle] = useState<string | null>(null);
+  const [sale, setSale] = useState<KnownSale | null>(null);
   useEffect(() => {
-    saleReply(held.sale).then((sale) => setTitle(sale.title), () => setTitle(held.sale));
+    saleReply(held.sale).then(setSale, () => setSale({ title: held.sale, file: { tiers: [] } }));
   }, [held.sale]);
+  const when = sale === null ? null : shortWhen(sale, held);
   const leftMs = held.payByMs - now;
-  return title === null ? null : (
+  return sale === null ? null : (
     <li class={leftMs < 60_000 ? "soon" : ""}>
-      <p>{tn("held.text", held.tickets, { title })} <strong role="timer">{t("held.left", { left: countdown(leftMs) })}</strong></p>
+      <p>{tn("held.text", held.tickets, { title: when === null ? sale.title : t("held.title", { title: sale.title, when }) })} <strong role="timer">{t("held.left", { left: countdown(leftMs) })}</strong></p>
       <a class="button" href={href(`/checkout/${held.order}`)}>{t("held.go")}</a>
     </li>
   );

@@ -1,6 +1,7 @@
 /** Parts of an order on the page: its tickets, payments and refunds. */
 import "./order.css";
 import type { Schemas } from "../shared/api.ts";
+import { maskedName } from "../shared/event.ts";
 import { money, shortDateTime } from "../shared/format.ts";
 import { useNow } from "../shared/hooks.ts";
 import { movedFrom } from "./exchange.ts";
@@ -16,7 +17,7 @@ export function State({ order }: { readonly order: Pick<Order, "state" | "pay_by
   return <span class={stateLook(order.state)}>{stateWord(order, now)}</span>;
 }
 
-/** The tickets of an order, by line; with the names by which the engine knows the seats, for those who look for them. */
+/** The tickets of an order, by line; with the names by which the engine knows the seats and whole numbers of documents, for those who look for them. */
 export function Lines({ order, names, withIds = false }: { readonly order: Order; readonly names: Names; readonly withIds?: boolean }) {
   return (
     <ul class="lines">
@@ -30,7 +31,7 @@ export function Lines({ order, names, withIds = false }: { readonly order: Order
           <ul class="seats">
             {tickets.map(({ seat, attendee, refund }) => (
               <li key={seat} class={refund === undefined ? "" : "void"}>
-                <span class="seat">{names.seat(seat)}</span>{withIds && names.seat(seat) !== seat && <span class="hint"> ({seat})</span>}{attendee !== undefined && <> {attendee}</>}
+                <span class="seat">{names.seat(seat)}</span>{withIds && names.seat(seat) !== seat && <span class="hint"> ({seat})</span>}{attendee !== undefined && <> {withIds ? attendee : maskedName(attendee)}</>}
                 {refund !== undefined && <span class="hint"> ({t("ticket-void", { number: refund })})</span>}
               </li>
             ))}

@@ -3,6 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 
 import type { FileForMap } from "../map/plan.ts";
 import { everyone, reply, type Schemas } from "../shared/api.ts";
+import type { EventFacts, TextByLanguage, Timetable } from "../shared/event.ts";
 import { placeOf, placeText, type Place } from "../shared/seat-place.ts";
 
 /** Names in a sale. Until they are known, and if they never are, ids stand in their place. */
@@ -12,6 +13,10 @@ export interface Names {
   readonly isTrain: boolean | null;
   /** True of a sale that fills wallets: its tickets are money. */
   readonly isMoney: boolean;
+  /** When and where it is; null of a train, and if nobody has said so. */
+  readonly event: EventFacts | null;
+  /** When the train is where; null of all else. */
+  readonly timetable: Timetable | null;
   tier(id: string): string;
   stop(id: string): string;
   /** A seat by its section, row and number, or its coach and number. */
@@ -23,15 +28,18 @@ export interface Names {
 /** What names are taken from. */
 export interface KnownSale {
   readonly title: string;
+  readonly event?: EventFacts | null;
   readonly file: {
     readonly tiers: readonly { readonly tier: string; readonly name: string }[];
     readonly stops?: readonly Schemas["Stop"][] | null;
     readonly merchant?: { readonly merchant?: string | null | undefined } | null;
     readonly runs_on?: string | null;
-    readonly event?: Schemas["EventFacts"] | null;
+    readonly event?: EventFacts | null;
   };
   /** Where some of its seats are, in place of its layout. */
   readonly places?: readonly (readonly [seat: string, place: Place])[];
+  /** Its postal address, where it is kept without the document of the event. */
+  readonly address?: TextByLanguage | null;
 }
 
 const kept = new Map<string, Promise<Schemas["SaleReply"]>>();
@@ -52,6 +60,10 @@ export function saleReply(sale: string): Promise<Schemas["SaleReply"]> {
   return asked;
 }
 
+const isTrain = ({ file }: KnownSale): boolean => (file.stops ?? []).length > 0;
+/** The facts of a sale's event; null if nobody has said any. */
+export const eventOf = ({ event, file }: KnownSale): EventFacts | null => event ?? file.event ?? null;
+
 /** Names from a sale; from its id alone while there is no answer. */
 export function namesOf(sale: string, known: KnownSale | null): Names {
   // The client's types of files know no layouts.
@@ -60,8 +72,10 @@ export function namesOf(sale: string, known: KnownSale | null): Names {
   const place = (name: string) => (file === null ? null : places !== null ? (places.get(name) ?? null) : placeOf(file, name));
   return {
     title: known?.title ?? sale,
-    isTrain: known === null ? null : (known.file.stops ?? []).length > 0,
+    isTrain: known === null ? null : isTrain(known),
     isMoney: known?.file.merchant?.merchant === "wallet",
+    event: known === null || isTrain(known) ? null : eventOf(known),
+    timetable: known !== null && isTrain(known) ? known.file : null,
     tier: (id) => known?.file.tiers.find(({ tier }) => tier === id)?.name ?? id,
     stop: (id) => known?.file.stops?.find(({ stop }) => stop === id)?.name ?? id,
     seat: (name) => {

@@ -8,6 +8,7 @@ import { ordersChanged } from "../order/newest.ts";
 import { Lines, State } from "../order/parts.tsx";
 import { repeated } from "../order/repeat.ts";
 import { useNames } from "../order/sale.ts";
+import { WhenWhere } from "../order/when-where.tsx";
 import { refusalText, words, type Order } from "../order/words.ts";
 import { buyer, problem, reply } from "../shared/api.ts";
 import { clock } from "../shared/clock.ts";
@@ -50,6 +51,7 @@ export function OrderCard({ order, replace }: CardProps) {
         <h2 id={`order-${order.order}`}><a href={href(`/s/${encodeURIComponent(order.sale)}`)}>{names.title}</a></h2>
         <State order={order} />
       </div>
+      <WhenWhere names={names} lines={order.lines} />
       <p class="hint facts-line">
         {words.t("order-number", { order: order.order })} · {shortDateTime(order.created_at)} · <strong>{money(order.amount_minor, order.currency)}</strong>
         {order.refunds !== undefined && <> · {tn(order.refunds.back < order.refunds.made ? "given-back.made" : "given-back.back", order.refunds.made)}</>}

@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 
 import type { FileForMap } from "../map/plan.ts";
-import { saleReply } from "../order/sale.ts";
+import { eventOf, saleReply } from "../order/sale.ts";
 import { layoutIn } from "../shared/seat-place.ts";
 import { everyone, problem, reply, type OnsaleProblem } from "../shared/api.ts";
 import { clock } from "../shared/clock.ts";
@@ -33,12 +33,14 @@ export function Setup({ store, onChosen }: { readonly store: DoorStore; readonly
     }
     setLoading(true);
     try {
-      const { title, file } = await saleReply(sale.trim());
+      const known = await saleReply(sale.trim());
+      const { title, file } = known;
+      const event = eventOf(known);
       await loadLists(store, sale.trim());
       await store.keepOffset(clock.offsetMs());
       await onChosen({
         sale: sale.trim(), title, door, tiers: file.tiers.map((one) => ({ tier: one.tier, name: one.name })),
-        stops: (file.stops ?? []).map((one) => ({ stop: one.stop, name: one.name })), layout: layoutIn(file as unknown as FileForMap),
+        stops: file.stops ?? [], ...(file.runs_on == null ? {} : { runsOn: file.runs_on }), ...(event === null ? {} : { event }), layout: layoutIn(file as unknown as FileForMap),
       });
     } catch (thrown) {
       setFailure(problem(thrown));

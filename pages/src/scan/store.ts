@@ -5,6 +5,8 @@
 import { openDB, type DBSchema, type IDBPDatabase } from "idb";
 
 import type { FileForMap } from "../map/plan.ts";
+import type { Schemas } from "../shared/api.ts";
+import type { EventFacts } from "../shared/event.ts";
 import { ticketKey, type First, type RevokedList, type Scan } from "./door.ts";
 import type { TicketKey } from "./verify.ts";
 
@@ -16,7 +18,11 @@ export interface Door {
   readonly door: string;
   readonly tiers: readonly { readonly tier: string; readonly name: string }[];
   /** Stops of a train, in their order. */
-  readonly stops: readonly { readonly stop: string; readonly name: string }[];
+  readonly stops: readonly Schemas["Stop"][];
+  /** The day on which a train sets out. */
+  readonly runsOn?: string;
+  /** When and where the event is. */
+  readonly event?: EventFacts;
   /** The seats of the sale, to say where one is; a door of an earlier version of this page has none. */
   readonly layout?: FileForMap;
 }

@@ -6,8 +6,10 @@ import { operator, problem, reply, type OnsaleProblem } from "../shared/api.ts";
 import { clock } from "../shared/clock.ts";
 import { clockTime, duration, number, shortDateTime } from "../shared/format.ts";
 import { backoffMs, useNow, useSession } from "../shared/hooks.ts";
-import { Loading, problemText, SignInButton } from "../shared/layout.tsx";
+import { Loading, problemText, SignInButton, useTab } from "../shared/layout.tsx";
 import { announce } from "../shared/live.ts";
+import { whereText } from "../shared/event.ts";
+import { shortWhen } from "../order/when-where.tsx";
 import { seatText } from "../shared/seat-place.ts";
 import { session } from "../shared/session.ts";
 import { CameraPart } from "./camera-part.tsx";
@@ -115,9 +117,12 @@ export function DoorView({ store, door, opensOffline, onLeave }: DoorProps) {
   useEffect(() => void look(), [look]);
   useRepeated(reload);
   useRepeated(send);
+  useTab(`${door.title} · ${t("title")}`);
+  const { event = null, runsOn = null, stops, tiers } = door;
+  const facts = [shortWhen({ title: door.title, file: { tiers, stops, runs_on: runsOn, event } }), stops.length > 0 ? null : whereText(event?.venue)].filter((one) => one !== null).join(" · ");
   return (
     <>
-      <p class="where">{door.title} <strong>{door.door}</strong></p>
+      <p class="where">{door.title} <strong>{door.door}</strong>{facts !== "" && <span class="hint"><br />{facts}</span>}</p>
       {knowledge === null ? (failure === null ? <Loading /> : <p class="problem" role="alert">{t("no-list")} {problemText(failure)}</p>)
         : <Scanner keeper={keeper} knowledge={knowledge} door={door} onScan={() => void look()} />}
       <Conflicts scans={scans} door={door} />

@@ -1,4 +1,5 @@
 /** From where to where, on a train. */
+import { stopOptionText } from "../shared/event.ts";
 import type { Journey } from "./choice.ts";
 import type { Sale } from "./labels.ts";
 import { words } from "./words.ts";
@@ -34,13 +35,13 @@ export function JourneyForm({ sale, journey, onJourney }: { readonly sale: Sale;
         <div class="field">
           <label for="from">{t("from")}</label>
           <select id="from" value={journey.from} onChange={(event) => from(event.currentTarget.value)}>
-            {stops.slice(0, -1).map(({ stop, name }) => <option value={stop} key={stop}>{name}</option>)}
+            {stops.slice(0, -1).map((one) => <option value={one.stop} key={one.stop}>{stopOptionText(sale.file, one, "departs")}</option>)}
           </select>
         </div>
         <div class="field">
           <label for="to">{t("to")}</label>
           <select id="to" value={journey.to} onChange={(event) => onJourney({ ...journey, to: event.currentTarget.value })}>
-            {stops.slice(at(journey.from) + 1).map(({ stop, name }) => <option value={stop} key={stop}>{name}</option>)}
+            {stops.slice(at(journey.from) + 1).map((one) => <option value={one.stop} key={one.stop}>{stopOptionText(sale.file, one, "arrives")}</option>)}
           </select>
         </div>
       </div>

@@ -17,6 +17,8 @@ import { Loading, Page, Problem, start } from "../shared/layout.tsx";
 import { announce } from "../shared/live.ts";
 import { type Exchange, keepExchange, keptExchange } from "../order/exchange.ts";
 import { HeldOrders } from "../order/held-orders.tsx";
+import { namesOf } from "../order/sale.ts";
+import { shortWhen, WhenWhere } from "../order/when-where.tsx";
 import { newestOrders } from "../order/newest.ts";
 import { keptPlace } from "../shared/place.ts";
 import { parameter } from "../shared/route.ts";
@@ -164,7 +166,13 @@ function Seats() {
       </Page>
     );
   }
-  return <Page title={t("title-of", { title: data.title })} banner={<HeldOrders />}><Shop sale={data} /></Page>;
+  return <Page title={t("title-of", { title: data.title })} banner={<HeldOrders />}><When sale={data} /><Shop sale={data} /></Page>;
+}
+
+/** Day and place of an event; the times of a train stand with its stops. */
+function When({ sale }: { readonly sale: Sale }) {
+  const names = namesOf(sale.sale, sale);
+  return names.timetable === null ? <WhenWhere names={names} lines={[]} /> : <p class="when-line">{shortWhen(sale)}</p>;
 }
 
 /** Why nothing is sold now, in words; null if it is. */

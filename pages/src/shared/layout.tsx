@@ -16,8 +16,6 @@ const { t } = shared;
 interface PageProps {
   /** Title of the page: its first heading, and the title of the tab. */
   readonly title: string;
-  /** What the tab is called, where the first heading does not name it. */
-  readonly tab?: string;
   /** Whose session the header shows: none on pages where nobody signs in. */
   readonly role?: Role | null;
   /** True if the page has a first heading of its own. */
@@ -27,11 +25,24 @@ interface PageProps {
   readonly children: ComponentChildren;
 }
 
-/** A page. */
-export function Page({ title, tab = title, role = "buyers", ownHeading = false, banner, children }: PageProps) {
+let tabName: string | null = null;
+
+/** Calls the tab otherwise than by the first heading: by what the page is about. */
+export function useTab(name: string): void {
   useEffect(() => {
-    document.title = `${tab} · ${t("brand")}`;
-  }, [tab]);
+    tabName = name;
+    document.title = `${name} · ${t("brand")}`;
+    return () => {
+      tabName = null;
+    };
+  }, [name]);
+}
+
+/** A page. */
+export function Page({ title, role = "buyers", ownHeading = false, banner, children }: PageProps) {
+  useEffect(() => {
+    document.title = `${tabName ?? title} · ${t("brand")}`;
+  }, [title]);
   return (
     <>
       <a class="skip" href="#main">{t("skip")}</a>

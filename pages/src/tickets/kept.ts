@@ -2,7 +2,8 @@
  * Tickets that were seen are kept in this browser until their buyer signs out, and shown without a network. Of an order no
  * more is kept than what its tickets show: no price, no payment, no refund.
  */
-import { namesOf, type KnownSale } from "../order/sale.ts";
+import { eventOf, namesOf, type KnownSale } from "../order/sale.ts";
+import { maskedName } from "../shared/event.ts";
 import { forgetKept, keptAddress, openKept, orderOfAddress } from "../shared/kept-tickets.ts";
 import { signedOutMark } from "../shared/session.ts";
 import type { CodedTicket, TicketOrder } from "./ticket.ts";
@@ -26,7 +27,7 @@ export function shownOf({ order, sale, state, pay_by, lines }: TicketOrder): Tic
     lines: lines.map(({ tier, from, to, tickets }) => ({
       tier, ...(from === undefined ? {} : { from }), ...(to === undefined ? {} : { to }),
       tickets: tickets.map(({ seat, attendee, refund }) => ({
-        seat, ...(attendee === undefined ? {} : { attendee }), ...(refund === undefined ? {} : { refund }),
+        seat, ...(attendee === undefined ? {} : { attendee: maskedName(attendee) }), ...(refund === undefined ? {} : { refund }),
       })),
     })),
   };
@@ -34,7 +35,8 @@ export function shownOf({ order, sale, state, pay_by, lines }: TicketOrder): Tic
 
 /** What tickets show of their sale: of its layout no more than where their own seats are. */
 export const saleOf = (sale: KnownSale, seats: readonly string[]): KnownSale => {
-  const { title, file } = sale;
+  const { title, file, address } = sale;
+  const event = eventOf(sale);
   const names = namesOf("", sale);
   return {
     title,
@@ -47,8 +49,9 @@ export const saleOf = (sale: KnownSale, seats: readonly string[]): KnownSale => 
       }),
       ...(file.merchant == null ? {} : { merchant: { merchant: file.merchant.merchant } }),
       ...(file.runs_on == null ? {} : { runs_on: file.runs_on }),
-      ...(file.event == null ? {} : { event: file.event }),
+      ...(event === null ? {} : { event }),
     },
+    ...(address == null ? {} : { address }),
     places: seats.flatMap((seat) => {
       const place = names.place(seat);
       return place === null ? [] : [[seat, place] as const];

@@ -6,23 +6,26 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 
 import "./tickets.css";
+import { aboutOf, useAbout } from "../event/about.ts";
 import { State } from "../order/parts.tsx";
 import { HeldOrders } from "../order/held-orders.tsx";
-import { namesReady, saleReply, useNames, type KnownSale, type Names } from "../order/sale.ts";
+import { beforeLong, eventOf, namesReady, saleReply, useNames, type KnownSale, type Names } from "../order/sale.ts";
 import { ticketLook, ticketWord } from "../order/ticket-state.ts";
 import { mayBeRepeated, stateWord, words } from "../order/words.ts";
 import en from "../i18n/tickets.en.json";
 import zh from "../i18n/tickets.zh.json";
 import { buyer, problem, reply, type OnsaleProblem } from "../shared/api.ts";
 import { clock } from "../shared/clock.ts";
+import { besideText, eventWords, journeyText, maskedName, textOf, whenText, whereText } from "../shared/event.ts";
 import { shortDateTime } from "../shared/format.ts";
 import { useLoaded, useReturn, useSession } from "../shared/hooks.ts";
 import { href } from "../shared/language.ts";
-import { Loading, Page, Problem, SignInButton, start } from "../shared/layout.tsx";
+import { Loading, Page, Problem, SignInButton, start, useTab } from "../shared/layout.tsx";
 import { openWithoutNetwork } from "../shared/offline.ts";
 import { parameter } from "../shared/route.ts";
 import { onSession, signOut, subjectOf, type Session } from "../shared/session.ts";
 import { texts } from "../shared/text.ts";
+import { AddToCalendar } from "./add-to-calendar.tsx";
 import { dropTickets, keepTickets, keptTickets, type KeptTickets } from "./kept.ts";
 import { WheelchairSign } from "../shared/wheelchair-sign.tsx";
 import { Qr } from "./qr.tsx";
@@ -55,7 +58,8 @@ async function load(): Promise<Loaded> {
     throw problem(order.reason);
   }
   const asOfMs = clock.nowMs();
-  const [reasons] = await Promise.all([reasonsOf(order.value).catch(() => NO_REASONS), namesReady([order.value.sale])]);
+  const address = saleReply(order.value.sale).then((sale) => aboutOf(eventOf(sale)));
+  const [reasons] = await Promise.all([reasonsOf(order.value).catch(() => NO_REASONS), namesReady([order.value.sale]), beforeLong(address.catch(() => null))]);
   const loaded = { order: order.value, reasons, sale: null, asOfMs };
   return codes.status === "fulfilled" ? { ...loaded, codes: codes.value, failure: null } : { ...loaded, codes: null, failure: problem(codes.reason) };
 }
@@ -64,7 +68,8 @@ async function load(): Promise<Loaded> {
 async function keepLoaded(of: string, { order, codes, asOfMs }: Loaded): Promise<boolean> {
   if (codes === null || !hasTickets(order)) return false;
   const sale = await saleReply(order.sale).catch(() => null);
-  return (await keepTickets(of, { order, codes, sale, asOfMs })) && (await openWithoutNetwork("/my/tickets/")) === "yes";
+  const about = sale === null ? null : await aboutOf(eventOf(sale)).catch(() => null);
+  return (await keepTickets(of, { order, codes, sale: sale && { ...sale, address: about?.address ?? null }, asOfMs })) && (await openWithoutNetwork("/my/tickets/")) === "yes";
 }
 
 /** The tickets as they are kept on this device; undefined while they are looked for. */
@@ -169,6 +174,9 @@ interface SheetProps extends Loaded {
 
 function Sheet({ order, codes, reasons, failure, sale, asOfMs, isOld = false, isKept = false, notice, reload }: SheetProps) {
   const names = useNames(order.sale, sale);
+  useTab(names.title);
+  const about = useAbout(names.event);
+  const address = textOf(about?.address ?? sale?.address);
   const tickets = ticketsOf(order, codes);
   return (
     <>
@@ -177,12 +185,12 @@ function Sheet({ order, codes, reasons, failure, sale, asOfMs, isOld = false, is
       {isOld && <div class="notice warn screen" role="status"><p>{t("as-of", { time: shortDateTime(asOfMs) })}</p>{notice}</div>}
       <div class="row bar">
         <p class="hint">{words.t("order-number", { order: order.order })} · {words.tn("tickets", tickets.length)} <State order={order} /></p>
-        {order.state === "paid" && <button type="button" onClick={() => print()}>{t("print")}</button>}
+        {order.state === "paid" && <p class="row tools"><AddToCalendar order={order} names={names} address={address} /><button type="button" onClick={() => print()}>{t("print")}</button></p>}
       </div>
       {order.state === "paid" && codes !== null && <><p class="notice screen">{t("hint")}</p><p class="paper">{t("hint-print")}</p></>}
       {failure !== null && <Problem problem={failure} text={t("code-lost")} {...(reload === undefined ? {} : { retry: () => void reload() })} />}
       {hasTickets(order)
-        ? <ol class="tickets">{tickets.map((ticket) => <Ticket key={ticket.number} ticket={ticket} names={names} order={order} count={tickets.length} reasons={reasons} />)}</ol>
+        ? <ol class="tickets">{tickets.map((ticket) => <Ticket key={ticket.number} ticket={ticket} names={names} address={address} order={order} count={tickets.length} reasons={reasons} />)}</ol>
         : <div class="card">
             <p>{order.state === "pending" ? t("no-tickets.pending") : t("no-tickets.other", { state: stateWord(order, clock.nowMs()) })}</p>
             <a class="button" href={href(order.state === "pending" ? `/checkout/${order.order}` : `/my/orders#order-${order.order}`)}>{t("to-order")}</a>
@@ -195,23 +203,26 @@ function Sheet({ order, codes, reasons, failure, sale, asOfMs, isOld = false, is
 interface TicketProps {
   readonly ticket: ShownTicket;
   readonly names: Names;
+  /** The postal address of the venue. */
+  readonly address: string | null;
   readonly order: TicketOrder;
   readonly count: number;
   /** Why tickets became void, by refund. */
   readonly reasons: Loaded["reasons"];
 }
 
-function Ticket({ ticket, names, order, count, reasons }: TicketProps) {
+function Ticket({ ticket, names, address, order, count, reasons }: TicketProps) {
   const { number, seat, tier, from, to, attendee, state, isReissued, code, checkedInAt, refund } = ticket;
   return (
     <li class={`ticket ${state}`}>
       <div class="what">
         <p class="event">{names.title}</p>
+        {names.timetable === null ? <WhenWhereOf names={names} address={address} /> : from !== null && to !== null && <JourneyOf names={names} from={from} to={to} />}
         <Where seat={seat} names={names} />
         <dl>
           <div><dt>{t("tier")}</dt><dd><WheelchairSign of={names.tier(tier)} />{names.tier(tier)}</dd></div>
-          {from !== null && to !== null && <div><dt>{t("train")}</dt><dd>{words.t("journey", { from: names.stop(from), to: names.stop(to) })}</dd></div>}
-          {attendee !== null && <div><dt>{t("attendee")}</dt><dd>{attendee}</dd></div>}
+          {names.timetable === null && from !== null && to !== null && <div><dt>{t("train")}</dt><dd>{words.t("journey", { from: names.stop(from), to: names.stop(to) })}</dd></div>}
+          {attendee !== null && <div><dt>{t("attendee")}</dt><dd>{maskedName(attendee)}</dd></div>}
         </dl>
         {isReissued && state !== "revoked" && <p class="hint small">{t("reissued")}</p>}
         <p class="hint small">{words.t("order-number", { order: order.order })} · {t("ticket-of", { number, count })}</p>
@@ -229,6 +240,30 @@ function Ticket({ ticket, names, order, count, reasons }: TicketProps) {
         {state === "valid" && code === null && <div class="no-code" aria-hidden="true"><span>QR</span></div>}
       </div>
     </li>
+  );
+}
+
+/** Day, hour, doors, venue and address. */
+function WhenWhereOf({ names: { event }, address }: { readonly names: Names; readonly address: string | null }) {
+  const [when, where] = [whenText(event?.starts_at, event?.time_zone), whereText(event?.venue)];
+  const doors = besideText(event?.doors_at, event?.starts_at, event?.time_zone);
+  return (
+    <>
+      {when !== null && <p class="when"><time dateTime={event?.starts_at ?? ""}>{when}</time></p>}
+      {doors !== null && <p class="when"><time dateTime={event?.doors_at ?? ""}>{eventWords.t("doors.at", { time: doors })}</time></p>}
+      {(where !== null || address !== null) && <p class="venue">{where !== null && <strong>{where}</strong>}{where !== null && address !== null && <br />}{address}</p>}
+    </>
+  );
+}
+
+/** Departure and arrival, each by the clock of its stop. */
+function JourneyOf({ names, from, to }: { readonly names: Names; readonly from: string; readonly to: string }) {
+  const { departs, arrives } = journeyText(names.timetable ?? {}, from, to);
+  return (
+    <dl class="ends">
+      <div><dt>{eventWords.t("departs")}</dt><dd>{names.stop(from)}{departs !== null && <span>{departs}</span>}</dd></div>
+      <div><dt>{eventWords.t("arrives")}</dt><dd>{names.stop(to)}{arrives !== null && <span>{arrives}</span>}</dd></div>
+    </dl>
   );
 }
 
