@@ -63,6 +63,7 @@ export const routes = {
   /** The file is sent as it was read: what is published is what was seen. */
   publish: async (sale: string, file: string) =>
     (await reply(operator.PUT("/operator/sales/{sale}", { ...ofSale(sale), body: file as never, bodySerializer: (text: unknown) => text as string }))) as Schemas["SaleReply"],
+  keepPicture: (picture: string, data: string) => reply(operator.PUT("/operator/pictures/{picture}", { params: { path: { picture } }, body: { data } })),
   actions: (before: string | null) => reply(operator.GET("/operator/actions", { params: { query: before === null ? {} : { before } } })),
   stuck: () => reply(operator.GET("/operator/stuck")),
   accounts: (sale: string | null) => reply(operator.GET("/operator/accounts", { params: { query: sale === null ? {} : { sale } } })),

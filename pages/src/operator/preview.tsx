@@ -1,13 +1,40 @@
-/** The map of a sale file, as buyers will see it. */
+/** The event and the map of a sale file, as buyers will see them. */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
+import { AboutEvent, FirstPicture, WhenAndWhere } from "../event/invitation.tsx";
 import { tierColour, prefersDark } from "../map/colours.ts";
 import { layOut } from "../map/lay-out.ts";
 import { SeatMap } from "../map/seat-map.ts";
 import { FREE, WITHHELD } from "../map/state.ts";
+import { eventWords } from "../shared/event.ts";
 import { number } from "../shared/format.ts";
+import { documentIn, eventIn, type MadePicture } from "./event-file.ts";
 import { planOf, type SaleFile } from "./sale-file.ts";
 import { t, tn } from "./words.ts";
+
+/** What buyers will read and see of the event; a picture that was chosen here is shown as it will be sent. */
+export function Invitation({ file, made }: { readonly file: SaleFile; readonly made: ReadonlyMap<string, MadePicture> }) {
+  const [addresses, setAddresses] = useState<ReadonlyMap<string, string>>(new Map());
+  useEffect(() => {
+    const all = new Map([...made.values()].map(({ sha256, bytes }) => [sha256, URL.createObjectURL(new Blob([bytes], { type: "image/jpeg" }))]));
+    setAddresses(all);
+    return () => all.forEach((address) => URL.revokeObjectURL(address));
+  }, [made]);
+  const [event, about] = [eventIn(file), documentIn(file, made)];
+  // Nobody has checked the file: what is wrong in its stops is not shown.
+  const stops = (Array.isArray(file.stops) ? file.stops : []).filter((stop) => typeof stop?.name === "string");
+  const sale = { title: file.sale, event: event ?? null, file: { tiers: [], stops, runs_on: typeof file.runs_on === "string" ? file.runs_on : null, event: event ?? null } };
+  const shown = about?.images?.filter(({ sha256 }) => addresses.has(sha256) || ![...made.values()].some((one) => one.sha256 === sha256)) ?? [];
+  const document = about === null ? null : { ...about, images: shown };
+  return (
+    <>
+      <FirstPicture event={event} about={document} addresses={addresses} />
+      <WhenAndWhere sale={sale} from={null} to={null} />
+      {event?.category != null && <p class="hint">{eventWords.t(`category.${event.category}`)}</p>}
+      <AboutEvent event={event} about={document} addresses={addresses} />
+    </>
+  );
+}
 
 /** Draws the map of a file, or says why there is none. */
 export function Drawn({ file }: { readonly file: SaleFile }) {

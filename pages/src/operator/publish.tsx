@@ -1,6 +1,8 @@
 /** Publishing a sale: what is in the file, what changes, its map; then what the API says. */
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
+import "../event/event.css";
+import "../event/picture.css";
 import { Confirm } from "../order/confirm.tsx";
 import { Done } from "../order/done.tsx";
 import { repeated } from "../order/repeat.ts";
@@ -9,6 +11,9 @@ import { dateTime, duration, money, number } from "../shared/format.ts";
 import { href } from "../shared/language.ts";
 import { Loading, Problem, problemText } from "../shared/layout.tsx";
 import { may, routes } from "./api.ts";
+import { namedPictures, withPictures, type MadePicture } from "./event-file.ts";
+import { base64 } from "./picture-file.ts";
+import { PicturesForm, type Outcome as PictureOutcome } from "./pictures-form.tsx";
 import { changesOf, foreignChallenge, MOST_FILE_BYTES, NotASaleFile, placesOf, pricesOf, readSaleFile, tierChanges, type Change, type SaleFile } from "./sale-file.ts";
 import { t, tn } from "./words.ts";
 
@@ -87,10 +92,17 @@ function Review({ chosen }: { readonly chosen: Chosen }) {
   const [isAsked, setAsked] = useState(false);
   const [isSending, setSending] = useState(false);
   const [outcome, setOutcome] = useState<Outcome | null>(null);
+  const [pictures, setPictures] = useState<ReadonlyMap<string, PictureOutcome>>(new Map());
+  const named = useMemo(() => namedPictures(file), [file]);
+  const made = useMemo(() => new Map([...pictures].filter((one): one is [string, MadePicture] => typeof one[1] === "object")), [pictures]);
+  const isComplete = named.every((name) => made.has(name));
   const send = async () => {
     setSending(true);
     try {
-      const done = await repeated(() => routes.publish(file.sale, text));
+      // A sale is published once all that it names is there.
+      for (const { sha256, bytes } of made.values()) await repeated(() => routes.keepPicture(sha256, base64(bytes)));
+      const whole = named.length === 0 ? text : JSON.stringify(withPictures(file, made));
+      const done = await repeated(() => routes.publish(file.sale, whole));
       setPublished(done);
       setOutcome({ done });
     } catch (thrown) {
@@ -103,10 +115,12 @@ function Review({ chosen }: { readonly chosen: Chosen }) {
     <>
       <Summary file={file} />
       {foreign !== null && <p class="notice warn">{t("publish-siteverify", { provider: foreign })}</p>}
-      {published === null ? <Loading /> : outcome === null && <Changes published={published} file={file} />}
-      <Preview file={file} />
+      {published === null ? <Loading /> : outcome === null && <Changes published={published} file={withPictures(file, made)} />}
+      {named.length > 0 && <PicturesForm names={named} outcomes={pictures} onOutcomes={setPictures} />}
+      <Preview file={file} made={made} />
       {outcome !== null && <Result outcome={outcome} sale={file.sale} />}
-      <p><button type="button" class="primary" disabled={published === null} onClick={() => setAsked(true)}>{t("publish-send", { sale: file.sale })}</button></p>
+      {!isComplete && <p class="notice warn">{t("pictures-first")}</p>}
+      <p><button type="button" class="primary" disabled={published === null || !isComplete} onClick={() => setAsked(true)}>{t("publish-send", { sale: file.sale })}</button></p>
       {isAsked && (
         <Confirm title={t("publish-sure", { sale: file.sale })} action={t("publish-send", { sale: file.sale })} isSending={isSending}
           onConfirm={() => void send()} onClose={() => setAsked(false)}>
@@ -224,21 +238,29 @@ function Refusal({ failure }: { readonly failure: OnsaleProblem }) {
 /** A browser does not load again what it could not load once: the page asks early, and says so if it failed. */
 const loadPreview = () => import("./preview.tsx");
 
-/** The map of the file. */
-function Preview({ file }: { readonly file: SaleFile }) {
-  const [Drawn, setDrawn] = useState<typeof import("./preview.tsx").Drawn | null>(null);
+/** The event and the map of the file. */
+function Preview({ file, made }: { readonly file: SaleFile; readonly made: ReadonlyMap<string, MadePicture> }) {
+  const [loaded, setLoaded] = useState<typeof import("./preview.tsx") | null>(null);
   const [hasFailed, setFailed] = useState(false);
   useEffect(() => {
     let isOver = false;
-    loadPreview().then((loaded) => isOver || setDrawn(() => loaded.Drawn), () => isOver || setFailed(true));
+    loadPreview().then((all) => isOver || setLoaded(all), () => isOver || setFailed(true));
     return () => {
       isOver = true;
     };
   }, []);
   return (
-    <section aria-labelledby="map">
-      <h2 id="map">{t("publish-map")}</h2>
-      {Drawn !== null ? <Drawn file={file} /> : hasFailed ? <p class="notice warn">{t("publish-map-failed")}</p> : <Loading />}
-    </section>
+    <>
+      {loaded !== null && file.event !== undefined && (
+        <section aria-labelledby="event">
+          <h2 id="event">{t("publish-event")}</h2>
+          <div class="card"><loaded.Invitation file={file} made={made} /></div>
+        </section>
+      )}
+      <section aria-labelledby="map">
+        <h2 id="map">{t("publish-map")}</h2>
+        {loaded !== null ? <loaded.Drawn file={file} /> : hasFailed ? <p class="notice warn">{t("publish-map-failed")}</p> : <Loading />}
+      </section>
+    </>
   );
 }

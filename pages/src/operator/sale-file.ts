@@ -22,6 +22,8 @@ export interface SaleFile extends FileForMap {
   readonly refunds?: { readonly until?: string; readonly fee_percent?: number; readonly fee_minor?: number };
   readonly map?: unknown;
   readonly challenges?: unknown;
+  readonly event?: unknown;
+  readonly runs_on?: unknown;
 }
 
 /** Thrown with why a text is no sale file. */

@@ -3,6 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 
 import "./sale.css";
 import { aboutOf, useAbout } from "../event/about.ts";
+import { AboutEvent, FirstPicture, loadMarkdown, WhenAndWhere } from "../event/invitation.tsx";
 import { HeldOrders } from "../order/held-orders.tsx";
 import { beforeLong } from "../order/sale.ts";
 import { everyone, reply, type Schemas } from "../shared/api.ts";
@@ -17,7 +18,6 @@ import { subjectOf } from "../shared/session.ts";
 import { WheelchairSign } from "../shared/wheelchair-sign.tsx";
 import { placeIn } from "../room/proof.ts";
 import type { RoomDocument } from "../room/standing.ts";
-import { AboutEvent, FirstPicture, loadMarkdown, WhenAndWhere } from "./invitation.tsx";
 import { JoinForm } from "./join-form.tsx";
 import { nextStep, phaseOf, type Next, type Sale } from "./next-step.ts";
 import { refundTerms, type Terms } from "./terms.ts";
