@@ -22,6 +22,8 @@ const of = (text: string) => shown(<Markdown text={text} />).replace(/^<div clas
 test("the usual is there, and headings begin below those of the page", () => {
   assert.equal(of("The **closing** _night_.\n\n- one\n- two"), "<p>The <strong>closing</strong> <em>night</em>.</p><ul><li>one</li><li>two</li></ul>");
   assert.equal(of("# A\n## B\n### C\n###### D"), "<h3>A</h3><h4>B</h4><h5>C</h5><h6>D</h6>");
+  assert.equal(of("### A\n# B\n### C\n## D"), "<h3>A</h3><h3>B</h3><h4>C</h4><h4>D</h4>");
+  assert.equal(of("> # A"), "<blockquote><p><strong>A</strong></p></blockquote>");
   assert.equal(of("3. a\n4. b"), `<ol start="3"><li>a</li><li>b</li></ol>`);
   assert.equal(of("> a `b` & c &amp; &#x4e2d;&copy; \\*"), "<blockquote><p>a <code>b</code> &#38; c &#38; 中© *</p></blockquote>");
   assert.equal(of("巡演**终场**。"), "<p>巡演<strong>终场</strong>。</p>");

@@ -22,10 +22,20 @@ const plain = (text: string): string =>
 const nodes = (tokens: readonly Token[] | undefined, depth: number): ComponentChildren[] =>
   (tokens ?? []).map((token, at) => <Fragment key={at}>{depth > MOST_DEPTH ? token.raw : node(token, depth + 1)}</Fragment>);
 
-function heading({ depth: level, tokens }: Tokens.Heading, depth: number): VNode {
-  // The page has the first two levels.
-  const inside = nodes(tokens, depth);
-  return level <= 1 ? <h3>{inside}</h3> : level === 2 ? <h4>{inside}</h4> : level === 3 ? <h5>{inside}</h5> : <h6>{inside}</h6>;
+/**
+ * The level of each heading of a text. The page has the first two; below them, headings go down one by one, whatever levels
+ * the text uses: a reader who goes from heading to heading finds none left out.
+ */
+function levelsOf(tokens: readonly Token[]): ReadonlyMap<Token, number> {
+  const headings = tokens.filter((token): token is Tokens.Heading => token.type === "heading");
+  const ranks = [...new Set(headings.map(({ depth }) => depth))].sort();
+  const levels = new Map<Token, number>();
+  let before = 2;
+  for (const one of headings) {
+    before = Math.min(3 + ranks.indexOf(one.depth), before + 1, 6);
+    levels.set(one, before);
+  }
+  return levels;
 }
 
 function list({ ordered, start, items }: Tokens.List, depth: number): VNode {
@@ -53,7 +63,8 @@ function link({ href, tokens }: Tokens.Link, depth: number): ComponentChildren {
 function node(token: Token, depth: number): ComponentChildren {
   switch (token.type) {
     case "space": case "def": return null;
-    case "heading": return heading(token as Tokens.Heading, depth);
+    // One in a list or a quotation is no heading of the page.
+    case "heading": return <p><strong>{nodes(token.tokens, depth)}</strong></p>;
     case "paragraph": return <p>{nodes(token.tokens, depth)}</p>;
     case "blockquote": return <blockquote>{nodes(token.tokens, depth)}</blockquote>;
     case "list": return list(token as Tokens.List, depth);
@@ -84,8 +95,22 @@ function read(text: string): readonly Token[] | null {
   }
 }
 
+function Heading({ token, level }: { readonly token: Token; readonly level: number }): VNode {
+  const inside = nodes((token as Tokens.Heading).tokens, 1);
+  return level === 3 ? <h3>{inside}</h3> : level === 4 ? <h4>{inside}</h4> : level === 5 ? <h5>{inside}</h5> : <h6>{inside}</h6>;
+}
+
 /** A text in Markdown. */
 export function Markdown({ text }: { readonly text: string }) {
   const tokens = read(text);
-  return <div class="markdown">{tokens === null ? <p>{text}</p> : nodes(tokens, 0)}</div>;
+  if (tokens === null) return <div class="markdown"><p>{text}</p></div>;
+  const levels = levelsOf(tokens);
+  return (
+    <div class="markdown">
+      {tokens.map((token, at) => {
+        const level = levels.get(token);
+        return <Fragment key={at}>{level === undefined ? node(token, 1) : <Heading token={token} level={level} />}</Fragment>;
+      })}
+    </div>
+  );
 }

@@ -102,6 +102,13 @@ export class Engine {
     return this.do(`/sales/${file.sale}`, { method: "PUT", body: file, as: null });
   }
 
+  /** Keeps a picture, a JPEG file in base64; its hash. */
+  async keepPicture(data) {
+    const hash = createHash("sha256").update(Buffer.from(data, "base64")).digest("hex");
+    await this.do(`/pictures/${hash}`, { method: "PUT", body: { data }, as: null });
+    return hash;
+  }
+
   /** Gives a command to the waiting room of a sale. */
   command(sale, body) {
     return this.do(`/sales/${sale}/room/commands`, { body, as: null });
