@@ -103,7 +103,7 @@ async function buildPage(name) {
   writeFileSync(join(DIST, `${name}.html`), text);
   const files = [inDist(path), ...styles, ...preload];
   const bytes = files.reduce((sum, file) => sum + gzipped(readFileSync(join(DIST, file))), gzipped(text));
-  return { name, bytes, requests: files.length + 1, all: Object.keys(outputs).map(inDist), text };
+  return { name, bytes, requests: files.length + 1, all: [...Object.keys(outputs).map(inDist), ICON_PATH], text };
 }
 
 /** The pages that open without a network: the scope of the worker of each, and a path that the page is at. */

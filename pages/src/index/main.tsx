@@ -8,7 +8,7 @@ import { everyone, reply } from "../shared/api.ts";
 import { duration, money, shortDateTime } from "../shared/format.ts";
 import { useLoaded, useNow } from "../shared/hooks.ts";
 import { href } from "../shared/language.ts";
-import { CATEGORIES, eventWords, shortWhenText, whereText } from "../shared/event.ts";
+import { CATEGORIES, eventWords, localDay, monthText, shortWhenText, whereText } from "../shared/event.ts";
 import { Loading, Page, Problem, start } from "../shared/layout.tsx";
 import { announce } from "../shared/live.ts";
 import { EVERYTHING, sections, stateOf, type Search, type Summary } from "./listing.ts";
@@ -109,22 +109,30 @@ function Listing({ sales, search }: { readonly sales: readonly Summary[]; readon
 }
 
 function Section({ name, sales, now }: { readonly name: "open" | "upcoming" | "past"; readonly sales: readonly Summary[]; readonly now: number }) {
+  const isPictured = sales.some(({ event }) => event?.picture != null);
   return sales.length === 0 ? null : (
     <section aria-labelledby={`${name}-title`}>
       <h2 id={`${name}-title`}>{t(name)}</h2>
-      <ul class="cards">{sales.map((sale) => <Card key={sale.sale} sale={sale} now={now} />)}</ul>
+      <ul class="cards">{sales.map((sale) => <Card key={sale.sale} sale={sale} now={now} isPictured={isPictured} />)}</ul>
     </section>
   );
 }
 
-function Card({ sale, now }: { readonly sale: Summary; readonly now: number }) {
+/** In place of a picture, beside cards that have one: the day, which stands below too. */
+function Blank({ sale }: { readonly sale: Summary }) {
+  const { starts_at: at, time_zone: zone } = sale.event ?? {};
+  const day = localDay(at, zone);
+  return <div class="picture blank" aria-hidden="true">{day !== null && <><strong>{Number(day.slice(8))}</strong>{monthText(at, zone)}</>}</div>;
+}
+
+function Card({ sale, now, isPictured }: { readonly sale: Summary; readonly now: number; readonly isPictured: boolean }) {
   const state = stateOf(sale, now);
   const { event } = sale;
   const [day, place] = [shortWhenText(event?.starts_at, event?.time_zone), whereText(event?.venue)];
   const performers = event?.performers ?? [];
   return (
-    <li class={`card sale${event?.picture == null ? "" : " pictured"}`}>
-      {event?.picture != null && <EventPicture picture={event.picture} alt="" />}
+    <li class="card sale">
+      {event?.picture != null ? <EventPicture picture={event.picture} alt="" /> : isPictured && <Blank sale={sale} />}
       <h3><a href={href(`/s/${sale.sale}`)}>{sale.title}</a></h3>
       {day !== null && <p class="day"><time dateTime={event?.starts_at ?? ""}>{day}</time></p>}
       {place !== null && <p>{place}</p>}

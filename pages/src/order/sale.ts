@@ -109,5 +109,5 @@ export function useNames(sale: string, before: KnownSale | null = null): Names {
       isOver = true;
     };
   }, [sale]);
-  return namesOf(sale, known?.sale === sale ? known : before);
+  return namesOf(sale, (known?.sale === sale ? known : answered.get(sale)) ?? before);
 }

@@ -41,7 +41,15 @@ export function shortWhen(sale: KnownSale, { from, to }: Ends = {}): string | nu
 /** Day, hour and place of an order, or its journeys. */
 export function WhenWhere({ names, lines }: { readonly names: Names; readonly lines: readonly Ends[] }) {
   if (names.timetable !== null) {
-    return <>{journeysOf(lines).map((journey) => <p class="when-line" key={`${journey.from} ${journey.to}`}>{journeyLine(names, journey, "full")}</p>)}</>;
+    const { timetable } = names;
+    return (
+      <>
+        {journeysOf(lines).map(({ from, to }) => {
+          const { departs, arrives } = journeyText(timetable, from, to);
+          return <p class="when-line" key={`${from} ${to}`}><strong>{names.stop(from)}</strong> {departs}<br />→ <strong>{names.stop(to)}</strong> {arrives}</p>;
+        })}
+      </>
+    );
   }
   const { event } = names;
   const [when, where] = [whenText(event?.starts_at, event?.time_zone), whereText(event?.venue)];

@@ -42,6 +42,7 @@ const usable = (zone: string | null | undefined): string => (zone != null && zon
 
 const DAY = { weekday: "long", day: "numeric", month: "long", year: "numeric" } as const;
 const SHORT_DAY = { weekday: "short", day: "numeric", month: "short", year: "numeric" } as const;
+const DAY_OF_YEAR = { weekday: "short", day: "numeric", month: "short" } as const;
 const TIME = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" } as const;
 
 /** A moment; null if it is none. */
@@ -101,6 +102,12 @@ export function besideText(at: string | null | undefined, beside: string | null 
 export function localDay(at: string | null | undefined, zone: string | null | undefined): string | null {
   const date = moment(at);
   return date === null ? null : localOf(date.getTime(), zone).slice(0, 10);
+}
+
+/** The month of a moment, in words. */
+export function monthText(at: string | null | undefined, zone: string | null | undefined, of: Language = language): string {
+  const date = moment(at);
+  return date === null ? "" : written(date, zone, { month: "long" }, of);
 }
 
 /** A moment by the clocks of a zone: YYYY-MM-DDTHH:MM. */
@@ -227,7 +234,7 @@ export function stopOptionText(file: Timetable, stop: Pick<Schemas["Stop"], "sto
   if (at === null) return stop.name;
   const { t } = WORDS[of];
   const isLater = at.day !== null && at.day !== file.runs_on;
-  const time = isLater ? t("when.no-zone", { day: written(new Date(`${at.day}T00:00:00Z`), "UTC", SHORT_DAY, of), time: at.time }) : at.time;
+  const time = isLater ? t("when.no-zone", { day: written(new Date(`${at.day}T00:00:00Z`), "UTC", DAY_OF_YEAR, of), time: at.time }) : at.time;
   return t("stop", { name: stop.name, time });
 }
 

@@ -107,7 +107,7 @@ function Tickets() {
 /** Milliseconds between requests while an order is not paid, or something did not come. */
 const POLL_MS = 5_000;
 /** Milliseconds that an answer is waited for before what is kept is shown. */
-const PATIENCE_MS = 1_500;
+const PATIENCE_MS = 2_000;
 
 function OrderTickets({ kept, session }: { readonly kept: KeptTickets | null | undefined; readonly session: Session }) {
   const of = buyerOf(session);
@@ -135,7 +135,7 @@ function OrderTickets({ kept, session }: { readonly kept: KeptTickets | null | u
   const isPatient = useFor(PATIENCE_MS);
   if (data !== null) {
     // Codes that do not come now are as good as they were; what the order says is void is void.
-    return <Sheet {...data} codes={data.codes ?? kept?.codes ?? null} isOld={failure !== null} isKept={isKept} reload={reload} />;
+    return <Sheet {...data} sale={kept?.sale ?? null} codes={data.codes ?? kept?.codes ?? null} isOld={failure !== null} isKept={isKept} reload={reload} />;
   }
   if (kept != null && (failure !== null ? mayBeRepeated(failure) : !isPatient)) {
     return <Sheet {...kept} reasons={NO_REASONS} failure={null} isOld />;

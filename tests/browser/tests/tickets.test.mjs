@@ -48,7 +48,7 @@ for (const [language, window] of [["en", {}], ["zh", { width: 320, height: 740, 
     await buyer.see(saying("tickets", language, "as-of"));
     assert.equal(await codes(buyer), 2);
     await buyer.offline(false);
-    await buyer.see(words("void-text"));
+    await buyer.see(words("void-text.buyer"));
     await buyer.wait(async () => !saying("tickets", language, "as-of").test(await buyer.text()), "the tickets are still said to be old");
     assert.equal(await codes(buyer), 1);
 
