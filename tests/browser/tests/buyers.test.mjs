@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { Key } from "selenium-webdriver";
 import { fixture } from "../lib/fixture.mjs";
 import { texts } from "../lib/person.mjs";
-import { hall, roomHall, SCRIPT } from "../lib/sales.mjs";
+import { evening, hall, roomHall, SCRIPT } from "../lib/sales.mjs";
 import { actAtProvider, chooseBest, chooseOnMap, findSale, hold, joinRoom, like, openProvider, openTickets, payAtProvider, pressAtProvider, saying, waitForTurn } from "../lib/steps.mjs";
 
 const { it, test } = fixture();
@@ -316,7 +316,8 @@ for (const [language, window] of [["en", { width: 390, height: 780 }], ["zh", { 
 }
 
 test("tickets are printed two on a sheet, none on two, and void ones not at all", async (t) => {
-  const file = hall("paper", { refunds: { until: "2099-01-01T00:00:00.000Z", fee_percent: 0 } });
+  const event = evening({}, { address: "Am Ufer 1, on the far side of the water behind the old mill, gate C, 1220 Wien", images: [] });
+  const file = hall("paper", { title: "The Lanterns: the closing night of a tour with a long name", event, refunds: { until: "2099-01-01T00:00:00.000Z", fee_percent: 0 } });
   await it.engine.publish(file);
   const buyer = await it.person(t, { name: "paper" });
   const { order, lines: [{ tickets: [first] }] } = await it.engine.paidOrder(file.sale, "paper", { tier: "stalls", best: { count: 6 } });
@@ -324,6 +325,10 @@ test("tickets are printed two on a sheet, none on two, and void ones not at all"
   await buyer.haveSession();
   await buyer.go(`/my/tickets/${order}`);
   await buyer.see(texts("order", "en")("ticket.revoked"));
+  await buyer.see("Am Ufer 1", ".ticket");
+  await buyer.browser.sendDevToolsCommand("Emulation.setEmulatedMedia", { media: "print" });
+  const cut = await buyer.browser.executeScript(() => [...document.querySelectorAll(".ticket .what")].filter((one) => one.scrollHeight > one.clientHeight + 1).length);
+  assert.equal(cut, 0, "a ticket is cut");
   const { data } = await buyer.browser.sendAndGetDevToolsCommand("Page.printToPDF", { paperWidth: 8.27, paperHeight: 11.69, preferCSSPageSize: true });
   const sheets = Buffer.from(data, "base64").toString("latin1").match(/\/Type\s*\/Page\b/g) ?? [];
   assert.equal(sheets.length, 3, "five tickets");
