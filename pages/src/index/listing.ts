@@ -71,6 +71,6 @@ export function sections(sales: readonly Summary[], search: Search, nowMs: numbe
   return {
     open: of((state) => state === "open").sort(by("closes_at")),
     upcoming: of((state) => state === "upcoming").sort(by("opens_at")),
-    past: search.all ? of((state) => state !== "open" && state !== "upcoming").sort(by("opens_at")) : of((state) => state === "paused").sort(by("opens_at")),
+    past: search.all ? of((state) => state !== "open" && state !== "upcoming").sort(by("opens_at")) : of((state) => state === "paused" || state === "sold_out").sort(by("opens_at")),
   };
 }

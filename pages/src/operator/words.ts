@@ -8,7 +8,7 @@ import { texts } from "../shared/text.ts";
 export const { t, tn } = texts(en, zh);
 
 const LOOKS: Readonly<Record<Schemas["Phase"], string>> = {
-  upcoming: "", open: "open", paused: "paused", cancelled: "cancelled", closed: "", archived: "",
+  upcoming: "", open: "open", paused: "paused", sold_out: "", cancelled: "cancelled", closed: "", archived: "",
 };
 /** The class that a state of a sale looks like. */
 export const phaseLook = (phase: Schemas["Phase"]): string => `state ${LOOKS[phase] ?? ""}`.trim();

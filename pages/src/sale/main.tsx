@@ -110,7 +110,7 @@ function Now({ sale, room, left }: NowProps) {
   const total = left === null ? null : left.reduce((sum, one) => sum + one, 0);
   const next = nextStep({ sale, room, kept, isSignedIn: session !== null, again: isAgain, nowMs: now, left: total });
   const phase = phaseOf(sale, now);
-  const shown = next.saying === "sold-out" ? "sold-out" : phase;
+  const shown = next.saying === "sold_out" ? "sold_out" : phase;
   useEffect(() => announce(sentence(sale, next)), [next.saying]);
   return (
     <section class="now card" aria-labelledby="next">

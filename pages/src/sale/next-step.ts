@@ -26,7 +26,7 @@ export interface Situation {
 export type Step = "sign-in" | "sign-in-wait" | "sign-in-choose" | "join" | "join-again" | "room" | "choose" | "wait" | "wait-join";
 
 /** The sentence above it. */
-export type Saying = Exclude<Step, "wait-join"> | "join-late" | "due" | "joining-later" | "paused" | "closed" | "cancelled" | "archived" | "sold-out" | "registration-over" | "room-closed";
+export type Saying = Exclude<Step, "wait-join"> | "join-late" | "due" | "joining-later" | "paused" | "closed" | "cancelled" | "archived" | "sold_out" | "registration-over" | "room-closed";
 
 /** What is counted down to. */
 export type Until = "opening" | "joining" | "draw";
@@ -53,7 +53,7 @@ export function nextStep(situation: Situation): Next {
   const phase = phaseOf(sale, nowMs);
   switch (phase) {
     case "closed": case "cancelled": case "archived": return { step: null, saying: phase, until: null };
-    case "paused": return { step: situation.kept === null ? null : "room", saying: "paused", until: null };
+    case "paused": case "sold_out": return { step: situation.kept === null ? null : "room", saying: phase, until: null };
     case "upcoming": case "open": break;
   }
   return sale.file.room == null ? withoutRoom(situation, phase) : withRoom(situation);
@@ -64,14 +64,14 @@ function withoutRoom({ sale, isSignedIn, left }: Situation, phase: "upcoming" | 
     const step = isSignedIn ? "wait" : "sign-in-wait";
     return { step, saying: step, until: { what: "opening", atMs: Date.parse(sale.opens_at) } };
   }
-  return { step: "choose", saying: left === 0 ? "sold-out" : "choose", until: null };
+  return { step: "choose", saying: left === 0 ? "sold_out" : "choose", until: null };
 }
 
 function withRoom(situation: Situation): Next {
   const { sale, room, kept, isSignedIn, again, nowMs } = situation;
   const until = untilOf(sale, nowMs);
   if (room !== null && (room.state === "closed" || room.state === "sold_out")) {
-    return { step: kept === null ? null : "room", saying: room.state === "closed" ? "room-closed" : "sold-out", until: null };
+    return { step: kept === null ? null : "room", saying: room.state === "closed" ? "room-closed" : "sold_out", until: null };
   }
   if (kept === null || again) {
     return joining(situation, until);

@@ -52,7 +52,7 @@ test("a sale without a room: sign in, wait, choose", () => {
   assert.deepEqual(stepOf({ isSignedIn: true }), ["wait", "wait"]);
   assert.deepEqual(nextStep(situation({})).until, { what: "opening", atMs: OPENS });
   assert.deepEqual(stepOf({ nowMs: OPENS }), ["choose", "choose"]);
-  assert.deepEqual(stepOf({ nowMs: OPENS, left: 0 }), ["choose", "sold-out"]);
+  assert.deepEqual(stepOf({ nowMs: OPENS, left: 0 }), ["choose", "sold_out"]);
 });
 
 test("a sale with a room: sign in, join, wait, choose", () => {
@@ -76,7 +76,7 @@ test("a room says when nobody may join", () => {
   assert.deepEqual(stepOf({ sale: later, isSignedIn: true }), ["wait-join", "joining-later"]);
   assert.deepEqual(stepOf({ sale: roomed({ registered_only: true }), isSignedIn: true, nowMs: OPENS }), ["join", "registration-over"]);
   assert.deepEqual(stepOf({ sale: roomed(), room: { ...ROOM, state: "closed" }, nowMs: OPENS }), [null, "room-closed"]);
-  assert.deepEqual(stepOf({ sale: roomed(), room: { ...ROOM, state: "sold_out" }, kept: KEPT, nowMs: OPENS }), ["room", "sold-out"]);
+  assert.deepEqual(stepOf({ sale: roomed(), room: { ...ROOM, state: "sold_out" }, kept: KEPT, nowMs: OPENS }), ["room", "sold_out"]);
 });
 
 test("a sale that takes nothing has no button", () => {

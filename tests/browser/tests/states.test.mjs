@@ -15,12 +15,12 @@ async function publishAll() {
     "say.sign-in-wait": hall("upcoming", { opens_at: later }),
     "say.paused": hall("paused", { state: "paused" }),
     "say.closed": hall("closed", { closes_at: past }),
-    "say.sold-out": hall("sold", { tiers: [{ tier: "one", name: "One", price_minor: 100, general_admission: 1 }] }),
+    "say.sold_out": hall("sold", { tiers: [{ tier: "one", name: "One", price_minor: 100, general_admission: 1 }] }),
     "say.sign-in": hall("room", { opens_at: later, room: {} }),
   };
   for (const file of Object.values(sales)) await it.engine.publish(file);
-  await it.engine.order(sales["say.sold-out"].sale, "quick", { tier: "one", best: { count: 1 } });
-  await it.engine.until(`/sales/${sales["say.sold-out"].sale}/availability`, ({ tiers }) => tiers?.[0]?.available === 0);
+  await it.engine.order(sales["say.sold_out"].sale, "quick", { tier: "one", best: { count: 1 } });
+  await it.engine.until(`/sales/${sales["say.sold_out"].sale}/availability`, ({ tiers }) => tiers?.[0]?.available === 0);
   return sales;
 }
 
