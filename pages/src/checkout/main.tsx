@@ -11,6 +11,7 @@ import { Loading, Page, Problem, SignInButton, start, useTab } from "../shared/l
 import { announce } from "../shared/live.ts";
 import { parameter } from "../shared/route.ts";
 import { textOf } from "../shared/event.ts";
+import { SaleNotice } from "../shared/sale-notice.tsx";
 import { getJson, setJson, tabStore } from "../shared/storage.ts";
 import { tellTabs } from "../shared/tabs.ts";
 import { useAbout } from "../event/about.ts";
@@ -128,6 +129,7 @@ function OrderView({ order, hasStarted, failure, onStarted, onReload }: OrderVie
     <>
       <p class="sale-title"><a href={href(`/s/${encodeURIComponent(order.sale)}`)}>{names.title}</a> <State order={order} /></p>
       <WhenWhere names={names} lines={order.lines} />
+      <SaleNotice notice={names.notice} />
       {failure !== null && <p class="notice warn" role="status">{t("stale")}</p>}
       {isPending ? <Hold order={order} leftMs={leftMs} /> : <Done order={order} names={names} />}
       {isPending && hasStarted && leftMs > 0 && <p class="notice">{t("came-back")}</p>}

@@ -24,6 +24,11 @@ test("sales stand in their sections: what closes first, what opens first", () =>
   assert.deepEqual(ids({ all: true }), ["ab", "dc", "ef"]);
 });
 
+test("what is paused or sold out is shown too; what is over only on request", () => {
+  const all = (["paused", "sold_out", "closed"] as const).map((state) => sale(state, state, "2026-05-01", "2026-09-01", state));
+  assert.deepEqual(sections(all, EVERYTHING, NOW).past.map(({ state }) => state), ["paused", "sold_out"]);
+});
+
 test("titles are found by words, whatever case and accents", () => {
   assert.deepEqual(ids({ text: "QUAY theatre" }), ["b", "", ""]);
   assert.deepEqual(ids({ text: "北京" }), ["", "c", ""]);

@@ -17,6 +17,8 @@ export interface Names {
   readonly event: EventFacts | null;
   /** When the train is where; null of all else. */
   readonly timetable: Timetable | null;
+  /** What its operator says to everybody; null if nothing. */
+  readonly notice: TextByLanguage | null;
   tier(id: string): string;
   stop(id: string): string;
   /** A seat by its section, row and number, or its coach and number. */
@@ -35,6 +37,7 @@ export interface KnownSale {
     readonly merchant?: { readonly merchant?: string | null | undefined } | null;
     readonly runs_on?: string | null;
     readonly event?: EventFacts | null;
+    readonly notice?: TextByLanguage | null;
   };
   /** Where some of its seats are, in place of its layout. */
   readonly places?: readonly (readonly [seat: string, place: Place])[];
@@ -76,6 +79,7 @@ export function namesOf(sale: string, known: KnownSale | null): Names {
     isMoney: known?.file.merchant?.merchant === "wallet",
     event: known === null || isTrain(known) ? null : eventOf(known),
     timetable: known !== null && isTrain(known) ? known.file : null,
+    notice: known?.file.notice ?? null,
     tier: (id) => known?.file.tiers.find(({ tier }) => tier === id)?.name ?? id,
     stop: (id) => known?.file.stops?.find(({ stop }) => stop === id)?.name ?? id,
     seat: (name) => {

@@ -14,6 +14,7 @@ import { Loading, Page, Problem, SignInButton, start } from "../shared/layout.ts
 import { announce } from "../shared/live.ts";
 import { isAnothers, keepPlace, keptPlace, type KeptPlace } from "../shared/place.ts";
 import { parameter } from "../shared/route.ts";
+import { SaleNotice } from "../shared/sale-notice.tsx";
 import { subjectOf } from "../shared/session.ts";
 import { WheelchairSign } from "../shared/wheelchair-sign.tsx";
 import { placeIn } from "../room/proof.ts";
@@ -116,7 +117,8 @@ function Now({ sale, room, left }: NowProps) {
     <section class="now card" aria-labelledby="next">
       <p><span class={`state ${shown}`}>{t(`state.${shown}`)}</span></p>
       <h2 id="next" class="unseen">{t("next")}</h2>
-      {room?.notice !== undefined && <p class="notice">{t("say.notice", { notice: room.notice })}</p>}
+      <SaleNotice notice={sale.file.notice} />
+      <SaleNotice notice={room?.notice} />
       {next.until !== null && (
         <div role="timer">
           <p class="count">{countdown(next.until.atMs - now)}</p>

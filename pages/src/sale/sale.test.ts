@@ -55,6 +55,13 @@ test("a sale without a room: sign in, wait, choose", () => {
   assert.deepEqual(stepOf({ nowMs: OPENS, left: 0 }), ["choose", "sold_out"]);
 });
 
+test("a sale that its operator says is sold out leads nowhere, but to a place that is kept", () => {
+  const sold = (sale: Sale): Sale => ({ ...sale, state: "sold_out" });
+  assert.equal(phaseOf(sold(SALE), OPENS), "sold_out");
+  assert.deepEqual(stepOf({ sale: sold(SALE), nowMs: OPENS, left: 9 }), [null, "sold_out"]);
+  assert.deepEqual(stepOf({ sale: sold(roomed()), room: ROOM, kept: KEPT }), ["room", "sold_out"]);
+});
+
 test("a sale with a room: sign in, join, wait, choose", () => {
   const sale = roomed();
   assert.deepEqual(stepOf({ sale }), ["sign-in", "sign-in"]);

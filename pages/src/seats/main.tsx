@@ -22,6 +22,7 @@ import { shortWhen, WhenWhere } from "../order/when-where.tsx";
 import { newestOrders } from "../order/newest.ts";
 import { keptPlace } from "../shared/place.ts";
 import { parameter } from "../shared/route.ts";
+import { SaleNotice } from "../shared/sale-notice.tsx";
 import { seatText } from "../shared/seat-place.ts";
 import { session as sessionOf } from "../shared/session.ts";
 import { signIn } from "../shared/sign-in.ts";
@@ -166,7 +167,7 @@ function Seats() {
       </Page>
     );
   }
-  return <Page title={t("title-of", { title: data.title })} banner={<HeldOrders />}><When sale={data} /><Shop sale={data} /></Page>;
+  return <Page title={t("title-of", { title: data.title })} banner={<HeldOrders />}><When sale={data} /><SaleNotice notice={data.file.notice} /><Shop sale={data} /></Page>;
 }
 
 /** Day and place of an event; the times of a train stand with its stops. */
