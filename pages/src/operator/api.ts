@@ -47,6 +47,9 @@ export type Command =
   | { readonly command: "notice"; readonly notice?: string }
   | { readonly command: "sold_out"; readonly sold_out: boolean };
 
+/** What is said anew of a sale. */
+export type Standing = Schemas["StandingBody"];
+
 /** The document of a room. The client's types of replies know no tuples. */
 const roomOf = (room: unknown) => room as Schemas["Document"];
 const ofSale = (sale: string) => ({ params: { path: { sale } } });
@@ -60,6 +63,8 @@ export const routes = {
   },
   command: async (sale: string, command: Command) =>
     roomOf(await reply(operator.POST("/operator/sales/{sale}/room/commands", { ...ofSale(sale), body: command }))),
+  say: async (sale: string, body: Standing) =>
+    (await reply(operator.POST("/operator/sales/{sale}/commands", { ...ofSale(sale), body }))) as Schemas["SaleReply"],
   /** The file is sent as it was read: what is published is what was seen. */
   publish: async (sale: string, file: string) =>
     (await reply(operator.PUT("/operator/sales/{sale}", { ...ofSale(sale), body: file as never, bodySerializer: (text: unknown) => text as string }))) as Schemas["SaleReply"],

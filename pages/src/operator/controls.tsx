@@ -26,18 +26,29 @@ interface ControlsProps {
   readonly onRoom: (room: Schemas["Document"]) => void;
 }
 
+/** Something that is commanded, by the name that it has in words. */
+interface Named {
+  readonly command: Command["command"];
+}
+
+/** What came of a command. */
+interface Came<C extends Named> {
+  readonly command: C;
+  readonly failure: OnsaleProblem | null;
+}
+
 /** Sends commands: one at a time, each again until it is known that it stands. */
-function useCommands(sale: string, onRoom: (room: Schemas["Document"]) => void) {
-  const [sending, setSending] = useState<Command["command"] | null>(null);
-  const [outcome, setOutcome] = useState<{ command: Command; failure: OnsaleProblem | null } | null>(null);
-  const send = async (command: Command): Promise<boolean> => {
+export function useCommands<C extends Named, A>(route: (command: C) => Promise<A>, onAnswer: (answer: A) => void) {
+  const [sending, setSending] = useState<C["command"] | null>(null);
+  const [outcome, setOutcome] = useState<Came<C> | null>(null);
+  const send = async (command: C): Promise<boolean> => {
     if (sending !== null) {
       return false;
     }
     setSending(command.command);
     let failure: OnsaleProblem | null = null;
     try {
-      onRoom(await repeated(() => routes.command(sale, command)));
+      onAnswer(await repeated(() => route(command)));
       announce(t(`done.${command.command}`));
     } catch (thrown) {
       failure = problem(thrown);
@@ -51,7 +62,7 @@ function useCommands(sale: string, onRoom: (room: Schemas["Document"]) => void) 
 
 /** The controls; without the right to use them, why not. */
 export function Controls({ sale, room, onRoom }: ControlsProps) {
-  const { sending, outcome, send } = useCommands(sale, onRoom);
+  const { sending, outcome, send } = useCommands((command: Command) => routes.command(sale, command), onRoom);
   const [isClosing, setClosing] = useState(false);
   if (!may("operate")) {
     return <div class="card"><h3>{t("control")}</h3><p class="hint">{t("no-right.operate")}</p></div>;
@@ -91,8 +102,9 @@ export function Controls({ sale, room, onRoom }: ControlsProps) {
   );
 }
 
-function Outcome({ outcome, isBusy, again }: {
-  readonly outcome: { readonly command: Command; readonly failure: OnsaleProblem | null } | null; readonly isBusy: boolean; readonly again: (command: Command) => void;
+/** What came of the last command, and sends it again if nobody knows. */
+export function Outcome<C extends Named>({ outcome, isBusy, again }: {
+  readonly outcome: Came<C> | null; readonly isBusy: boolean; readonly again: (command: C) => void;
 }) {
   if (isBusy) {
     return <p class="notice">{words.t("sent")}</p>;

@@ -16,6 +16,7 @@ import { Lately } from "./figures.tsx";
 import { Actions } from "./home.tsx";
 import { Age, Stale } from "./parts.tsx";
 import { RoomView } from "./room.tsx";
+import { StandingControls } from "./standing.tsx";
 import { TakingsOf } from "./takings.tsx";
 import { phaseLook, t } from "./words.ts";
 
@@ -91,8 +92,8 @@ function BoardView({ board, samples, room, isTrain, onRoom }: BoardProps) {
         <Figures board={board} samples={samples} hasRoom={room !== null} isTrain={isTrain} />
       </section>
       <section aria-labelledby="room">
-        <h2 id="room">{t("room")}</h2>
-        {room === null ? <p class="hint">{t("room-none")}</p> : <div class="pair"><RoomView room={room} /><Controls sale={board.sale} room={room} onRoom={onRoom} /></div>}
+        <h2 id="room">{t(room === null ? "standing" : "room")}</h2>
+        {room === null ? <><p class="hint">{t("room-none")}</p><StandingControls sale={board.sale} /></> : <div class="pair"><RoomView room={room} /><Controls sale={board.sale} room={room} onRoom={onRoom} /></div>}
       </section>
       <section aria-labelledby="tiers"><h2 id="tiers">{t("tiers")}</h2><Tiers tiers={board.tiers} currency={board.currency} isTrain={isTrain} /></section>
     </>

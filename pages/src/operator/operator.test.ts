@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { allows, exportOrders, orderFrom, type Board, type FoundOrder } from "./api.ts";
 import { bytesOf, isNotice } from "./controls.tsx";
 import { aMinute, kept, lineOf, sampleOf, type Sample } from "./history.ts";
+import { noticeOf, noticeTexts } from "./notice.ts";
 import { changesOf, foreignChallenge, NotASaleFile, placesOf, planOf, pricesOf, readSaleFile, tierChanges, type SaleFile } from "./sale-file.ts";
 
 const BOARD: Board = {
@@ -55,6 +56,16 @@ test("the next refund's number follows from the last, wherever the answer has it
   assert.equal(orderFrom({ ...whole, order: { order: "1" } as unknown as FoundOrder }).next, 1);
   assert.equal(orderFrom(whole).order.buyer, "ann");
   assert.equal(orderFrom({ ...whole, refunds: [{ number: 50 } as never] }).next, null);
+});
+
+test("a notice is written in each language, and sent in those that have it", () => {
+  assert.deepEqual(noticeTexts(null), { en: "", zh: "" });
+  assert.deepEqual(noticeTexts("Back at noon"), { en: "Back at noon", zh: "Back at noon" });
+  assert.deepEqual(noticeTexts({ "en-GB": "Noon", de: "Mittag" }), { en: "Noon", zh: "" });
+  assert.deepEqual(noticeTexts({ "zh-Hant": "正午", zh: "中午" }), { en: "", zh: "中午" });
+  assert.deepEqual(noticeOf({ en: " Noon ", zh: "中午" }), { en: "Noon", zh: "中午" });
+  assert.deepEqual(noticeOf({ en: "", zh: "中".repeat(300) }), { zh: "中".repeat(300) });
+  for (const bad of [" ", "中".repeat(301), "a\u0007b"]) assert.equal(noticeOf({ en: bad, zh: "" }), null, bad);
 });
 
 test("pages of an export become one file with one heading", async () => {

@@ -59,6 +59,53 @@ for (const [language, window] of [["en", {}], ["zh", { width: 390, height: 780, 
   });
 }
 
+for (const [language, window] of [["en", {}], ["zh", { width: 320, height: 720, dark: true }]]) {
+  test(`an operator pauses a sale without a room with a notice, and says that it is sold out (${language})`, async (t) => {
+    const [words, sale, seats] = ["operator", "sale", "seats"].map((page) => texts(page, language));
+    const file = hall(`standing-${language}`);
+    await it.engine.publish(file);
+    const { order } = await it.engine.order(file.sale, `payer-${language}`, { tier: "stalls", best: { count: 1 } });
+    const operator = await operatorAt(t, `/operator?sale=${file.sale}`, { language, ...window });
+    await operator.type(words("standing-notice.en"), `Back at noon ${SCRIPT}`);
+    await operator.type(words("standing-notice.zh"), `中午恢复 ${SCRIPT}`);
+    await operator.press(words("notice-set"));
+    await operator.see(words("done.notice"));
+    await operator.press(words("pause"));
+    await operator.see(words("done.pause"));
+    const pausedMs = Date.now();
+    await operator.see(words("resume"));
+    await operator.accessible("a sale without a room, paused");
+    await operator.fits();
+    const notice = language === "en" ? "Back at noon <img" : "中午恢复 <img";
+    const buyer = await it.person(t, { name: `payer-${language}`, language, ...window });
+    await buyer.haveSession();
+    const shows = async (path, ...all) => {
+      await buyer.go(path);
+      for (const text of all) await buyer.see(text);
+      await buyer.accessible(path);
+      await buyer.fits();
+    };
+    await new Promise((resolve) => setTimeout(resolve, Math.max(0, pausedMs + 2_000 - Date.now())));
+    await shows(`/s/${file.sale}`, sale("state.paused"), sale("say.paused"), notice);
+    await shows(`/s/${file.sale}/seats`, seats("state.paused"), notice);
+    await shows(`/checkout/${order}`, notice);
+    await operator.press(words("resume"));
+    await operator.see(words("done.resume"));
+    await operator.press(words("notice-clear"));
+    await operator.see(words("done.notice"));
+    await operator.press(words("sold-out-set"));
+    await operator.see(words("sold-out-clear"));
+    await it.engine.until(`/sales/${file.sale}`, ({ state, file: { notice: said } }) => state === "sold_out" && said == null);
+    await shows(`/s/${file.sale}`, sale("state.sold_out"), sale("say.sold_out"));
+    assert.ok(!(await buyer.text()).includes(notice), "the notice still stands");
+    await shows(`/s/${file.sale}/seats`, seats("state.sold_out"));
+    await operator.press(words("sold-out-clear"));
+    await it.engine.until(`/sales/${file.sale}`, ({ state }) => state === "open");
+    assert.equal(await buyer.browser.executeScript("return window.hacked"), null);
+    assert.deepEqual(await operator.complaints(), []);
+  });
+}
+
 test("an operator sees what became of a sale's orders, and what was refused", async (t) => {
   const words = texts("figures", "en");
   const file = hall("lately");
