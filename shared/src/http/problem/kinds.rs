@@ -238,7 +238,7 @@ problems! {
             OperatorCommand, OperatorRefund, OperatorCancel, OperatorOrder, OperatorOrders,
             OperatorBoard, OperatorExport, ShowTickets, ShowRevoked, OperatorCheckIn, OperatorCheckIns,
             OperatorReissue,
-            OperatorFigures, OperatorTakings, OperatorAccounts, PayFromWallet, ShowPicture, ShowDocument, OperatorStanding,
+            OperatorFigures, OperatorTakings, OperatorAccounts, PayFromWallet, ShowPicture, KeepPicture, OperatorPicture, ShowDocument, OperatorStanding,
         ];
     /// The path exists, but not for this method.
     MethodNotAllowed:
