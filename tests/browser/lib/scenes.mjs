@@ -78,7 +78,8 @@ export async function show(person, scene, prepared) {
   if (scene.role) await person.haveSession(scene.role);
   await person.go(scene.path);
   const there = (css) => person.wait(() => person.browser.executeScript((selector) => document.querySelector(selector), css), `${scene.name}: there is no ${css}`);
-  if (scene.press) await (await there(scene.press)).click();
+  // What is there may not be shown yet: a page waits until it is known what its person holds.
+  if (scene.press) await person.wait(async () => (await there(scene.press)).click().then(() => true), `${scene.name}: ${scene.press} cannot be pressed`);
   await there(scene.ready);
   await scene.act?.(person, prepared);
   if (scene.press) await person.browser.executeScript(() => document.querySelector(".map-frame")?.scrollIntoView({ block: "center", behavior: "instant" }));
