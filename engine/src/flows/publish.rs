@@ -178,9 +178,28 @@ pub async fn publish(
     epoch: &Epoch,
     now: Timestamp,
 ) -> Result<Published, Refusal> {
+    publish_over(ports, sale, None, epoch, now).await
+}
+
+/// [`publish`] of a file that was made from the publication `made_from`: if another has come since, nothing of that is undone
+/// and the sale is busy. `None`: the file is whole and replaces whatever is there.
+///
+/// # Errors
+/// Returns a [`Refusal`].
+pub(super) async fn publish_over(
+    ports: &impl Ports,
+    sale: &Sale,
+    made_from: Option<u64>,
+    epoch: &Epoch,
+    now: Timestamp,
+) -> Result<Published, Refusal> {
     let file: &SaleFile = sale.file();
     let catalogue = ports.catalogue();
     let existing = replaced(ports, sale).await?;
+    let version = existing.as_ref().map(|existing| existing.version);
+    if made_from.is_some_and(|made_from| version != Some(made_from)) {
+        return Err(Refusal::Busy);
+    }
     let map = file.map.as_ref().map(FileMap::hash);
     let is_same = existing
         .as_ref()

@@ -160,7 +160,7 @@ async fn say(
     let operator = Operator::with_scope(request, app.operator_issuer(), Scope::Operate)?;
     let standing = StandingBody::read(request)?;
     let epoch = new_epoch(now)?;
-    let action = Action::new(ActionKind::Publish).of_sale(id).with(format!("{standing:?}"));
+    let action = Action::new(ActionKind::Publish).of_sale(id).with(standing.to_string());
     let work = async {
         let said = flows::standing::say(&app.ports, id, &standing, &epoch, now).await?;
         Ok(said.ok_or(Refusal::NoSuchSale)?)
@@ -274,7 +274,7 @@ async fn attachment(app: &App, hash: Hash, kind: AttachmentKind) -> Result<KeptF
     Ok(KeptFile { bytes: kept.bytes, media_type })
 }
 
-/// Keeps an operator's picture under its hash. Nobody sees it until a sale names it.
+/// Keeps an operator's picture under its hash. Nobody knows of it until a sale names it.
 async fn keep_picture(
     app: &App,
     request: &Request,

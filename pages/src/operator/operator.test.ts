@@ -123,6 +123,10 @@ test("a plan is made of a file alone", () => {
 test("what changes is named; order of fields, offsets of times and defaults are no change", () => {
   const published = { title: "Hall", opens_at: "2026-06-01T08:00:00.000Z", state: "open", gate: { shards: 4, rate_per_second: 2_000 }, refunds: { until: "2026-05-01T00:00:00Z", fee_minor: 0 } };
   assert.deepEqual(changesOf(published, { title: "Hall", opens_at: "2026-06-01T10:00:00+02:00", gate: { rate_per_second: 2_000, shards: 4 }, refunds: { until: "2026-05-01T00:00:00Z" } }), []);
+  // What operators have said of the sale is never a default: leaving it out takes it back.
+  const taken = changesOf({ ...published, state: "paused", sold_out: true }, published).map(({ field }) => field);
+  assert.deepEqual([...taken].sort(), ["sold_out", "state"]);
+  assert.deepEqual(changesOf({ ...published, state: "open" }, published), []);
   assert.deepEqual(changesOf(published, { title: "Big Hall", opens_at: "2026-06-01T08:00:00Z", gate: { shards: 8 } }), [
     { field: "title", before: "Hall", after: "Big Hall" },
     { field: "gate.shards", before: "4", after: "8" },

@@ -180,7 +180,7 @@ export function changesOf(before: object, after: object): Change[] {
     if (isObject(one) && isObject(other)) {
       return changesOf(one, other).map((change) => ({ ...change, field: `${field}.${change.field}` }));
     }
-    const isDefault = isEmpty(other) && (typeof one === "number" || typeof one === "boolean" || field === "state" || field === "attendees" || field === "gate" || field === "limits");
+    const isDefault = isEmpty(other) && (typeof one === "number" || (typeof one === "boolean" && field !== "sold_out") || (field === "state" && one === "open") || field === "attendees" || field === "gate" || field === "limits");
     return isDefault || isSame(one, other) || (isEmpty(one) && isEmpty(other)) ? [] : [{ field, before: shown(one), after: shown(other) }];
   });
 }

@@ -10,5 +10,5 @@ const room = new Room(sale, () => view.show(room));
 view.show(room);
 room.run();
 // Whoever waits here is signed in in another tab too, and the other way round.
-shareSessions();
+shareSessions("buyers");
 void askTabs("buyers");

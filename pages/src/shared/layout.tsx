@@ -173,7 +173,7 @@ interface StartOptions {
 /** Renders a page. */
 export async function start(page: ComponentChildren, { role = "buyers", needsSession = false }: StartOptions = {}): Promise<void> {
   openLiveRegion();
-  shareSessions();
+  shareSessions(role);
   const asked = role === null ? null : askTabs(role);
   if (needsSession) {
     await asked;

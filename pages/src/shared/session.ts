@@ -127,7 +127,8 @@ function hear(message: Message): void {
       if (mine !== null && !refused.has(mine.token)) tellTabs({ kind: "session", role, session: mine });
       break;
     case "session":
-      if (mayTake(role, message.session)) {
+      // A buyer's page has no use for an operator's token.
+      if (role === ownRole && mayTake(role, message.session)) {
         setJson(tabStore, keyOf(role), message.session);
         changed();
       }
@@ -140,8 +141,12 @@ function hear(message: Message): void {
   }
 }
 
-/** Shares sessions with the other tabs from now on. */
-export function shareSessions(): void {
+/** The role whose sessions this page takes from other tabs. */
+let ownRole: Role | null = null;
+
+/** Shares sessions with the other tabs from now on, and takes those of a role; of none where it is null. */
+export function shareSessions(role: Role | null): void {
+  ownRole = role;
   onTabs(hear);
   // Whoever comes back by the back button may have signed out meanwhile.
   addEventListener("pageshow", (event) => event.persisted && changed());

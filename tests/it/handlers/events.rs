@@ -164,6 +164,30 @@ async fn an_operator_pauses_a_sale_without_a_room_and_says_what_people_read() {
     say(watcher, json!({ "sold_out": true })).await.problem(403, "not-permitted");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_two_operators_say_at_once_undoes_neither() {
+    let fixture = Fixture::start().await;
+    fixture.publish(&concert_without_picture()).await.ok(200);
+    let operator = || Sender::Token(OPERATOR_ISSUER, "onsale/operate");
+    let say = async |body: Value| {
+        fixture.json(operator(), "POST", "/operator/sales/hall/commands", &body).await
+    };
+    let mut both = 0;
+    for round in 0..20 {
+        let notice = json!({ "en": format!("round {round}") });
+        let (paused, told) =
+            tokio::join!(say(json!({ "state": "paused" })), say(json!({ "notice": notice })));
+        let shown = fixture.get(Sender::Nobody, "/sales/hall").await.ok(200);
+        let is = [shown["file"]["state"] == "paused", shown["file"]["notice"] == notice];
+        for (reply, is) in [paused, told].into_iter().zip(is) {
+            assert_eq!(reply.status == 200, is, "{round}: {:#}", reply.body);
+        }
+        both += usize::from(is == [true, true]);
+        say(json!({ "state": "open" })).await.ok(200);
+    }
+    println!("both were said in {both} of 20 rounds");
+}
+
 fn concert_without_picture() -> Value {
     let mut file = concert();
     file["event"]["about"]["images"] = json!([]);

@@ -28,7 +28,11 @@ impl TimeZone {
     /// Refuses a name that the database does not have.
     pub fn new(name: &str) -> Result<Self, InvalidTimeZone> {
         let zone = tz::db().get(name).map_err(|_| InvalidTimeZone)?;
-        if zone.iana_name() == Some(name) { Ok(Self(zone)) } else { Err(InvalidTimeZone) }
+        if zone.iana_name() == Some(name) && !zone.is_unknown() {
+            Ok(Self(zone))
+        } else {
+            Err(InvalidTimeZone)
+        }
     }
 
     /// Its name.
@@ -113,7 +117,15 @@ mod tests {
     #[test]
     fn a_zone_is_known_by_its_name_alone() {
         assert_eq!(TimeZone::new("Europe/Vienna").unwrap().to_string(), "Europe/Vienna");
-        for bad in ["", "Europe/Atlantis", "+01:00", "europe/vienna", "Europe/Vienna ", "CEST"] {
+        for bad in [
+            "",
+            "Europe/Atlantis",
+            "+01:00",
+            "europe/vienna",
+            "Europe/Vienna ",
+            "CEST",
+            "Etc/Unknown",
+        ] {
             assert_eq!(TimeZone::new(bad), Err(InvalidTimeZone), "{bad:?}");
         }
     }

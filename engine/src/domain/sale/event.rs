@@ -189,7 +189,8 @@ impl<'de> Deserialize<'de> for Text {
 }
 
 impl Text {
-    fn each(&self) -> impl Iterator<Item = &str> {
+    /// The text, or that of each language.
+    pub fn each(&self) -> impl Iterator<Item = &str> {
         let (plain, texts) = match self {
             Self::Plain(text) => (Some(text.as_str()), None),
             Self::ByLanguage(texts) => (None, Some(texts)),

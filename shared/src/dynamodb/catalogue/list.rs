@@ -80,14 +80,17 @@ pub(super) fn read(item: &Item) -> Stored<ListedSale> {
     Ok(ListedSale { sale, terms: Some(terms) })
 }
 
-/// When and where the event of a sale is. As with the price, it may be of another version.
+/// When and where the event of a sale is. As with the price, it may be of another version. One that only a later release can
+/// read is left out: the list is everybody's.
 fn read_event(sale: &SaleId, fields: &Fields<'_>) -> Stored<Option<EventFacts>> {
     let version: Option<u64> = fields.maybe_number("event_of")?;
     if version.is_none() || version != fields.maybe_number("version")? {
         return Ok(None);
     }
     let json: String = fields.text("event")?;
-    serde_json::from_str(&json).map(Some).map_err(|error| broken(sale, error))
+    let event = serde_json::from_str(&json);
+    let event = event.inspect_err(|error| tracing::warn!(%sale, %error, "its event is not listed"));
+    Ok(event.ok())
 }
 
 /// The lowest price of a sale. A release that does not list it replaces the terms and leaves the price that it

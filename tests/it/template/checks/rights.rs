@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use shared::dynamodb::tables::secret_key;
+use shared::http::routes::{Access, ROUTES, parameter_names};
 
 use super::{Check, edit, text, unless};
 use crate::template::deployed::FUNCTIONS;
@@ -161,8 +162,16 @@ fn roles(stack: &Stack) -> Vec<String> {
 fn wildcards(stack: &Stack) -> Vec<String> {
     let mut faults = Vec::new();
     let interfaces = "arn:aws:ec2:eu-central-1:000000000000:*/*";
-    let operator = ["PUT/sales/*", "POST/sales/*/room/commands", "POST/orders/*/refunds/operator"]
-        .map(|route| format!("arn:aws:execute-api:eu-central-1:000000000000:${{Api}}/*/{route}"));
+    let mine = ROUTES.iter().filter(|row| row.access == Access::Operator);
+    let operator: Vec<String> = mine
+        .map(|row| {
+            let names = parameter_names(row.path);
+            let path = names
+                .fold(row.path.to_owned(), |path, name| path.replace(&format!("{{{name}}}"), "*"));
+            let route = format!("{}{path}", row.method);
+            format!("arn:aws:execute-api:eu-central-1:000000000000:${{Api}}/*/{route}")
+        })
+        .collect();
     let mut documents: Vec<(String, &Value)> = Vec::new();
     for (name, policy) in stack.all("AWS::IAM::ManagedPolicy") {
         documents.push((name.to_owned(), &policy["PolicyDocument"]));
