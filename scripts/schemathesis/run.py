@@ -131,6 +131,18 @@ def prepare(url: str, tokens: dict[str, str], command: Callable[..., str]) -> di
     [of] = [one for one in document["paths"]["/sales/{sale}/map"]["parameters"] if one["name"] == "sale"]
     of["example"] = mapped["sale"]
 
+    # What an operator says of a sale is said of that one: the train must stay on sale.
+    [of] = [one for one in document["paths"]["/operator/sales/{sale}/commands"]["parameters"] if one["name"] == "sale"]
+    of["example"] = mapped["sale"]
+
+    # A picture and a document that are there.
+    [picture] = [one for one in document["paths"]["/pictures/{picture}"]["parameters"] if one["name"] == "picture"]
+    send("PUT", f"/pictures/{picture['example']}", "ONSALE_OPERATOR", example("/pictures/{picture}", "put", "grey"))
+    concert = example("/sales/{sale}", "put", "concert")
+    shown = send("PUT", f"/sales/{concert['sale']}", "ONSALE_OPERATOR", concert)
+    [of] = [one for one in document["paths"]["/documents/{document}"]["parameters"] if one["name"] == "document"]
+    of["example"] = shown["event"]["about"]
+
     file = train()
     file["gate"]["user_lock_ms"] = 1
     file["refunds"] = {"until": "2099-01-01T00:00:00Z"}

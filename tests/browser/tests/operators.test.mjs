@@ -82,6 +82,8 @@ for (const [language, window] of [["en", {}], ["zh", { width: 320, height: 720, 
     const shows = async (path, ...all) => {
       await buyer.go(path);
       for (const text of all) await buyer.see(text);
+      // What is read may be older than the page that is shown.
+      await buyer.wait(() => buyer.browser.executeScript(() => document.querySelector("main h1") !== null), `${path}: there is no heading`);
       await buyer.accessible(path);
       await buyer.fits();
     };
