@@ -1,7 +1,8 @@
 //! `PUT /sales/{sale}`, `PUT /operator/sales/{sale}`, `GET /sales`, `GET /sales/{sale}`, `GET /sales/{sale}/availability` and
 //! `GET /sales/{sale}/map`: an operator publishes a sale, and everyone reads its terms, its map and the seats that are
-//! left. `PUT /pictures/{picture}`, `PUT /operator/pictures/{picture}`, `GET /pictures/{picture}` and `GET /documents/{document}`:
-//! what belongs to events. `POST /operator/sales/{sale}/commands`: what is said of a sale while it sells. `GET /trains` finds trains by day and stops. `GET /openapi.json` describes the API.
+//! left. `PUT /pictures/{picture}`, `PUT /operator/pictures/{picture}`, `GET /pictures/{picture}` and
+//! `GET /documents/{document}`: what belongs to events. `POST /operator/sales/{sale}/commands`: what is said of a sale while it
+//! sells. `GET /trains` finds trains by day and stops. `GET /openapi.json` describes the API.
 
 use engine::domain::basics::bytes::{Hash, MapHash};
 use engine::domain::basics::ids::{Legs, SaleId};

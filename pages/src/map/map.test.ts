@@ -66,15 +66,6 @@ test("rows come in the order in which people look for them", () => {
 });
 
 test("a blank row lies between two sections of a tier with column letters", () => {
-test("rows come in the order in which people look for them", () => {
-  const ordered = (...labels: string[]): string[] => rowOrder(labels).map((at) => labels[at] ?? "");
-  assert.deepEqual(ordered("C", "D", "AA", "A", "B"), ["A", "B", "C", "D", "AA"]);
-  assert.deepEqual(ordered("10", "2", "1"), ["1", "2", "10"]);
-  assert.deepEqual(ordered("R10", "R2", "2"), ["2", "R2", "R10"]);
-  assert.deepEqual(ordered("front", "back"), ["front", "back"]);
-  assert.deepEqual(ordered(), []);
-});
-
   const plan = readPlan({ stops: [{ stop: "X", name: "x" }], tiers: [TRAIN] }, [{ tier: "second", rows: 5, row_bytes: 1, seats: 8 }]);
   assert.deepEqual(plan.names, ["01-1A", "01-1B", "01-2A", "01-2B", "02-1A", "02-1B", "02-2A", "02-2B"]);
   assert.deepEqual([...plan.bitOf], [0, 2, 8, 10, 24, 26, 32, 34]);

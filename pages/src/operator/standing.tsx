@@ -66,10 +66,10 @@ function NoticeForm({ isBusy, notice, send }: { readonly isBusy: boolean; readon
   // What is being written stays until the notice is another one.
   useEffect(() => setTexts(noticeTexts(notice)), [JSON.stringify(notice)]);
   const submit = async () => {
-    const wanted = noticeOf(texts);
-    setBad(wanted === null);
-    if (wanted !== null) {
-      await send({ command: "notice", body: { notice: wanted } });
+    const said = noticeOf(texts);
+    setBad(said === null);
+    if (said !== null) {
+      await send({ command: "notice", body: { notice: said } });
     }
   };
   return (

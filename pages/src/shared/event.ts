@@ -136,10 +136,10 @@ export function whereText(venue: EventFacts["venue"], withCountry = false, of: L
 export function textOf(text: TextByLanguage | null | undefined, of: Language = language): string | null {
   if (text == null || typeof text === "string") return text || null;
   const tags = Object.keys(text);
-  const inLanguage = (wanted: string) => {
-    const these = tags.filter((tag) => tag.toLowerCase().split(/[-_]/)[0] === wanted);
+  const inLanguage = (code: string) => {
+    const these = tags.filter((tag) => tag.toLowerCase().split(/[-_]/)[0] === code);
     // Of Chinese the pages have the simplified one.
-    return these.find((tag) => tag.toLowerCase() === wanted) ?? these.find((tag) => !/hant|-(?:tw|hk|mo)\b/i.test(tag)) ?? these[0];
+    return these.find((tag) => tag.toLowerCase() === code) ?? these.find((tag) => !/hant|-(?:tw|hk|mo)\b/i.test(tag)) ?? these[0];
   };
   const tag = inLanguage(of) ?? inLanguage("en") ?? tags[0];
   return (tag === undefined ? null : text[tag]) || null;

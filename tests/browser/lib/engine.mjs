@@ -95,9 +95,9 @@ export class Engine {
 
   /** Publishes a sale file, and before it those pictures that it names and the samples have. */
   async publish(file) {
-    const wanted = new Set((file.event?.about?.images ?? []).map(({ sha256 }) => sha256));
-    for (const [hash, data] of wanted.size === 0 ? [] : samplePictures()) {
-      if (wanted.has(hash)) await this.do(`/pictures/${hash}`, { method: "PUT", body: { data }, as: null });
+    const named = new Set((file.event?.about?.images ?? []).map(({ sha256 }) => sha256));
+    for (const [hash, data] of named.size === 0 ? [] : samplePictures()) {
+      if (named.has(hash)) await this.do(`/pictures/${hash}`, { method: "PUT", body: { data }, as: null });
     }
     return this.do(`/sales/${file.sale}`, { method: "PUT", body: file, as: null });
   }

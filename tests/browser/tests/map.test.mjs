@@ -32,7 +32,7 @@ async function atRest(person) {
     const isSame = now === before;
     before = now;
     return isSame;
-  }, "the map does not come to rest");
+  }, "the map goes on moving");
 }
 
 test("a finger brings a section of small seats closer, and chooses with the next press", async (t) => {
@@ -82,7 +82,7 @@ test("a mouse is told what a seat is, beside the seat, and nothing is drawn for 
   assert.equal(await drawn(person), frames, "the map was drawn anew");
   await person.browser.actions().move({ origin: host, x: 0, y: 0 }).move({ x: 5, y: 5 }).perform();
   await person.wait(() => person.browser.executeScript(() => document.querySelector(".seat-tip") === null), "the words stay");
-  // Sections of one name are told apart.
+  // Sections of one name differ.
   await person.see(words("section-left", { section: "Floor, Rear, CN¥99.00", count: "240" }), "#section");
   assert.deepEqual(await person.complaints(), []);
 });

@@ -70,7 +70,7 @@ test("what becomes of a held order in one tab is said in the other", async (t) =
 });
 
 /** Whether a text is kept where it outlives the tab, or is in the address. */
-const isKept = (person, text) => person.browser.executeScript((wanted) => JSON.stringify({ ...localStorage }).includes(wanted) || document.cookie.includes(wanted) || location.href.includes(wanted), text);
+const isKept = (person, text) => person.browser.executeScript((token) => JSON.stringify({ ...localStorage }).includes(token) || document.cookie.includes(token) || location.href.includes(token), text);
 const sessionOf = (person, role = "buyers") => person.browser.executeScript((key) => JSON.parse(sessionStorage.getItem(key)), `onsale.session.${role}`);
 
 test("a second tab is signed in as the first is, and signing out in one is signing out in all", async (t) => {

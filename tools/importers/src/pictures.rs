@@ -57,7 +57,7 @@ fn refused(path: &Path, why: impl Into<String>) -> PictureError {
 pub fn of_sale_file(file: &mut Value, folder: &Path) -> Result<Vec<Attachment>, PictureError> {
     let images = file.pointer_mut("/event/about/images").and_then(Value::as_array_mut);
     let mut found = BTreeMap::new();
-    let mut wanted: Vec<Hash> = Vec::new();
+    let mut named: Vec<Hash> = Vec::new();
     for image in images.into_iter().flatten() {
         let Some(fields) = image.as_object_mut() else { continue };
         match fields.remove("file") {
@@ -74,15 +74,15 @@ pub fn of_sale_file(file: &mut Value, folder: &Path) -> Result<Vec<Attachment>, 
             }
             None => {
                 let hash = fields.get("sha256").and_then(Value::as_str);
-                wanted.extend(hash.and_then(|hash| hash.parse::<Hash>().ok()));
+                named.extend(hash.and_then(|hash| hash.parse::<Hash>().ok()));
             }
         }
     }
     let own = file.pointer("/event/picture/sha256").and_then(Value::as_str);
-    wanted.extend(own.and_then(|hash| hash.parse::<Hash>().ok()));
-    wanted.retain(|hash| !found.contains_key(hash));
-    if !wanted.is_empty() {
-        for picture in kept_in(folder)?.into_iter().filter(|it| wanted.contains(&it.hash())) {
+    named.extend(own.and_then(|hash| hash.parse::<Hash>().ok()));
+    named.retain(|hash| !found.contains_key(hash));
+    if !named.is_empty() {
+        for picture in kept_in(folder)?.into_iter().filter(|it| named.contains(&it.hash())) {
             found.insert(picture.hash(), picture);
         }
     }

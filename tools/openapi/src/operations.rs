@@ -212,6 +212,18 @@ fn list_sales() -> Operation {
     }
 }
 
+/// A sale after a change of it.
+pub(super) fn sale_now() -> Success {
+    Success {
+        status: 200,
+        description: "The sale as it is now.",
+        caching: &[NOT_KEPT],
+        media_type: JSON,
+        schema: Schemas::written::<SaleReply>,
+        examples: || vec![("train", "A train with two tiers", examples::sale())],
+    }
+}
+
 pub(super) fn publish_sale() -> Operation {
     Operation {
         id: "publishSale",
@@ -233,14 +245,7 @@ pub(super) fn publish_sale() -> Operation {
                 ]
             },
         }),
-        success: Success {
-            status: 200,
-            description: "The sale as it is now.",
-            caching: &[NOT_KEPT],
-            media_type: JSON,
-            schema: Schemas::written::<SaleReply>,
-            examples: || vec![("train", "A train with two tiers", examples::sale())],
-        },
+        success: sale_now(),
     }
 }
 

@@ -13,12 +13,12 @@ use shared::http::operators::{
     ActionsReply, BoardReply, FoundOrdersReply, OperatorOrderReply, StuckReply, WebhooksReply,
 };
 use shared::http::respond::CSV;
-use shared::http::sale_reply::SaleReply;
 use shared::http::standing::StandingBody;
 use shared::http::takings::{self, TakingsReply};
 
 use super::operations::{
     Body, JSON, NOT_KEPT, Operation, Parameter, Success, cancel_order, publish_sale, refund_order,
+    sale_now,
 };
 use super::{Schemas, examples, rooms};
 
@@ -60,14 +60,7 @@ pub(super) fn say() -> Operation {
                 ]
             },
         }),
-        success: Success {
-            status: 200,
-            description: "The sale as it is now.",
-            caching: &[NOT_KEPT],
-            media_type: JSON,
-            schema: Schemas::written::<SaleReply>,
-            examples: || vec![("train", "A train with two tiers", examples::sale())],
-        },
+        success: sale_now(),
     }
 }
 

@@ -1,18 +1,12 @@
 //! What belongs to sales and never changes: pictures and documents of events, each under the hash of its bytes.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::domain::basics::bytes::Hash;
 
 /// Most bytes of an attachment: an item of DynamoDB has 400 KB.
 pub const MAX_ATTACHMENT_BYTES: usize = 256 * 1024;
 
 /// What an attachment is.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AttachmentKind {
     /// The document of an event.
     About,
@@ -41,7 +35,7 @@ impl AttachmentKind {
 }
 
 /// An attachment: some bytes of a kind.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Attachment {
     hash: Hash,
     /// What they are.

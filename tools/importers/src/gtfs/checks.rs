@@ -8,8 +8,8 @@ use super::super::tables::{Unreadable, line_of, notes_of};
 use super::super::{Error, Place, Remedy, SourceDefect};
 use super::feed::{Feed, RouteRow, Rule, TripRow};
 use super::journeys::journeys;
+use super::same_train::{DAYS, Places};
 use super::service;
-use super::twins::{DAYS, Places};
 use super::{Prices, Reading};
 
 impl Feed {

@@ -11,8 +11,8 @@ use serde::{Deserialize, Deserializer};
 
 use super::super::tables::{Lined, Row, Unreadable, table, table_rows, table_where};
 use super::super::{Error, read_bounded};
+use super::same_train::Places;
 use super::service::{Clock, Day};
-use super::twins::Places;
 
 #[derive(Debug, Deserialize)]
 pub(super) struct AgencyRow {
@@ -318,15 +318,15 @@ fn stop_times(
     let is_numbered =
         |trip: &&Lined<TripRow>| number.is_some() && trip.1.trip_short_name.as_ref() == number;
     let numbered = trips.iter().filter(is_numbered).map(|(_, trip)| trip.trip_id.as_str());
-    let wanted: HashSet<&str> = numbered.chain([only]).collect();
+    let needed: HashSet<&str> = numbered.chain([only]).collect();
     let mut times: Vec<Lined<StopTimeRow>> =
-        table(NAME, bytes, |row: &StopTimeRow| wanted.contains(row.trip_id.as_str()), unreadable)?;
+        table(NAME, bytes, |row: &StopTimeRow| needed.contains(row.trip_id.as_str()), unreadable)?;
     let own: Vec<&StopTimeRow> =
         times.iter().map(|(_, row)| row).filter(|row| row.trip_id == only).collect();
     let places = Places::new(own, stops);
     let mut met: HashMap<String, usize> = HashMap::new();
     let count = |row: &StopTimeRow| {
-        if !wanted.contains(row.trip_id.as_str()) && places.meets(row) {
+        if !needed.contains(row.trip_id.as_str()) && places.meets(row) {
             *met.entry(row.trip_id.clone()).or_default() += 1;
         }
         false

@@ -11,7 +11,7 @@
 //! | `calls` | where the trip calls |
 //! | `clocks` | its times by the clocks at its stops |
 //! | `checks` | can it be sold, and can its rows be read |
-//! | `twins` | is another trip the same train |
+//! | `same_train` | is another trip the same train |
 //! | `journeys` | what is sold |
 //! | `service` | days and times: does it run, and when is 25:39:00 |
 //! | `fares` | what a journey costs |
@@ -26,10 +26,10 @@ mod feed;
 #[cfg(test)]
 mod field;
 mod journeys;
+mod same_train;
 mod service;
 #[cfg(test)]
 mod tests;
-mod twins;
 
 use engine::domain::basics::money::{Currency, MinorUnits};
 use engine::domain::basics::time::Timestamp;
