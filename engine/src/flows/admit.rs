@@ -99,8 +99,10 @@ pub fn check_open(published: &Published, now: Timestamp) -> Result<(), Refusal> 
         return Err(Refusal::NotOpen(file.opens_at));
     }
     match file.state {
-        SaleState::Open if now < file.closes_at && file.sold_out => Err(Refusal::SoldOut),
-        SaleState::Open if now < file.closes_at => Ok(()),
+        SaleState::Open if now < published.sale.sells_until() && file.sold_out => {
+            Err(Refusal::SoldOut)
+        }
+        SaleState::Open if now < published.sale.sells_until() => Ok(()),
         SaleState::Open | SaleState::Paused | SaleState::Cancelled => Err(Refusal::SaleClosed),
     }
 }

@@ -141,7 +141,7 @@ async fn retire(
 ) -> Result<(), Refusal> {
     let Published { sale, version, .. } = published;
     // The checks that read no order.
-    let closes_at = sale.file().closes_at;
+    let closes_at = sale.sells_until();
     if clock.time() < closes_at {
         return Err(NotYet::Sells(closes_at).into());
     }

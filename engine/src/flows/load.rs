@@ -87,7 +87,7 @@ pub fn terms(sale: &Sale) -> Terms {
     Terms {
         state: file.state,
         opens_at: file.opens_at,
-        closes_at: file.closes_at,
+        closes_at: sale.sells_until(),
         limit: sale.limit(),
         leg_count: sale.leg_count(),
     }

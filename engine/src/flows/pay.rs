@@ -8,7 +8,7 @@ use crate::domain::order::attempt::Attempts;
 use crate::domain::order::fact::{Cause, FactKind};
 use crate::domain::order::refund::RefundState;
 use crate::domain::order::{
-    Capture, Order, OrderEvent, OrderState, PaymentOutcome, PaymentRecord, RefundReason,
+    Capture, Order, OrderEvent, OrderLine, OrderState, PaymentOutcome, PaymentRecord, RefundReason,
 };
 use crate::domain::payment::pay::{PaymentDecision, decide_payment};
 use crate::domain::sale::SaleState;
@@ -281,7 +281,8 @@ fn replaces_none(order: Option<&Order>) -> bool {
     order.is_none_or(|order| order.exchange.is_none())
 }
 
-/// Plans the outcome of a capture for an expired order, whose seats may still be free; `None` if its sale is archived.
+/// Plans the outcome of a capture for an expired order, whose seats may still be free; `None` if its sale is archived, or
+/// the train has left.
 async fn plan_rescue(
     ports: &impl Ports,
     order: Option<Order>,
@@ -293,6 +294,13 @@ async fn plan_rescue(
     let published = sale_of(ports, sale, Freshness::Fresh).await?;
     // The sold tickets of an archived sale are final: nobody gets a ticket of it any more.
     if published.lifecycle.is_over() {
+        return Ok(None);
+    }
+    let has_left = |line: &OrderLine| {
+        published.sale.departure(line.legs).is_some_and(|departs| departs <= now)
+    };
+    let lines = order.iter().flat_map(|order| &order.lines);
+    if stands(Guard::Departure) && lines.into_iter().any(has_left) {
         return Ok(None);
     }
     // A cancelled sale refunds every capture.

@@ -68,6 +68,9 @@ pub enum Refusal {
     /// The sale takes no reservations now.
     #[error("the sale takes no reservations now")]
     SaleClosed,
+    /// The train has left where one of the journeys begins.
+    #[error("the train left at {0}")]
+    Departed(Timestamp),
     /// The sale is archived: it sells nothing any more.
     #[error("the sale is archived: it sells nothing any more")]
     SaleArchived,
@@ -144,6 +147,12 @@ pub async fn reserve(
     let Some(at) = sale.inventory_of_all(tiers) else {
         return existing_or(ports, reservation, &fingerprint, Refusal::OneTierOnly).await;
     };
+    let departs = departure(sale, &reservation.lines);
+    if let Some(departed) = departs.filter(|departs| *departs <= now)
+        && stands(Guard::Departure)
+    {
+        return existing_or(ports, reservation, &fingerprint, Refusal::Departed(departed)).await;
+    }
     let exchange = match &reservation.exchange {
         None => None,
         // Boxed: few orders replace others.
@@ -193,6 +202,20 @@ pub async fn reserve(
         }
     }
     Err(Refusal::Contended)
+}
+
+/// When the first of the journeys of some lines departs; `None` where that is not known.
+fn departure(sale: &Sale, lines: &[RequestedLine]) -> Option<Timestamp> {
+    lines.iter().filter_map(|requested| sale.departure(requested.line.legs)).min()
+}
+
+/// The end of the payment window of a reservation that is made at `now`: it ends when the train leaves, at the latest.
+fn deadline(sale: &Sale, lines: &[RequestedLine], now: Timestamp) -> Timestamp {
+    let deadline = now.plus_seconds(i64::from(sale.file().pay_window_seconds));
+    match departure(sale, lines) {
+        Some(departs) if stands(Guard::Departure) => deadline.min(departs),
+        Some(_) | None => deadline,
+    }
 }
 
 /// Returns the reservation of an order that exists, after paying it if it needs no payment from its buyer. If that
@@ -258,7 +281,6 @@ async fn hold_seats(
     if reservation.published.lifecycle.is_over() {
         return Ok(Err(Over));
     }
-    let pay_window = i64::from(sale.file().pay_window_seconds);
     let mut epoch = reservation.published.epoch.clone();
     for last in [false, true] {
         if let Some(epoch) = epoch {
@@ -269,7 +291,7 @@ async fn hold_seats(
                 user: reservation.user.clone(),
                 fingerprint: fingerprint.clone(),
                 now,
-                deadline: now.plus_seconds(pay_window),
+                deadline: deadline(sale, &reservation.lines, now),
                 replaced: count_replaced_in(sale, at, exchange),
                 lines: reservation.lines.iter().map(|requested| requested.line.clone()).collect(),
             };

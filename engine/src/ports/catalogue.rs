@@ -51,7 +51,7 @@ pub struct ListedTerms {
     pub title: String,
     /// The time at which selling begins.
     pub opens_at: Timestamp,
-    /// The time at which selling ends.
+    /// The time at which selling ends: of a train, when it leaves the last stop at which it can be boarded, at the latest.
     pub closes_at: Timestamp,
     /// Whether the sale is open, or paused by its operator.
     pub state: SaleState,
@@ -71,7 +71,7 @@ impl ListedTerms {
         Self {
             title: file.title.clone(),
             opens_at: file.opens_at,
-            closes_at: file.closes_at,
+            closes_at: file.sells_until(),
             state: file.state,
             sold_out: file.sold_out,
             price_from: file.price_from(),
@@ -119,13 +119,14 @@ pub trait Catalogue: Send + Sync {
     ) -> impl Future<Output = Stored<SalesPage>> + Send;
     /// At most `most` trains that call at `from` on `day`, by the clocks of that stop, and later at `to`, in the
     /// order of the call at `from`; those behind the call `after`, if it is given. The train of `after` may have
-    /// other times by now, or be gone.
+    /// other times by now, or be gone. Trains that have left `from` at `now` are left out where that is known.
     fn trains(
         &self,
         day: Day,
         from: &StopLabel,
         to: &StopLabel,
         after: Option<&CallMark>,
+        now: Timestamp,
         most: u16,
     ) -> impl Future<Output = Stored<TrainsPage>> + Send;
     /// The map that a sale has now; `None` if the sale has no map, or there is no such sale.

@@ -145,7 +145,7 @@ macro_rules! port_methods {
                 Listed: listed(option after: SaleId, copy most: u16) -> SalesPage;
                 Trains: trains(
                     copy day: Day, ref from: StopLabel, ref to: StopLabel, option after: CallMark,
-                    copy most: u16
+                    copy now: Timestamp, copy most: u16
                 ) -> TrainsPage;
                 Map: map(ref id: SaleId) -> Option<MapDocument>;
                 KeepAttachment: keep_attachment(ref attachment: Attachment) -> ();

@@ -216,7 +216,7 @@ async fn trains(
     let asked = TrainsQuery::from_request(request)?;
     let TrainsQuery { day, from, to, cursor, limit } = &asked;
     let after = cursor.as_ref().map(|TrainsCursor(mark)| mark);
-    let page = app.ports.catalogue().trains(*day, from, to, after, *limit).await?;
+    let page = app.ports.catalogue().trains(*day, from, to, after, now, *limit).await?;
     // Futures first and the join then: the compiler cannot follow a closure in it.
     let each: Vec<_> = page.calls.iter().map(|call| train(app, &asked, call, now)).collect();
     let trains = try_join_all(each).await?;

@@ -1,5 +1,6 @@
 /** From where to where, on a train. */
-import { stopOptionText } from "../shared/event.ts";
+import { clock } from "../shared/clock.ts";
+import { hasLeft, stopOptionText } from "../shared/event.ts";
 import type { Journey } from "./choice.ts";
 import type { Sale } from "./labels.ts";
 import { words } from "./words.ts";
@@ -9,14 +10,15 @@ const { t } = words;
 /** The stops of a sale; none at a concert. */
 export const stopsOf = (sale: Sale): readonly { stop: string; name: string }[] => sale.file.stops ?? [];
 
-/** The journey of an address or of a kept choice, if the train makes it; else the whole way. Null at a concert. */
-export function journeyOf(sale: Sale, search: string, kept: Journey | null): Journey | null {
+/** The journey of an address or of a kept choice, if the train makes it yet; else the whole way that is left. Null at a concert. */
+export function journeyOf(sale: Sale, search: string, kept: Journey | null, nowMs: number = clock.nowMs()): Journey | null {
   const stops = stopsOf(sale).map((one) => one.stop);
-  const [first, last] = [stops[0], stops[stops.length - 1]];
+  const [next, last] = [stops.slice(0, -1).find((stop) => !hasLeft(sale.file, stop, nowMs)), stops[stops.length - 1]];
+  const first = next ?? stops[0];
   if (first === undefined || last === undefined) return null;
   const query = new URLSearchParams(search);
   const wanted = [{ from: query.get("from") ?? "", to: query.get("to") ?? "" }, kept ?? { from: "", to: "" }];
-  const isOne = ({ from, to }: Journey): boolean => stops.indexOf(from) >= 0 && stops.indexOf(from) < stops.indexOf(to);
+  const isOne = ({ from, to }: Journey): boolean => stops.indexOf(from) >= stops.indexOf(first) && stops.indexOf(from) < stops.indexOf(to);
   return wanted.find(isOne) ?? { from: first, to: last };
 }
 
@@ -35,7 +37,7 @@ export function JourneyForm({ sale, journey, onJourney }: { readonly sale: Sale;
         <div class="field">
           <label for="from">{t("from")}</label>
           <select id="from" value={journey.from} onChange={(event) => from(event.currentTarget.value)}>
-            {stops.slice(0, -1).map((one) => <option value={one.stop} key={one.stop}>{stopOptionText(sale.file, one, "departs")}</option>)}
+            {stops.slice(0, -1).filter((one) => one.stop === journey.from || !hasLeft(sale.file, one.stop, clock.nowMs())).map((one) => <option value={one.stop} key={one.stop}>{stopOptionText(sale.file, one, "departs")}</option>)}
           </select>
         </div>
         <div class="field">

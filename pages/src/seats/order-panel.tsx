@@ -139,7 +139,7 @@ export function refusedText(problem: OnsaleProblem, count: number): string {
     case "order-not-paid": case "ticket-refunded": case "ticket-checked-in": case "unknown-ticket": case "payment-disputed": return t("refused.exchange-gone");
     case "sale-archived": return t("state.archived");
     case "sale-cancelled": return t("state.cancelled");
-    case "hold-expired": case "order-resolved": case "not-admitted": case "refused-by-rule": return t(`refused.${problem.slug}`);
+    case "departed": case "hold-expired": case "order-resolved": case "not-admitted": case "refused-by-rule": return t(`refused.${problem.slug}`);
     default: return problemText(problem);
   }
 }

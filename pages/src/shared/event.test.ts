@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import {
-  besideText, instantOf, journeyText, localDay, mapLink, maskedName, safeLink, shortWhenText, stopOptionText, stopTime, textOf, whenText, whereText, zoneText, type Timetable,
+  besideText, hasLeft, instantOf, journeyText, localDay, mapLink, maskedName, safeLink, shortWhenText, stopOptionText, stopTime, textOf, whenText, whereText, zoneText, type Timetable,
 } from "./event.ts";
 
 const VIENNA = "Europe/Vienna";
@@ -112,4 +112,14 @@ test("numbers of documents are masked but for their last four characters, and na
   assert.equal(maskedName("1101 0119 9003 0788 88"), "•••• •••• •••• ••88 88");
   assert.equal(maskedName("李伟110101199003078888"), "李伟••••••••••••••8888");
   for (const name of ["Ann Smith", "Bartholomew Featherstonehaugh", "Louis 14", "李伟", "", maskedName("110101199003078888")]) assert.equal(maskedName(name), name);
+});
+
+test("a train has left a stop by the clock of that stop, and where that is not known it has not", () => {
+  const left = (stop: string, at: string, file: Timetable = NIGHT) => hasLeft(file, stop, Date.parse(at));
+  assert.deepEqual([left("A", "2026-10-24T18:39:59Z"), left("A", "2026-10-24T18:40:00Z")], [false, true]);
+  assert.deepEqual([left("B", "2026-10-24T20:09:59Z"), left("B", "2026-10-24T20:10:00Z")], [false, true], "when it leaves, not when it comes");
+  const untimed = { ...NIGHT, stops: [NIGHT.stops![0]!, { stop: "X", name: "Wels" }, NIGHT.stops![1]!] };
+  assert.equal(left("X", "2026-10-24T18:40:00Z", untimed), true, "left when the one before it is");
+  assert.equal(left("A", "2027-01-01T00:00:00Z", { stops: NIGHT.stops! }), false);
+  assert.equal(left("Y", "2027-01-01T00:00:00Z"), false);
 });

@@ -203,6 +203,16 @@ export function instantOf({ day, time, zone }: StopTime): number | null {
   return asUtc - aheadMs(asUtc - aheadMs(asUtc));
 }
 
+/** True once a train has left a stop by the server's clock, as far as its file says when that is: then no journey from there is sold. */
+export function hasLeft(file: Timetable, stop: string, nowMs: number): boolean {
+  const index = file.stops?.findIndex((one) => one.stop === stop) ?? -1;
+  // A stop without a time is left when the one before it is.
+  const times = file.stops?.slice(0, index + 1).map((one) => stopTime(file, one.stop, "departs") ?? stopTime(file, one.stop, "arrives"));
+  const last = times?.filter((time) => time !== null).at(-1);
+  const leavesMs = last === undefined ? null : instantOf(last);
+  return leavesMs !== null && leavesMs <= nowMs;
+}
+
 /** A journey as it is told. */
 export interface JourneyText {
   readonly departs: string | null;

@@ -489,9 +489,10 @@ impl Catalogue for DynamoCatalogue {
         from: &StopLabel,
         to: &StopLabel,
         after: Option<&CallMark>,
+        now: Timestamp,
         most: u16,
     ) -> Stored<TrainsPage> {
-        trains::find(&self.db, day, from, to, after, most).await
+        trains::find(&self.db, day, from, to, after, now, most).await
     }
 
     async fn map(&self, id: &SaleId) -> Stored<Option<MapDocument>> {

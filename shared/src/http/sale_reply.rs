@@ -180,6 +180,7 @@ impl SaleReply {
             cache.and_then(|cache| cache.shortfall(sale)),
             starts_shortfall(sale, starts_per_second),
             event_shortfall(sale.file()),
+            clock_shortfall(sale),
         ];
         Self { warnings: warnings.into_iter().flatten().collect(), ..self }
     }
@@ -192,6 +193,16 @@ fn event_shortfall(file: &SaleFile) -> Option<String> {
     (is_event && !is_told).then(|| {
         "The file does not say when and where the event is: give event.starts_at, event.time_zone and \
          event.venue.name, which the next release requires."
+            .to_owned()
+    })
+}
+
+/// The warning to an operator whose train sells journeys that have begun.
+fn clock_shortfall(sale: &Sale) -> Option<String> {
+    let is_train = !sale.file().stops.is_empty();
+    (is_train && sale.departure(sale.whole()).is_none()).then(|| {
+        "Nobody knows when the train leaves: give runs_on, and time_zone and departs of its stops. Until closes_at it \
+         sells journeys from stops that it has left."
             .to_owned()
     })
 }

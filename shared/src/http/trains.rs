@@ -169,7 +169,7 @@ pub struct TrainTierReply {
     pub available: Option<u32>,
 }
 
-/// The journey of a search on a train that was found by a call; `None` if the train does not sell it at all, is
+/// The journey of a search on a train that was found by a call; `None` if the train does not sell it at all, has left, is
 /// closed or archived, or has other times by now.
 #[must_use]
 pub fn journey(
@@ -185,7 +185,8 @@ pub fn journey(
     let sale = &published.sale;
     let TrainsQuery { day, from, to, .. } = asked;
     let legs = journey_from(sale.file(), *day, from, call, to)?;
-    tiers_on(sale, legs).next().is_some().then_some(legs)
+    let has_left = sale.departure(legs).is_some_and(|departs| departs <= now);
+    (!has_left && tiers_on(sale, legs).next().is_some()).then_some(legs)
 }
 
 impl TrainReply {
@@ -213,7 +214,7 @@ impl TrainReply {
             title: file.title.clone(),
             state: Phase::from_terms(&ListedTerms::from_file(file), now),
             opens_at: file.opens_at,
-            closes_at: file.closes_at,
+            closes_at: sale.departure(legs).unwrap_or(file.closes_at).min(file.closes_at),
             from: TrainStopReply::new(from),
             to: TrainStopReply::new(to),
             departs_at: at(from.departs.or(from.arrives)),

@@ -84,19 +84,19 @@ for (const [language, window] of [["en", {}], ["zh", { width: 320, height: 780, 
 test("a journey has its day and hours wherever it stands, and numbers of documents are masked", async (t) => {
   const stops = [{ stop: "A", name: "Wien Hbf", departs: "20:40" }, { stop: "B", name: "Linz", arrives: "22:05", departs: "22:10" }, { stop: "C", name: "Zürich HB", arrives: "30:20" }];
   const file = hall("night", {
-    title: "Nightjar 471", runs_on: "2026-11-21", event: { time_zone: "Europe/Vienna" }, stops, attendees: "required",
+    title: "Nightjar 471", runs_on: "2030-11-21", event: { time_zone: "Europe/Vienna" }, stops, attendees: "required",
     tiers: [{ tier: "second", name: "Second", fares: [{ from: "A", to: "B", price_minor: 100 }, { from: "A", to: "C", price_minor: 300 }, { from: "B", to: "C", price_minor: 200 }], columns: ["A", "B", null, "C"], sections: [{ section: "01", rows: [{ row: "1", to: "9", seats: "every_column" }] }] }],
   });
   await it.engine.publish(file);
   const { order } = await it.engine.paidOrder(file.sale, "nora", { tier: "second", from: "A", to: "C", seats: ["01-1A"], attendees: ["李伟 110101199003078888"] });
   const person = await it.person(t, { name: "nora" });
   await person.haveSession();
-  const [leaves, comes] = ["Saturday 21 November 2026, 20:40 (Vienna time, CET)", "Sunday 22 November 2026, 06:20"];
+  const [leaves, comes] = ["Thursday 21 November 2030, 20:40 (Vienna time, CET)", "Friday 22 November 2030, 06:20"];
   await person.go(`/s/${file.sale}`);
   for (const text of ["Wien Hbf", leaves, "Zürich HB", comes]) await person.see(text);
   await person.go(`/s/${file.sale}/seats`);
   await person.see("Wien Hbf 20:40", "select");
-  await person.see("Zürich HB Sun 22 Nov, 06:20", "select");
+  await person.see("Zürich HB Fri 22 Nov, 06:20", "select");
   for (const path of [`/checkout/${order}`, "/my/orders", `/my/tickets/${order}`]) {
     await person.go(path);
     for (const text of [leaves, comes, "李伟 ••••••••••••••8888"]) await person.see(text);

@@ -10,6 +10,7 @@ mod connecting;
 mod counting;
 mod crash_points;
 pub mod crashing;
+mod departing;
 mod disputes;
 mod draws;
 pub mod ended;

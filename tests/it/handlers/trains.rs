@@ -217,6 +217,53 @@ async fn a_sale_says_from_what_price() {
     assert_eq!(price(&listed["sales"][0]), (Value::Null, Value::Null));
 }
 
+/// A train that left its first stop when today began, and leaves the next one the day after tomorrow.
+fn leaving() -> Value {
+    let today = Timestamp::now().to_string();
+    let mut file = train("g1", "00:00");
+    file["runs_on"] = json!(today.split_once('T').unwrap().0);
+    file["stops"] = json!([
+        { "stop": "VNP", "name": "北京南", "departs": "00:00", "time_zone": "Etc/UTC" },
+        { "stop": "JGK", "name": "济南西", "departs": "72:00", "time_zone": "Etc/UTC" },
+        { "stop": "NGH", "name": "宁波", "arrives": "73:00", "time_zone": "Etc/UTC" }
+    ]);
+    file
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_has_left_is_neither_found_nor_sold() {
+    let fixture = Fixture::start().await;
+    let mut file = leaving();
+    let published = fixture.publish(&file).await.ok(200);
+    let day = |days: i64| Timestamp::now().plus_seconds(days * 86_400).to_string()[..10].to_owned();
+    let found_from = async |stop: &str, days: i64| {
+        let reply = search(&fixture, &format!("date={}&from={stop}&to=NGH", day(days))).await;
+        reply["trains"].clone()
+    };
+    assert_eq!(found_from("VNP", 0).await, json!([]));
+    let next = found_from("JGK", 3).await;
+    assert_eq!(next[0]["closes_at"], format!("{}T00:00:00.000Z", day(3)), "of this journey");
+    assert_eq!(
+        (&next[0]["closes_at"], &next[0]["state"]),
+        (&published["closes_at"], &json!("open"))
+    );
+    // The admission of a refused order is good for another journey.
+    let token = fixture.admission("ada", "g1", 1).await["token"].clone();
+    let from = |stop: &str| json!([{ "tier": "second", "from": stop, "to": "NGH", "best": { "count": 1 } }]);
+    let refused = fixture.order("ada", "g1", &token, from("VNP")).await;
+    let refused = refused.problem(410, "departed");
+    assert_eq!(refused["departed_at"], format!("{}T00:00:00.000Z", day(0)));
+    fixture.order("ada", "g1", &token, from("JGK")).await.ok(201);
+    // Once it has left for good, the sale is over.
+    file["stops"][1]["departs"] = json!("00:00");
+    fixture.publish(&file).await.ok(200);
+    let shown = fixture.get(Sender::Nobody, "/sales/g1").await.ok(200);
+    assert_eq!(shown["state"], "closed");
+    let body = json!({ "tickets": 1 });
+    let late = fixture.json(Sender::Buyer("bob"), "POST", "/sales/g1/admissions", &body).await;
+    late.problem(403, "sale-closed");
+}
+
 impl Fixture {
     /// How many calls of trains the table has.
     async fn train_items(&self) -> usize {

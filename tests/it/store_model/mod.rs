@@ -209,8 +209,8 @@ impl Sequence {
             Call::Statistics { sale } => Statistics: orders.statistics(sale),
             Call::Sale { id, freshness } => Sale: catalogue.sale(id, *freshness),
             Call::Sales {} => Sales: catalogue.sales(),
-            Call::Trains { day, from, to, after, most } => Trains:
-                catalogue.trains(*day, from, to, after.as_ref(), *most),
+            Call::Trains { day, from, to, after, now, most } => Trains:
+                catalogue.trains(*day, from, to, after.as_ref(), *now, *most),
             Call::Map { id } => Map: catalogue.map(id),
             Call::KeepAttachment { attachment } =>
                 KeepAttachment: catalogue.keep_attachment(attachment),

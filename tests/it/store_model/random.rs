@@ -544,6 +544,10 @@ impl SeededRng {
                     from: stop(self.of(&["a", "B", "second"])),
                     to: stop(self.of(&["C", "last", "second"])),
                     after: self.once_in(2).then(|| format!("0805#{id}").parse().unwrap()),
+                    now: self
+                        .of(&["2026-11-21T07:05:00Z", "2026-11-22T00:00:00Z"])
+                        .parse()
+                        .unwrap(),
                     most: self.of(&[1, 2, 10]),
                 }
             }

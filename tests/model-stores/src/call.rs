@@ -489,8 +489,8 @@ impl Stores {
             Call::Listed { after, most } => {
                 Reply::Listed(self.catalogue.listed(after.as_ref(), *most))
             }
-            Call::Trains { day, from, to, after, most } => {
-                Reply::Trains(self.catalogue.trains(*day, from, to, after.as_ref(), *most))
+            Call::Trains { day, from, to, after, now, most } => {
+                Reply::Trains(self.catalogue.trains(*day, from, to, after.as_ref(), *now, *most))
             }
             Call::Map { id } => Reply::Map(self.catalogue.map(id)),
             Call::KeepAttachment { attachment } => {

@@ -87,7 +87,8 @@ impl CatalogueModel {
         self.sales.get(id).map(Listed::published)
     }
 
-    /// At most `most` listed trains that call at a stop on a day, and at another one later, after a call.
+    /// At most `most` listed trains that call at a stop on a day, have not left there, and call at another one later, after
+    /// a call.
     #[must_use]
     pub fn trains(
         &self,
@@ -95,6 +96,7 @@ impl CatalogueModel {
         from: &StopLabel,
         to: &StopLabel,
         after: Option<&CallMark>,
+        now: Timestamp,
         most: u16,
     ) -> TrainsPage {
         let all = self.all_listed().flat_map(|(_, listed)| calls(listed.sale.file()));
@@ -102,6 +104,7 @@ impl CatalogueModel {
             call.day == day
                 && call.stop == *from
                 && call.later.contains(to)
+                && call.departs.is_none_or(|departs| departs > now)
                 && after.is_none_or(|after| call.mark > *after)
         };
         let mut calls: Vec<CallMark> = all.filter(is_it).map(|call| call.mark).collect();

@@ -27,7 +27,7 @@ use engine::domain::order::{
 use engine::domain::payment::grace::FOR_THE_PROVIDER_SECONDS;
 use engine::domain::sale::SaleState;
 use engine::domain::sale::archive::Lifecycle;
-use engine::ports::{ChangeReply, CreateReply, Stored};
+use engine::ports::{ChangeReply, CreateReply, SettleReply, Settlement, Stored};
 use model_stores::{
     Call, Listed, Place, Reply, accounts_as_told, accounts_at_rest, points_as_given, points_at_rest,
 };
@@ -322,11 +322,31 @@ impl Environment {
                 Before::Hold(_, had_one),
             ) => {
                 self.check_not_lost_again(invocation, &record.lines);
-                let file = self.plan.sale.file();
-                let in_time = file.opens_at <= command.now && command.now < file.closes_at;
+                let sale = &self.plan.sale;
+                let opens_at = sale.file().opens_at;
+                let departs =
+                    record.lines.iter().filter_map(|line| sale.departure(line.legs)).min();
+                let in_time = opens_at <= command.now && command.now < sale.sells_until();
                 if !had_one && !in_time {
                     let what = format!("{} is held outside the sale's hours", command.order);
                     self.broken("window", what);
+                }
+                let is_late = |departs| departs <= command.now || departs < record.deadline;
+                if !had_one && departs.is_some_and(is_late) {
+                    let what = format!("{} is held beyond the train's departure", command.order);
+                    self.broken("departed", what);
+                }
+            }
+            (
+                Call::Settle { settlement: Settlement::Rescue(order), .. },
+                Reply::Settle(SettleReply::Settled),
+                _,
+            ) => {
+                let mut departures =
+                    order.lines.iter().filter_map(|line| self.plan.sale.departure(line.legs));
+                if departures.any(|departs| departs <= order.changed_at) {
+                    let what = format!("{} is rescued, and the train has left", order.number);
+                    self.broken("departed", what);
                 }
             }
             (Call::GiveBack { plan }, Reply::GiveBack(ChangeReply::Done), _) => {
@@ -539,7 +559,7 @@ impl Environment {
         let Some(then) = self.oracle.undecided.remove(&invocation) else {
             return self.broken("archive", "it is archived unchecked".to_owned());
         };
-        let early = self.plan.sale.file().closes_at.ms_since(self.now);
+        let early = self.plan.sale.sells_until().ms_since(self.now);
         if early > CLOCKS_MS {
             self.broken("archive", format!("it is archived {early} ms before it closes"));
         }

@@ -3,8 +3,10 @@
 
 use std::collections::BTreeSet;
 
+use engine::domain::basics::calendar::ClockTime;
 use engine::domain::basics::ids::{ProviderId, SaleId};
 use engine::domain::basics::time::Timestamp;
+use engine::domain::basics::time_zone::TimeZone;
 use engine::domain::inventory::PartLimit;
 use engine::domain::payment::captures::ListLag;
 use engine::domain::payment::grace::Grace;
@@ -131,6 +133,10 @@ impl Plan {
         let apart = SeededRng::from_label(seed, 0x14).chance(400);
         let of_room = room.as_ref();
         let sale = sale(&mut rng, pay_window, closes_ms, is_tight, apart, of_room);
+        let sale = match SeededRng::from_label(seed, 0x19).chance(300) && room.is_none() {
+            true => with_times(&sale),
+            false => sale,
+        };
         let buyers = rng.between(if is_tight { 4 } else { 2 }, 7) as u64;
         let first_sweep_ms = if is_storm { 5_000 } else { rng.between(5_000, 60_000) };
         let window_ms = (pay_window + i64::from(GRACE.seconds())) * 1000;
@@ -294,6 +300,22 @@ fn sale(
     }
     let file: SaleFile = serde_json::from_value(file).expect("the file is well formed");
     Sale::new(file).expect("the file breaks no rule")
+}
+
+/// The sale as it is if its train runs at once, a minute from stop to stop: while people come and pay.
+fn with_times(sale: &Sale) -> Sale {
+    let mut file = sale.file().clone();
+    let zone: TimeZone = "Etc/UTC".parse().expect("it is in the database");
+    // `START` is at 8:00.
+    for (minute, stop) in (8 * 60 + 1..).zip(&mut file.stops) {
+        stop.departs = Some(ClockTime::from_minutes(minute).expect("it is of one day"));
+        stop.time_zone = Some(zone.clone());
+    }
+    file.runs_on = (!file.stops.is_empty()).then(|| "2027-01-15".parse().expect("it is a day"));
+    let sale = Sale::new(file).expect("the file breaks no rule");
+    let first = sale.departure(sale.whole());
+    assert_eq!(first.map(|first| first.ms_since(START)), first.map(|_| 60_000));
+    sale
 }
 
 fn rows(count: i64) -> Value {

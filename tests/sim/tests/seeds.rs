@@ -24,7 +24,7 @@ const RARE: [&str; 5] = [
 ];
 
 /// Outcomes that the runs must reach: else the simulator no longer tests what it should.
-const MUST_REACH: [&str; 126] = [
+const MUST_REACH: [&str; 127] = [
     "Catalogue::lease Conflict",
     "Catalogue::lease Done",
     "Catalogue::loaded Done",
@@ -88,6 +88,7 @@ const MUST_REACH: [&str; 126] = [
     "reader unfinished",
     "refused: AttendeeLimit",
     "refused: AttendeeTaken",
+    "refused: Departed",
     "refused: HoldExpired",
     "refused: LimitReached",
     "refused: NoAdjacent",

@@ -55,6 +55,8 @@ pub enum Guard {
     HoldReplay,
     /// A sale sells between its opening and its closing, and not while it is paused (Redis).
     SaleWindow,
+    /// A journey sells until its train leaves, and nobody has longer to pay for it.
+    Departure,
     /// A mark leaves taken what others own (Redis).
     MarkTaken,
     /// A repair is refused once a seat of its block was freed since its snapshot (Redis).
@@ -163,7 +165,7 @@ pub enum Guard {
 impl Guard {
     /// Every guard but [`Self::OF_ROOMS`], [`Self::OF_TICKETS`], [`Self::OF_POSTINGS`],
     /// [`Self::OF_DISPUTES`], [`Self::OF_EXCHANGES`], [`Self::OF_WALLETS`], [`Self::OF_POINTS`] and [`Self::OF_TELLING`], for the test that removes each.
-    pub const ALL: [Self; 47] = [
+    pub const ALL: [Self; 48] = [
         Self::ClaimCondition,
         Self::StateCondition,
         Self::NumberOnce,
@@ -186,6 +188,7 @@ impl Guard {
         Self::LoadFence,
         Self::HoldReplay,
         Self::SaleWindow,
+        Self::Departure,
         Self::MarkTaken,
         Self::RepairCounter,
         Self::RestoreCounter,

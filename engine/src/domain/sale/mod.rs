@@ -49,6 +49,7 @@ use crate::domain::basics::ids::{InventoryId, Legs, SaleId, StopId, TierId};
 use crate::domain::basics::limits::MAX_SEATS_PER_ORDER;
 use crate::domain::basics::money::{MinorUnits, Money};
 use crate::domain::basics::tickets::Tickets;
+use crate::domain::basics::time::Timestamp;
 use check::{check_names, check_size, check_stops, check_terms};
 use event::check_event;
 use layout::Layout;
@@ -103,6 +104,9 @@ impl Tier {
 pub struct Sale {
     file: SaleFile,
     tiers: Vec<Tier>,
+    /// When the train leaves each of its stops.
+    departures: Vec<Option<Timestamp>>,
+    sells_until: Timestamp,
 }
 
 impl Sale {
@@ -137,7 +141,12 @@ impl Sale {
             .filter_map(|(index, tier)| lay_out(&file, index, tier, &stops, &mut defects))
             .collect();
         check_map(&file, &mut defects);
-        if defects.is_empty() { Ok(Self { file, tiers }) } else { Err(defects) }
+        if !defects.is_empty() {
+            return Err(defects);
+        }
+        let departures = file.departures();
+        let sells_until = timetable::until(file.closes_at, &departures);
+        Ok(Self { file, tiers, departures, sells_until })
     }
 
     /// The file it was made from.
@@ -261,6 +270,18 @@ impl Sale {
     pub fn room(&self) -> Option<Settings> {
         let units = u32::from(self.max_tickets_per_order()) * u32::from(self.leg_count());
         self.file.room.as_ref().map(|room| room.serving(self.file.opens_at, units))
+    }
+
+    /// When selling ends: at the file's `closes_at`, or when the train leaves the last stop at which it can be boarded.
+    #[must_use]
+    pub fn sells_until(&self) -> Timestamp {
+        self.sells_until
+    }
+
+    /// When a journey departs, from when on it is not sold; `None` for a concert, and where that is not known.
+    #[must_use]
+    pub fn departure(&self, legs: Legs) -> Option<Timestamp> {
+        self.departures.get(usize::from(legs.from())).copied().flatten()
     }
 
     /// The whole journey.

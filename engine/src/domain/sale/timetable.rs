@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::{SaleFile, SaleState, Stop};
 use crate::domain::basics::calendar::{Day, LocalTime, MINUTES_PER_DAY, two_digits};
 use crate::domain::basics::ids::{InvalidId, Legs, SaleId, StopId};
+use crate::domain::basics::time::Timestamp;
 
 /// The minute of a day at which a train calls whose time is not known: after all others.
 const NO_TIME: u16 = MINUTES_PER_DAY;
@@ -65,6 +66,8 @@ pub struct TrainCall {
     pub mark: CallMark,
     /// The stops that come later.
     pub later: BTreeSet<StopLabel>,
+    /// When the train leaves; `None` where that is not known.
+    pub departs: Option<Timestamp>,
 }
 
 /// The place of a call among those of one day at one stop: by time, then by sale. As text, `0805#g35`.
@@ -111,6 +114,40 @@ pub struct TrainsPage {
     pub next: Option<CallMark>,
 }
 
+impl SaleFile {
+    /// When the train leaves each of its stops: a stop without a time is left when the one before it is. `None` where no
+    /// time is known, or not by which clocks.
+    #[must_use]
+    pub fn departures(&self) -> Vec<Option<Timestamp>> {
+        let mut last: Option<Timestamp> = None;
+        let departure = |stop: &Stop| {
+            let times = [stop.arrives, stop.departs].into_iter().flatten();
+            for (zone, day, time) in
+                times.filter_map(|time| Some((self.zone_of(stop)?, self.runs_on?, time)))
+            {
+                let [first, second] = zone.moments(time.on(day));
+                // In the hour that clocks show twice, the one that fits.
+                let moment = if last.is_some_and(|last| first < last) { second } else { first };
+                last = last.max(Some(moment));
+            }
+            last
+        };
+        self.stops.iter().map(departure).collect()
+    }
+
+    /// When selling ends: at `closes_at`, or when the train leaves the last stop at which it can be boarded.
+    #[must_use]
+    pub fn sells_until(&self) -> Timestamp {
+        until(self.closes_at, &self.departures())
+    }
+}
+
+/// The end of selling of a train with these departures.
+pub(super) fn until(closes_at: Timestamp, departures: &[Option<Timestamp>]) -> Timestamp {
+    let last = departures.iter().rev().nth(1).copied().flatten();
+    last.map_or(closes_at, |last| last.min(closes_at))
+}
+
 /// The day and the mark of each call at which a train can be boarded, by the index of its stop: none if its
 /// file does not say when it runs, or it is cancelled.
 fn boardings(file: &SaleFile) -> impl Iterator<Item = (usize, Day, CallMark)> {
@@ -136,10 +173,12 @@ fn boardings(file: &SaleFile) -> impl Iterator<Item = (usize, Day, CallMark)> {
 #[must_use]
 pub fn calls(file: &SaleFile) -> Vec<TrainCall> {
     let mut calls: Vec<TrainCall> = Vec::new();
+    let departures = file.departures();
     for (index, day, mark) in boardings(file) {
         let later: BTreeSet<_> = file.stops[index + 1..].iter().flat_map(Stop::labels).collect();
         for stop in file.stops[index].labels() {
-            let call = TrainCall { stop, day, mark: mark.clone(), later: later.clone() };
+            let (mark, later, departs) = (mark.clone(), later.clone(), departures[index]);
+            let call = TrainCall { stop, day, mark, later, departs };
             // Two stops of one name and no time are one call, from which the later ones of the first are found.
             let is_known = |known: &TrainCall| {
                 (&known.stop, known.day, &known.mark) == (&call.stop, call.day, &call.mark)
@@ -292,6 +331,64 @@ mod tests {
                 assert!(legs.is_some(), "{call:?} to {to}");
             }
         }
+    }
+
+    #[test]
+    fn a_train_leaves_by_the_clocks_of_each_stop() {
+        let zoned = |stops: &[(&str, Option<&str>)]| {
+            let stop = |(index, (times, zone)): (usize, &(&str, Option<&str>))| {
+                let mut stop =
+                    json!({ "stop": format!("s{index}"), "name": "n", "time_zone": zone });
+                for time in times.split_whitespace() {
+                    let (name, time) = time.split_at(1);
+                    let name = if name == "a" { "arrives" } else { "departs" };
+                    stop[name] = json!(time);
+                }
+                stop
+            };
+            json!(stops.iter().enumerate().map(stop).collect::<Vec<_>>())
+        };
+        let left = |day: &str, stops: &[(&str, Option<&str>)]| {
+            let file = train(json!(day), zoned(stops));
+            let text = |at: &Option<Timestamp>| {
+                at.map_or("-".to_owned(), |at| at.to_string()[8..16].to_owned())
+            };
+            (file.departures().iter().map(text).collect::<Vec<_>>().join(" "), file.sells_until())
+        };
+        let (vienna, london) = (Some("Europe/Vienna"), Some("Europe/London"));
+        let until = |text: &str| text.parse::<Timestamp>().unwrap();
+        let closes_at = until("2030-01-01T00:00:00Z");
+        // Eastward and westward; at an hour of arrival where there is no other, and of the stop before where there is none.
+        assert_eq!(
+            left(
+                "2026-11-21",
+                &[("d22:10", london), ("a24:00 d24:05", vienna), ("", None), ("a31:00", vienna)]
+            ),
+            ("21T22:10 21T23:05 21T23:05 22T06:00".to_owned(), until("2026-11-21T23:05:00Z"))
+        );
+        assert_eq!(
+            left("2026-11-21", &[("d08:00", vienna), ("a07:30", london), ("a09:00", london)]),
+            ("21T07:00 21T07:30 21T09:00".to_owned(), until("2026-11-21T07:30:00Z"))
+        );
+        // The hour that clocks show twice: the first, unless the train comes only then; and the one that they skip.
+        assert_eq!(
+            left("2026-10-25", &[("d02:30", vienna), ("a04:00", vienna)]).0,
+            "25T00:30 25T03:00"
+        );
+        assert_eq!(
+            left("2026-10-25", &[("d02:40", vienna), ("d02:10", vienna), ("a04:00", vienna)]).0,
+            "25T00:40 25T01:10 25T03:00"
+        );
+        assert_eq!(
+            left("2026-03-29", &[("d02:30", vienna), ("d03:10", vienna), ("a04:00", vienna)]).0,
+            "29T01:30 29T01:30 29T02:00"
+        );
+        // Where no clock is known, nobody knows when it leaves.
+        assert_eq!(
+            left("2026-11-21", &[("d08:00", None), ("a09:00", None)]),
+            ("- -".to_owned(), closes_at)
+        );
+        assert_eq!(train(Value::Null, json!([])).sells_until(), closes_at);
     }
 
     #[test]

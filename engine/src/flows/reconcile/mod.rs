@@ -166,9 +166,9 @@ impl<'a, P: Ports> Pass<'a, P> {
     }
 
     fn record_if_over(&mut self, sale: &Sale) {
-        let closes_at = sale.file().closes_at;
-        if closes_at <= self.now {
-            self.run.over.push((sale.id().clone(), closes_at));
+        let sold_until = sale.sells_until();
+        if sold_until <= self.now {
+            self.run.over.push((sale.id().clone(), sold_until));
         }
     }
 
@@ -397,7 +397,7 @@ fn is_drift(discrepancy: &Discrepancy, now: Timestamp) -> bool {
 fn is_at_rest(sale: &Sale, now: Timestamp) -> bool {
     let file = sale.file();
     let last = i64::from(file.pay_window_seconds).saturating_add(AT_REST_AFTER_SECONDS);
-    if now < file.closes_at.plus_seconds(last) {
+    if now < sale.sells_until().plus_seconds(last) {
         return false;
     }
     let name = sale.id().as_str().bytes();

@@ -104,7 +104,7 @@ pub fn open_sale(published: &Published, now: Timestamp) -> Result<(), Refusal> {
     if published.lifecycle.is_over() {
         return Err(Refusal::SaleArchived);
     }
-    if now < published.sale.file().closes_at { Ok(()) } else { Err(Refusal::SaleClosed) }
+    if now < published.sale.sells_until() { Ok(()) } else { Err(Refusal::SaleClosed) }
 }
 
 /// Makes a buyer a member of a room, or finds the buyer's membership. `stock` has the indices that the process has

@@ -145,7 +145,7 @@ async fn request_if_due(
     }
     let published = ports.catalogue().sale(sale, Freshness::Cached).await?;
     let is_open = published.is_some_and(|published| {
-        !published.lifecycle.is_over() && now < published.sale.file().closes_at
+        !published.lifecycle.is_over() && now < published.sale.sells_until()
     });
     let turn_ms = u64::try_from(now.ms().saturating_sub(last.at_ms)).unwrap_or(0);
     Ok(if is_open { Found::Waits { turn_ms } } else { Found::Nothing })

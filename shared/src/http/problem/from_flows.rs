@@ -87,6 +87,7 @@ impl From<reserve::Refusal> for Problem {
         match refusal {
             Refusal::NotLoaded => not_loaded(),
             Refusal::SaleClosed => Self::new(Kind::SaleClosed, detail),
+            Refusal::Departed(at) => Self::new(Kind::Departed, detail).with("departed_at", at),
             Refusal::SaleArchived => sale_archived(),
             Refusal::OneTierOnly => Self::new(Kind::OneTierOnly, detail),
             Refusal::LimitReached { remaining } => {

@@ -188,6 +188,9 @@ problems! {
     SaleClosed: FORBIDDEN, "sale-closed", "The sale takes no reservations now", final, kept,
         by [JoinRoom, BeginVisit, Admit, Reserve],
         with [sometimes "opens_at": of::<Timestamp>];
+    /// The train has left where the journey begins.
+    Departed: GONE, "departed", "The train has left", final, kept, by [Reserve],
+        with [always "departed_at": of::<Timestamp>];
     /// Nobody may join the waiting room yet.
     JoinsNotOpen: FORBIDDEN, "joins-not-open", "Joining has not begun", final, none,
         by [JoinRoom],

@@ -229,6 +229,9 @@ pub struct CallFact {
     pub version: u64,
     /// Ids and names of the stops that come later, in lower case.
     pub later: BTreeSet<String>,
+    /// When the train leaves, in milliseconds since 1970; `None` where that is not known, and of what an earlier release
+    /// wrote.
+    pub departs_ms: Option<i64>,
 }
 
 impl SaleFacts {

@@ -273,7 +273,8 @@ impl Reading<'_> {
         let (time, sale) = sk.split_once('#').ok_or("is the call of no sale")?;
         let later = item.get("later").and_then(|later| later.as_ss().ok());
         let later = later.ok_or("has no set in later")?.iter().cloned().collect();
-        let fact = CallFact { version: number(item, "version")?, later };
+        let departs_ms = item.get("departs").map(|_| number(item, "departs")).transpose()?;
+        let fact = CallFact { version: number(item, "version")?, later, departs_ms };
         let id: SaleId = parsed(sale, "sk")?;
         if !self.is_audited(&id) {
             return Ok(());

@@ -55,7 +55,9 @@ pub(super) fn sale() -> Sale {
         "sale": "g1", "title": "G1", "currency": "EUR", "limit_per_buyer": 3,
         "opens_at": "2026-01-01T00:00:00Z", "closes_at": "2030-01-01T00:00:00Z",
         "pay_window_seconds": 600, "runs_on": "2026-11-21",
-        "stops": [{"stop": "X", "name": "X", "departs": "08:05"}, stop("Y"), stop("Z")],
+        "stops": [
+            {"stop": "X", "name": "X", "departs": "08:05", "time_zone": "Europe/Vienna"}, stop("Y"), stop("Z")
+        ],
         "tiers": [
             {"tier": "a", "name": "A", "price_minor": 50, "not_for_sale": ["A4"],
              "sections": [{"section": "1", "rows": [{"row": "1", "seats": names}]}]},
@@ -229,7 +231,7 @@ pub(super) fn clean_facts() -> Facts {
     let terms = [
         ("state", "open".to_owned()),
         ("opens_ms", facts.sale.file().opens_at.ms().to_string()),
-        ("closes_ms", facts.sale.file().closes_at.ms().to_string()),
+        ("closes_ms", facts.sale.sells_until().ms().to_string()),
         ("limit", "3".to_owned()),
         ("legs", "2".to_owned()),
     ]
@@ -253,10 +255,14 @@ pub(super) fn clean_facts() -> Facts {
         since: Timestamp::from_ms(1_704_067_199_000),
     };
     redis.gate = [(0, shard(1)), (1, shard(2)), (2, shard(1)), (3, shard(1))].into();
+    let departs = facts.sale.departure(Legs::ONE).unwrap();
     for (stop, time, later) in [("x", "0805", ["y", "z"].as_slice()), ("y", "2400", &["z"])] {
         let [day, stop, time] = ["2026-11-21", stop, time].map(str::to_owned);
         let later = later.iter().map(|stop| (*stop).to_owned()).collect();
-        facts.calls.insert(CallKey { day, stop, time }, CallFact { version: 1, later });
+        facts.calls.insert(
+            CallKey { day, stop, time },
+            CallFact { version: 1, later, departs_ms: Some(departs.ms()) },
+        );
     }
     for mut order in [paid, pending, cancelled, late] {
         order.settled = order.settled.max(1);

@@ -57,7 +57,7 @@ fn compare_terms(sale: &SaleFacts, load: Option<TierId>, finding: &mut Finding) 
     let terms = [
         ("state", file.state.as_str().to_owned()),
         ("opens_ms", file.opens_at.ms().to_string()),
-        ("closes_ms", file.closes_at.ms().to_string()),
+        ("closes_ms", sale.sale.sells_until().ms().to_string()),
         ("limit", file.limit_per_buyer.to_string()),
         ("legs", sale.sale.leg_count().to_string()),
     ];

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use engine::domain::basics::time::Timestamp;
 use engine::domain::sale::archive::Lifecycle;
 use engine::domain::sale::{SaleFile, SaleState, Stop};
 
@@ -29,11 +30,15 @@ pub fn trains_are_found(facts: &Facts) -> Finding {
             Lifecycle::Unloading => continue,
         };
         finding.checked += u64::try_from(expected.len()).unwrap_or(u64::MAX);
-        for (at, later) in &expected {
+        for (at, (later, departs_ms)) in &expected {
             let what = match sale.calls.get(at) {
                 None => format!("is not found {}", shown(at)),
                 Some(call) if call.later != *later => {
                     format!("is found {} on the way to other stops than its own", shown(at))
+                }
+                // What an earlier release wrote does not say when the train leaves.
+                Some(call) if call.departs_ms.is_some() && call.departs_ms != *departs_ms => {
+                    format!("is found {} until another time than the train leaves", shown(at))
                 }
                 Some(_) => continue,
             };
@@ -54,9 +59,11 @@ fn shown(CallKey { day, stop, time }: &CallKey) -> String {
     format!("at {stop} on {day}, {time}")
 }
 
-/// The calls of a sale file: at each stop but the last, under its id and its name, on the day there.
-fn calls(file: &SaleFile) -> BTreeMap<CallKey, BTreeSet<String>> {
+/// The calls of a sale file: at each stop but the last, under its id and its name, on the day there. Each with the stops that
+/// come later, and when the train leaves.
+fn calls(file: &SaleFile) -> BTreeMap<CallKey, (BTreeSet<String>, Option<i64>)> {
     let mut calls = BTreeMap::new();
+    let departures = file.departures();
     let Some(runs_on) = file.runs_on.filter(|_| file.state != SaleState::Cancelled) else {
         return calls;
     };
@@ -69,7 +76,8 @@ fn calls(file: &SaleFile) -> BTreeMap<CallKey, BTreeSet<String>> {
         let later: BTreeSet<String> = file.stops[index + 1..].iter().flat_map(labels).collect();
         for stop in labels(stop) {
             let key = CallKey { day: day.to_string(), stop, time: time.clone() };
-            calls.entry(key).or_insert_with(|| later.clone());
+            let departs_ms = departures[index].map(Timestamp::ms);
+            calls.entry(key).or_insert_with(|| (later.clone(), departs_ms));
         }
     }
     calls
@@ -113,11 +121,21 @@ mod tests {
             ),
             (
                 |facts| {
-                    let call = CallFact { version: 1, later: ["y".to_owned()].into() };
+                    let later = ["y".to_owned()].into();
+                    let call = CallFact { version: 1, later, departs_ms: None };
                     sale_of(facts).calls.insert(key("x", "0900"), call);
                 },
                 &[
                     "trains g1: the sale is found at x on 2026-11-21, 0900, and cannot be boarded there",
+                ],
+            ),
+            (
+                |facts| {
+                    let call = sale_of(facts).calls.get_mut(&key("x", "0805")).unwrap();
+                    call.departs_ms = Some(0);
+                },
+                &[
+                    "trains g1: the sale is found at x on 2026-11-21, 0805 until another time than the train leaves",
                 ],
             ),
             (
@@ -135,7 +153,7 @@ mod tests {
         let mut facts = clean_facts();
         let sale = sale_of(&mut facts);
         sale.version = 2;
-        let call = CallFact { version: 1, later: ["y".to_owned()].into() };
+        let call = CallFact { version: 1, later: ["y".to_owned()].into(), departs_ms: None };
         sale.calls.insert(key("x", "0900"), call);
         assert_eq!(violations(&facts), [""; 0]);
         assert!(check(&facts, NOW, 120).iter().any(|finding| finding.rule == Rule::Trains));
