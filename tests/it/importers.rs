@@ -475,7 +475,10 @@ async fn what_is_imported_can_be_loaded_and_sold() {
         let (file, report) = import?.accept(true).unwrap();
         let closes_at = opened.plus_seconds(3600);
         let sale = id.parse().unwrap();
-        Some((SaleFile { sale, opens_at: opened, closes_at, ..file }, report.seats_placed))
+        // These trains left long ago.
+        let runs_on = file.runs_on.map(|_| "2099-11-21".parse().unwrap());
+        let file = SaleFile { sale, opens_at: opened, closes_at, runs_on, ..file };
+        Some((file, report.seats_placed))
     };
     files.extend(on_sale(
         plan("seating-xinzhuang-ballpark/plan.json").map(|plan| plan.0),
