@@ -1,10 +1,11 @@
 /**
  * Builds the pages into `dist/`: an HTML file a page, hashed scripts and styles below `assets/`, `csp.json` with the
  * content security policy of all of them, `sw.js` for the pages that open without a network. Prints the bytes of each page as they are sent, compressed.
+ * The HTML of a page that a function renders is not built: its script and styles have the same names in every build.
  *
  *   node build.mjs [--out FOLDER] [--only index,sale] [--brand FILE]
  *
- * A page `x.html` is the folder `src/x/` with `main.tsx`; a page without a folder is left out, and said so.
+ * A page `x.html`, or one that a function renders, is the folder `src/x/` with `main.tsx`; a page without a folder is left out, and said so.
  */
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -33,7 +34,9 @@ const BUDGETS = { room: 13 * 1024, index: 70 * 1024 };
 
 const routes = JSON.parse(readFileSync(join(FOLDER, "routes.json"), "utf8"));
 const only = options.only?.split(",");
-const names = [...routes.pages.map((page) => page.file), "404.html"].map((file) => file.replace(/\.html$/, ""))
+/** The pages that a function renders. */
+const rendered = new Set(routes.rendered.map(({ name }) => name));
+const names = [...routes.pages.map((page) => page.file), ...rendered, "404.html"].map((file) => file.replace(/\.html$/, ""))
   .filter((name) => only === undefined || only.includes(name));
 
 /** What all bundles share. */
@@ -99,11 +102,25 @@ async function buildPage(name) {
   const inDist = (file) => relative(DIST, join(FOLDER, file));
   const preload = [...imported(outputs, path)].map(inDist);
   const styles = output.cssBundle ? [inDist(output.cssBundle)] : [];
-  const text = html(name, { script: inDist(path), styles, preload });
-  writeFileSync(join(DIST, `${name}.html`), text);
+  const text = rendered.has(name) ? "" : html(name, { script: inDist(path), styles, preload });
+  if (rendered.has(name)) {
+    // A chunk that imports the script by its hashed name would run it a second time.
+    const importers = Object.keys(outputs).filter((file) => outputs[file].imports.some((one) => one.path === path));
+    if (importers.length > 0) throw new Error(`${name}: ${importers} import its script, which has another name in the page`);
+    sameName(`assets/${name}.js`, readFileSync(join(DIST, inDist(path))));
+    sameName(`assets/${name}.css`, readFileSync(join(DIST, styles[0])));
+  } else {
+    writeFileSync(join(DIST, `${name}.html`), text);
+  }
   const files = [inDist(path), ...styles, ...preload];
   const bytes = files.reduce((sum, file) => sum + gzipped(readFileSync(join(DIST, file))), gzipped(text));
   return { name, bytes, requests: files.length + 1, all: [...Object.keys(outputs).map(inDist), ICON_PATH], text };
+}
+
+/** Writes a file that has the same name in every build, as `routes.json` lists it. */
+function sameName(path, bytes) {
+  if (!routes.same_names.includes(path)) throw new Error(`${path} is not among the same_names of routes.json`);
+  writeFileSync(join(DIST, path), bytes);
 }
 
 /** The pages that open without a network: the scope of the worker of each, and a path that the page is at. */
@@ -143,13 +160,12 @@ async function buildRoom() {
   return { row: { name: "room", bytes: gzipped(page), requests: 1 }, script: hashed(script), style: hashed(style) };
 }
 
+/** The directives of the policy, which the function that renders pages reads too. */
+const POLICY = JSON.parse(readFileSync(join(FOLDER, "policy.json"), "utf8")).policy.join("; ");
+
 /** The policy of every page; `{connect}` is where the issuers' origins are put in, with a blank before each. */
 function policy(room) {
-  return [
-    "default-src 'self'", `script-src 'self'${room ? ` ${room.script}` : ""}`, `style-src 'self'${room ? ` ${room.style}` : ""}`,
-    "img-src 'self' data: blob:", "connect-src 'self'{connect}", "worker-src 'self'", "object-src 'none'", "base-uri 'none'",
-    "form-action 'self'", "frame-ancestors 'none'", "require-trusted-types-for 'script'", "trusted-types onsale",
-  ].join("; ");
+  return POLICY.replace("{scripts}", room ? ` ${room.script}` : "").replace("{styles}", room ? ` ${room.style}` : "");
 }
 
 /** Builds everything, and puts it in its place only then: whoever serves the folder meanwhile serves the old pages. */
@@ -157,6 +173,8 @@ async function buildAll() {
   mkdirSync(DIST, { recursive: true });
   mkdirSync(join(DIST, "assets"), { recursive: true });
   writeFileSync(join(DIST, ICON_PATH), ICON);
+  sameName("assets/favicon.svg", ICON);
+  writeFileSync(join(DIST, "robots.txt"), readFileSync(join(FOLDER, "robots.txt")));
   const there = names.filter((name) => name !== "room" && existsSync(join(SOURCE, name, "main.tsx")));
   const rows = await Promise.all(there.map(buildPage));
   const room = names.includes("room") && existsSync(join(SOURCE, "room", "main.ts")) ? await buildRoom() : null;

@@ -32,32 +32,37 @@ function reply(response, status, body, headers = {}) {
   response.end(text);
 }
 
+/** The table of pages, as it was built. */
+const table = () => JSON.parse(readFileSync(join(DIST, "routes.json"), "utf8"));
+
+function matches(pattern, path) {
+  const [wanted, found] = [pattern.split("/"), path.split("/")];
+  return wanted.length === found.length && wanted.every((segment, i) => (segment.startsWith("{") ? found[i] !== "" : segment === found[i]));
+}
+
+const csp = () => JSON.parse(readFileSync(join(DIST, "csp.json"), "utf8")).policy.replace("{connect}", "");
+
 /** A page or an asset of `dist/`. */
 function file(response, path) {
-  const routes = JSON.parse(readFileSync(join(DIST, "routes.json"), "utf8")).pages;
-  const matches = (pattern) => {
-    const [wanted, found] = [pattern.split("/"), path.split("/")];
-    return wanted.length === found.length && wanted.every((segment, i) => (segment.startsWith("{") ? found[i] !== "" : segment === found[i]));
-  };
-  const page = routes.find((route) => matches(route.path));
+  const { pages, same_names: sameNames } = table();
+  const page = pages.find((route) => matches(route.path, path));
   const asset = normalize(join(DIST, path));
-  const isAsset = (path.startsWith("/assets/") || path === "/sw.js") && asset.startsWith(DIST) && existsSync(asset) && statSync(asset).isFile();
+  const isAsset = (path.startsWith("/assets/") || path === "/sw.js" || path === "/robots.txt") && asset.startsWith(DIST) && existsSync(asset) && statSync(asset).isFile();
   let found = isAsset ? asset : join(DIST, page?.file ?? "404.html");
   const isThere = existsSync(found) && (isAsset || page !== undefined);
   if (!isThere) found = join(DIST, "404.html");
-  const { policy } = JSON.parse(readFileSync(join(DIST, "csp.json"), "utf8"));
   reply(response, isThere ? 200 : 404, readFileSync(found), {
     "Content-Type": TYPES[extname(found)] ?? "application/octet-stream",
-    "Content-Security-Policy": policy.replace("{connect}", ""), "X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin",
-    "Cache-Control": isAsset ? "public, max-age=31536000, immutable" : "no-cache",
+    "Content-Security-Policy": csp(), "X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin",
+    "Cache-Control": isAsset && path.startsWith("/assets/") && !sameNames.includes(path.slice(1)) ? "public, max-age=31536000, immutable" : "no-cache",
   });
 }
 
-/** Hands a request on to the engine. */
-function proxy(incoming, response, path) {
+/** Hands a request on to the engine; the headers in `changed` are this server's. */
+function proxy(incoming, response, path, changed = {}) {
   if (ENGINE === null) return reply(response, 503, { type: "/problems/unavailable", title: "No answer now", status: 503, detail: "ONSALE_URL is not set", retry_after_seconds: 5 });
   const outgoing = send(new URL(path, ENGINE), { method: incoming.method, headers: { ...incoming.headers, host: ENGINE.host } }, (answer) => {
-    response.writeHead(answer.statusCode, answer.headers);
+    response.writeHead(answer.statusCode, { ...answer.headers, ...changed });
     answer.pipe(response);
   });
   outgoing.on("error", () => reply(response, 503, { type: "/problems/unavailable", title: "No answer now", status: 503, detail: "the engine does not answer", retry_after_seconds: 2 }));
@@ -122,6 +127,8 @@ const server = createServer((incoming, response) => {
   const [, first] = url.pathname.split("/");
   const answer = async () => {
     if (url.pathname.startsWith("/api/")) return proxy(incoming, response, url.pathname.slice(4) + url.search);
+    // A page that a function renders; its policy names the engine's issuers, and these are here.
+    if (table().rendered.some((page) => matches(page.path, url.pathname))) return proxy(incoming, response, url.pathname, { "content-security-policy": csp() });
     if (url.pathname === "/config.json") return reply(response, 200, settings());
     if (first in ROLES) return issuer(incoming, response, url, first, url.pathname.slice(first.length + 1));
     return file(response, url.pathname);

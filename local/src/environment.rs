@@ -9,6 +9,7 @@ use shared::dynamodb::Tables;
 use shared::redis::Topology;
 use shared::runtime::config::{
     AdmissionConfig, BusConfig, Config, MetricsConfig, PaymentConfig, ProviderApi, Secret,
+    SiteConfig,
 };
 use shared::runtime::functions::QueueName;
 use shared::runtime::merchants::{MERCHANTS, MERCHANTS_FILE, MERCHANTS_SECRET, MerchantsSource};
@@ -96,7 +97,17 @@ pub fn variables(config: &Config) -> Variables {
         ("ONSALE_OPERATOR_ISSUER", config.operators.issuer.clone().unwrap_or_default()),
         ("ONSALE_CA_FILE", config.ca_file.clone().unwrap_or_default()),
     ];
-    queues.into_iter().chain(others).chain(bus(&config.bus)).collect()
+    queues.into_iter().chain(others).chain(bus(&config.bus)).chain(site(&config.site)).collect()
+}
+
+/// Where the pages are, and what they may call.
+fn site(config: &SiteConfig) -> [(&'static str, String); 2] {
+    let SiteConfig { origin, connect } = config;
+    let connect: Vec<String> = connect.iter().map(ToString::to_string).collect();
+    [
+        ("ONSALE_SITE_ORIGIN", origin.as_ref().map(ToString::to_string).unwrap_or_default()),
+        ("ONSALE_CONNECT_ORIGINS", connect.join(",")),
+    ]
 }
 
 /// The event bus, if there is one.
@@ -245,6 +256,10 @@ mod tests {
             },
             operators: OperatorsConfig { issuer: Some("http://127.0.0.1:8/operators".to_owned()) },
             metrics,
+            site: SiteConfig {
+                origin: Origin::new("http://127.0.0.1:8"),
+                connect: vec![Origin::new("http://127.0.0.1:9").unwrap()],
+            },
             ca_file: None,
         }
     }

@@ -28,7 +28,8 @@ use shared::runtime::callbacks::CallbackEntry;
 use shared::runtime::config::{
     AdmissionConfig, AttendeeConfig, BeaconConfig, BusConfig, ChallengeConfig, Config,
     DEFAULT_TOLERANCE_SECONDS, DynamoDbConfig, MetricsConfig, OperatorsConfig, PaymentConfig,
-    ProviderApi, ProvidersConfig, RedisConfig, SalesConfig, Secret, SqsConfig, WebhooksConfig,
+    ProviderApi, ProvidersConfig, RedisConfig, SalesConfig, Secret, SiteConfig, SqsConfig,
+    WebhooksConfig,
 };
 use shared::runtime::edge::EdgeSecrets;
 use shared::runtime::functions::{Function, Trigger};
@@ -237,7 +238,7 @@ impl Engine {
         let issuers = issuers(data_dir.path(), &place)?;
         merchants.write(data_dir.path(), &place.url(), &secrets).map_err(servers::Error::from)?;
         config.providers.merchants = merchants::source(data_dir.path());
-        config.operators = OperatorsConfig { issuer: Some(issuers.issuer(Realm::Operators)) };
+        sign_in(&mut config, &place, &issuers);
         config.edge = edge_secrets(options.edge_only, &secrets);
         limit(&mut config, options.limits);
         allow_return(&mut config, &place);
@@ -254,8 +255,8 @@ impl Engine {
         let account = Concurrency::new(limits.as_ref());
         let (routes, app_of, limited) = (options.routes, Arc::clone(&app), limits.as_ref());
         let config = PagesConfig::local(&issuers.url(), &app.ports.offers());
-        let secret = Some(edge_secret(&secrets));
-        let edge = EdgeOptions { pages: options.pages, config, secret };
+        let (secret, origin) = (Some(edge_secret(&secrets)), app.site.origin.clone());
+        let edge = EdgeOptions { pages: options.pages, config, origin, secret };
         let gateway =
             Gateway::start_at(place, app_of, identity(), routes, limited, account.clone(), &edge);
         let (seconds, of) = (options.reconcile_seconds, options.limits);
@@ -532,6 +533,13 @@ fn allow_return(config: &mut Config, place: &Place) {
     }
 }
 
+/// Tells the functions of the issuers: whose tokens are operators', and what the pages of the gateway call.
+fn sign_in(config: &mut Config, place: &Place, issuers: &FakeIssuers) {
+    config.operators = OperatorsConfig { issuer: Some(issuers.issuer(Realm::Operators)) };
+    let connect = Origin::of_address(&issuers.url()).into_iter().collect();
+    config.site = SiteConfig { origin: Origin::new(&place.url()), connect };
+}
+
 /// Starts the fakes of Stripe, and of WeChat Pay and Alipay.
 fn providers(
     kept_in: Option<&Path>,
@@ -678,6 +686,7 @@ pub fn config(
         beacon: beacon_config(&endpoints.beacon),
         operators: OperatorsConfig::default(),
         metrics: MetricsConfig::Off,
+        site: SiteConfig::default(),
         ca_file: None,
     })
 }

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use serde_json::{Map, Value, json};
-use shared::http::respond::{CSV, HTML, JSON_LINES};
+use shared::http::respond::{CSV, HTML, JSON_LINES, XML};
 
 /// An answer, whoever asked.
 #[derive(Debug, Clone)]
@@ -158,7 +158,7 @@ impl Description {
         } else {
             let text = || String::from_utf8(answer.body.clone()).unwrap();
             let value = match content_type {
-                Some(JSON_LINES | CSV | HTML) => json!(text()),
+                Some(JSON_LINES | CSV | HTML | XML) => json!(text()),
                 Some("image/jpeg") => json!(String::from_utf8_lossy(&answer.body)),
                 Some(_) | None => answer.json(),
             };

@@ -57,7 +57,7 @@ const WAYS: [Way; 5] = [
 
 fn expected(row: &Row, way: Way, is_checked: bool) -> Outcome {
     // What stands among the pages is at their address alone, which is the edge's.
-    if row.path.starts_with("/s/") {
+    if row.is_among_pages() {
         return Outcome::Function;
     }
     match (row.access, way) {
@@ -296,7 +296,8 @@ async fn pages_and_api_are_one_origin() {
     fs::create_dir(dist.path().join("assets")).unwrap();
     for (name, text) in [
         ("index.html", "<h1>on sale</h1>"),
-        ("sale.html", "<h1>a sale</h1>"),
+        ("robots.txt", "User-agent: *\n"),
+        ("assets/sale.js", "2"),
         ("404.html", "<h1>nothing</h1>"),
         ("assets/main-1.js", "1"),
         ("csp.json", r#"{"policy":"default-src 'self'; connect-src 'self'{connect}"}"#),
@@ -308,7 +309,14 @@ async fn pages_and_api_are_one_origin() {
     for (path, status, text) in [
         ("/", 200, "on sale"),
         ("/?lang=zh", 200, "on sale"),
-        ("/s/hall", 200, "a sale"),
+        ("/s/hall", 200, "<title>Hall</title>"),
+        ("/s/nowhere", 404, "There is no such sale"),
+        ("/s/NOWHERE", 404, "There is no such sale"),
+        ("/s/", 404, "nothing"),
+        ("/s/hall/", 404, "nothing"),
+        ("/assets/sale.js", 200, "2"),
+        ("/robots.txt", 200, "/sitemap.xml"),
+        ("/sitemap.xml", 200, "/s/hall</loc>"),
         ("/assets/main-1.js", 200, "1"),
         ("/s/hall/room", 404, "nothing"),
         ("/nothing", 404, "nothing"),
@@ -329,7 +337,15 @@ async fn pages_and_api_are_one_origin() {
     ] {
         let reply = visitor.get(path).await;
         assert_eq!(reply.status(), status, "{path}");
-        let is_page = reply.headers().contains_key("content-security-policy");
+        let is_page = reply.headers().contains_key("content-security-policy")
+            // A document that a browser runs nothing of.
+            || path == "/sitemap.xml";
+        if path.starts_with("/s/") {
+            let policy = reply.headers()["content-security-policy"].to_str().unwrap();
+            assert!(policy.contains("connect-src 'self' http://127.0.0.1:"), "{path}: {policy}");
+            assert_eq!(reply.headers()["x-content-type-options"], "nosniff", "{path}");
+            assert_eq!(reply.headers()["cross-origin-opener-policy"], "same-origin", "{path}");
+        }
         let said = reply.text().await.unwrap();
         assert!(said.contains(text), "{path}: {said}");
         let is_api = path.starts_with("/api") || path.starts_with("/sales") || path == "/orders";

@@ -254,6 +254,14 @@ impl Client {
         {
             assert_eq!(self.ok(200, "operatorSay", example, concert()).await["state"], state);
         }
+        let page = self.send("showSalePage", "", concert()).await;
+        assert_eq!(page.status, 200);
+        let unknown = || With { sale: Some("no-such-sale"), ..With::default() };
+        assert_eq!(self.send("showSalePage", "", unknown()).await.status, 404);
+        for (query, status) in [("", 200), ("?from=", 200), ("?from=a", 200), ("?from=A", 422)] {
+            let with = With { query, ..With::default() };
+            assert_eq!(self.send("showSitemap", "", with).await.status, status, "{query}");
+        }
         let document = shown["event"]["about"].clone();
         assert_eq!(self.send("showPicture", "", With::default()).await.status, 200);
         let with = With { document: document.as_str(), ..With::default() };

@@ -66,6 +66,8 @@ async fn answer(app: &App, request: &Request) -> Response<Body> {
             | Route::ShowSale(_)
             | Route::ShowAvailability(_)
             | Route::ShowMap(_)
+            | Route::ShowSalePage(_)
+            | Route::ShowSitemap
             | Route::ShowPicture(_)
             | Route::KeepPicture(_)
             | Route::OperatorPicture(_)

@@ -1,8 +1,12 @@
 //! `PUT /sales/{sale}`, `PUT /operator/sales/{sale}`, `GET /sales`, `GET /sales/{sale}`, `GET /sales/{sale}/availability` and
 //! `GET /sales/{sale}/map`: an operator publishes a sale, and everyone reads its terms, its map and the seats that are
-//! left. `PUT /pictures/{picture}`, `PUT /operator/pictures/{picture}`, `GET /pictures/{picture}` and
+//! left. `GET /s/{sale}` and `GET /sitemap.xml` are pages for whoever has no script, for link previews and search engines.
+//! `PUT /pictures/{picture}`, `PUT /operator/pictures/{picture}`, `GET /pictures/{picture}` and
 //! `GET /documents/{document}`: what belongs to events. `POST /operator/sales/{sale}/commands`: what is said of a sale while it
 //! sells. `GET /trains` finds trains by day and stops. `GET /openapi.json` describes the API.
+
+mod sale_page;
+mod sitemap;
 
 use engine::domain::basics::bytes::{Hash, MapHash};
 use engine::domain::basics::ids::{Legs, SaleId};
@@ -27,7 +31,7 @@ use shared::http::respond::{
     Answer, Cacheable, Document, KeptFile, LargeJson, MAX_PUBLISH, Reply as _, refuse, respond,
     respond_within, takes_gzip,
 };
-use shared::http::routes::{NoRoute, Route};
+use shared::http::routes::{NoRoute, Route, RouteName, Row};
 use shared::http::sale_reply::{AvailabilityReply, SaleReply, SaleSummary, tiers_on};
 use shared::http::sales_page::{MAX_SALES, SALES, SalesCursor, SalesReply};
 use shared::http::standing::StandingBody;
@@ -67,6 +71,8 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
             respond_within(MAX_PUBLISH, say(app, request, &sale, now)).await
         }
         Ok(Route::ShowSale(sale)) => respond(show(app, &sale, now)).await,
+        Ok(Route::ShowSalePage(sale)) => respond(sale_page::show(app, &sale, now)).await,
+        Ok(Route::ShowSitemap) => respond(sitemap::show(app, request, now)).await,
         Ok(Route::ShowPicture(hash)) => respond(attachment(app, hash, AttachmentKind::Jpeg)).await,
         Ok(Route::ShowDocument(hash)) => {
             respond(attachment(app, hash, AttachmentKind::About)).await
@@ -125,8 +131,14 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
             | Route::OperatorCheckIn(_)
             | Route::OperatorCheckIns(_)
             | Route::OperatorReissue(_),
-        )
-        | Err(NoRoute) => refuse(NoRoute),
+        ) => refuse(NoRoute),
+        Err(NoRoute) => match Row::of(request).map(|row| row.name) {
+            // What stands there is no id of a sale. People are told so as of any sale that is not there.
+            Some(RouteName::ShowSalePage) => {
+                sale_page::refused(app, NoRoute.into()).into_response()
+            }
+            Some(_) | None => refuse(NoRoute),
+        },
     }
 }
 

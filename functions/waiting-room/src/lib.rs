@@ -51,6 +51,7 @@ pub async fn handle(app: &App, request: Request) -> Response<Body> {
         .await
 }
 
+#[expect(clippy::too_many_lines, reason = "one arm for each route")]
 async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> {
     match Route::from_request(request) {
         Ok(Route::JoinRoom(sale)) => respond(join_room(app, request, sale, now)).await,
@@ -75,6 +76,8 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
             | Route::ShowSale(_)
             | Route::ShowAvailability(_)
             | Route::ShowMap(_)
+            | Route::ShowSalePage(_)
+            | Route::ShowSitemap
             | Route::ShowPicture(_)
             | Route::KeepPicture(_)
             | Route::OperatorPicture(_)

@@ -96,6 +96,29 @@ pub struct Html {
     pub max_age_seconds: u32,
 }
 
+/// A page for everyone that loads the script and the styles of the pages: `200 OK`, or the status of a problem, which the
+/// page then says to people in place of a problem document.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScriptedPage {
+    /// The page's markup, in UTF-8.
+    pub markup: String,
+    /// Its content security policy.
+    pub policy: String,
+    /// The time for which caches may keep the reply, in seconds. No cache keeps that of a problem.
+    pub max_age_seconds: u32,
+    /// The problem, if it is the page of one.
+    pub problem: Option<Problem>,
+}
+
+/// `200 OK` with an XML document for everyone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Xml {
+    /// The document, in UTF-8.
+    pub markup: String,
+    /// The time for which caches may keep the reply, in seconds.
+    pub max_age_seconds: u32,
+}
+
 /// `200 OK` with a long JSON text for everyone, compressed where the caller takes that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LargeJson {
@@ -145,6 +168,8 @@ pub const NEXT_CURSOR: &str = "x-next-cursor";
 pub const CSV: &str = "text/csv; charset=utf-8";
 /// The content type of a page.
 pub const HTML: &str = "text/html; charset=utf-8";
+/// The content type of an XML document.
+pub const XML: &str = "application/xml; charset=utf-8";
 /// The content security policy of a page that loads nothing.
 pub const NOTHING_TO_LOAD: &str =
     "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -238,6 +263,38 @@ impl Reply for Html {
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(HTML));
         headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(NOTHING_TO_LOAD));
+        response
+    }
+}
+
+impl Reply for ScriptedPage {
+    fn into_response(self) -> Response<Body> {
+        let Self { markup, policy, max_age_seconds, problem } = self;
+        let mut response = match &problem {
+            None => for_everyone(json_text(StatusCode::OK, markup), max_age_seconds),
+            Some(problem) => {
+                metrics::refused(problem.kind());
+                json_text(problem.kind().status(), markup)
+            }
+        };
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(HTML));
+        // A page without its policy would be one that runs anything.
+        let policy = HeaderValue::from_str(&policy);
+        let policy = policy.unwrap_or(HeaderValue::from_static(NOTHING_TO_LOAD));
+        headers.insert(CONTENT_SECURITY_POLICY, policy);
+        if let Some(seconds) = problem.and_then(|problem| problem.retry_after_seconds()) {
+            headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        response
+    }
+}
+
+impl Reply for Xml {
+    fn into_response(self) -> Response<Body> {
+        let mut response =
+            for_everyone(json_text(StatusCode::OK, self.markup), self.max_age_seconds);
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(XML));
         response
     }
 }

@@ -74,7 +74,7 @@ pub struct Throttle {
     pub burst: u32,
 }
 
-const PLACES: Throttle = Throttle { rate_parameter: "PlaceRate", rate: 1830, burst: 680 };
+const PLACES: Throttle = Throttle { rate_parameter: "PlaceRate", rate: 1680, burst: 585 };
 /// The beginnings of visits: more than a room serves unless its settings say otherwise.
 const VISITS: Throttle = Throttle { rate_parameter: "VisitRate", rate: 250, burst: 125 };
 const ADMISSIONS: Throttle = Throttle { rate_parameter: "AdmissionRate", rate: 1500, burst: 750 };
@@ -169,6 +169,8 @@ routes! {
     ShowAvailability(SaleId):
         "GET" "/sales/{sale}/availability", Sales, Anyone, READS, queries ["from", "to"];
     ShowMap(SaleId): "GET" "/sales/{sale}/map", Sales, Anyone, RARE, queries ["v"];
+    ShowSalePage(SaleId): "GET" "/s/{sale}", Sales, Anyone, OTHERS;
+    ShowSitemap: "GET" "/sitemap.xml", Sales, Anyone, RARE, queries ["from"];
     ShowPicture(Hash): "GET" "/pictures/{picture}", Sales, Anyone, RARE;
     KeepPicture(Hash): "PUT" "/pictures/{picture}", Sales, Operator, RARE;
     OperatorPicture(Hash): "PUT" "/operator/pictures/{picture}", Sales, Operate, OPERATORS;
@@ -272,6 +274,12 @@ impl Row {
         let (method, path) = (request.method().as_str(), path_of(request));
         TABLE.iter().find(|row| row.method == method && matched(row.path, path).is_some())
     }
+
+    /// True if people and search engines ask for the route where the pages are, and not below the API's prefix.
+    #[must_use]
+    pub fn is_among_pages(&self) -> bool {
+        self.path.starts_with("/s/") || self.path == "/sitemap.xml"
+    }
 }
 
 /// The path of a request, without a stage.
@@ -337,6 +345,10 @@ mod tests {
             ("PUT", kept.as_str(), Ok(Route::OperatorPicture(Hash([0xab; 32])))),
             ("GET", about.as_str(), Ok(Route::ShowDocument(Hash([0xab; 32])))),
             ("GET", "/pictures/ab", Err(NoRoute)),
+            ("GET", "/s/g1", Ok(Route::ShowSalePage(sale()))),
+            ("GET", "/s/", Err(NoRoute)),
+            ("GET", "/s/g1/", Err(NoRoute)),
+            ("GET", "/sitemap.xml", Ok(Route::ShowSitemap)),
             ("GET", "/trains/", Err(NoRoute)),
             ("POST", "/sales/g1/places", Ok(Route::JoinRoom(sale()))),
             ("GET", "/sales/g1/room", Ok(Route::ShowRoom(sale()))),

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::sale_reply::SaleSummary;
-use engine::domain::basics::ids::SaleId;
+use engine::domain::basics::ids::{InvalidId, SaleId};
 
 /// The number of sales on a page, unless the request names another.
 pub const SALES: u16 = 100;
@@ -65,6 +65,24 @@ impl FromStr for SalesCursor {
         let text = String::from_utf8(bytes).map_err(|_| InvalidCursor)?;
         let sale = text.strip_prefix(FORM).ok_or(InvalidCursor)?;
         sale.parse().map(Self).map_err(|_| InvalidCursor)
+    }
+}
+
+/// Where a part of the sitemap begins: after a sale, or as an empty text before the first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SitemapStart(pub Option<SaleId>);
+
+impl fmt::Display for SitemapStart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.as_ref().map_or("", SaleId::as_str))
+    }
+}
+
+impl FromStr for SitemapStart {
+    type Err = InvalidId;
+
+    fn from_str(text: &str) -> Result<Self, InvalidId> {
+        if text.is_empty() { Ok(Self(None)) } else { text.parse().map(Some).map(Self) }
     }
 }
 

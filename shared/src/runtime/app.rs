@@ -34,7 +34,8 @@ use crate::redis::counters::Counters;
 use crate::redis::{Bounds, Connection, Meter, RedisBoard, RedisChallenges, RedisGate, RedisSeats};
 use crate::runtime::callbacks::CallbackEntry;
 use crate::runtime::config::{
-    AdmissionConfig, AttendeeConfig, CA_FILE, ChallengeConfig, Config, Defect, WebhooksConfig,
+    AdmissionConfig, AttendeeConfig, CA_FILE, ChallengeConfig, Config, Defect, SiteConfig,
+    WebhooksConfig,
 };
 use crate::runtime::connections::{Https, Trust};
 use crate::runtime::edge::EdgeSecrets;
@@ -410,6 +411,8 @@ pub struct App {
     pub edge: EdgeSecrets,
     /// The origins that buyers may come back to from a provider's page.
     pub return_origins: Vec<Origin>,
+    /// Where the pages are, and what they may call.
+    pub site: SiteConfig,
     /// Counts what comes of each request.
     pub metrics: Metrics,
     /// Days after its closing at which a sale is archived by itself; `None` never.
@@ -511,6 +514,7 @@ impl App {
             webhooks: config.webhooks.clone(),
             edge: config.edge.clone(),
             return_origins: config.providers.return_origins.clone(),
+            site: config.site.clone(),
             metrics: Metrics::new(&config.metrics),
             archive_after_days: config.sales.archive_after_days,
             operator_issuer: config.operators.issuer.clone(),

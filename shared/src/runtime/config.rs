@@ -94,8 +94,19 @@ pub struct Config {
     pub bus: BusConfig,
     /// The metrics that are written.
     pub metrics: MetricsConfig,
+    /// Where the pages are, and what they may call.
+    pub site: SiteConfig,
     /// The file of the certificate authorities that are trusted in place of the public ones.
     pub ca_file: Option<String>,
+}
+
+/// Where the pages are, and what their scripts may call. Only the function that makes pages is told.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SiteConfig {
+    /// The origin of the pages, for addresses that others keep; `None` where it is not known.
+    pub origin: Option<Origin>,
+    /// The origins that a page's script may call besides its own: those of the issuers. Each stands once.
+    pub connect: Vec<Origin>,
 }
 
 /// How webhooks are told.
@@ -409,6 +420,7 @@ impl Config {
             webhooks: WebhooksConfig::read(&variables)?,
             bus: BusConfig::read(&variables)?,
             metrics: MetricsConfig::read(&variables)?,
+            site: SiteConfig::read(&variables)?,
             ca_file: variables.optional(CA_FILE),
         })
     }
@@ -440,6 +452,26 @@ impl BusConfig {
             return Err(Defect { variable, rule: "must be the name or the ARN of an event bus" });
         }
         Ok(Self { name, endpoint: variables.optional("ONSALE_EVENTBRIDGE_ENDPOINT") })
+    }
+}
+
+impl SiteConfig {
+    fn read<F: Fn(&str) -> Option<String>>(variables: &Variables<F>) -> Result<Self, Defect> {
+        const ORIGIN: &str = "ONSALE_SITE_ORIGIN";
+        const CONNECT: &str = "ONSALE_CONNECT_ORIGINS";
+        let origin = variables.optional(ORIGIN).map(|text| {
+            let rule = "must be an origin such as https://tickets.example";
+            Origin::new(&text).ok_or(Defect { variable: ORIGIN, rule })
+        });
+        let mut connect = Vec::new();
+        for text in variables.list(CONNECT) {
+            let rule = "must be http:// or https:// addresses, separated by commas";
+            let origin = Origin::of_address(&text).ok_or(Defect { variable: CONNECT, rule })?;
+            if !connect.contains(&origin) {
+                connect.push(origin);
+            }
+        }
+        Ok(Self { origin: origin.transpose()?, connect })
     }
 }
 
@@ -942,6 +974,9 @@ mod tests {
             ("ONSALE_BEACON_CHAINS", "hunter2"),
             ("ONSALE_METRICS", "hunter2"),
             ("ONSALE_OPERATOR_ISSUER", "hunter2"),
+            ("ONSALE_SITE_ORIGIN", "hunter2"),
+            ("ONSALE_SITE_ORIGIN", "https://hunter2/path"),
+            ("ONSALE_CONNECT_ORIGINS", "https://issuer.example,hunter2"),
             ("ONSALE_CATALOGUE_BYTES", "hunter2"),
             ("ONSALE_CATALOGUE_BYTES", "1048575"),
             ("ONSALE_ARCHIVE_AFTER_DAYS", "hunter2"),
@@ -968,6 +1003,15 @@ mod tests {
         let rows = page.lines().filter_map(|line| line.strip_prefix("| `"));
         let listed = rows.filter_map(|row| row.split_once('`')).map(|(name, _)| name.to_owned());
         assert_eq!(listed.collect::<std::collections::BTreeSet<_>>(), asked.into_inner());
+    }
+
+    #[test]
+    fn what_pages_may_call_are_the_origins_of_addresses_each_once() {
+        let issuers = "https://issuer.example/pool,https://staff.example/,https://issuer.example,";
+        let site = read(&[("ONSALE_CONNECT_ORIGINS", issuers)]).unwrap().site;
+        let connect: Vec<String> = site.connect.iter().map(ToString::to_string).collect();
+        assert_eq!(connect, ["https://issuer.example", "https://staff.example"]);
+        assert_eq!(site.origin, None);
     }
 
     #[test]

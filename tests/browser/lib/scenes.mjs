@@ -43,7 +43,7 @@ export function scenes({ theatre, train, stadium, waiting, pending, paid }) {
   const map = "[role=tab]:last-child";
   return [
     { name: "storefront", file: "index.html", path: "/", ready: "main a" },
-    { name: "sale", file: "sale.html", path: `/s/${waiting.sale}`, ready: "main .now" },
+    { name: "sale", file: "assets/sale.js", path: `/s/${waiting.sale}`, ready: "main .now" },
     { name: "room", file: "room.html", path: `/s/${waiting.sale}/room`, ready: "main .count", role: "buyers" },
     { name: "seats", file: "seats.html", path: `/s/${theatre.sale}/seats`, ready: "main form, main [role=tab]", role: "buyers" },
     { name: "map", file: null, path: `/s/${stadium.sale}/seats`, press: map, ready: ".map-host[data-ready=yes]", role: "buyers" },

@@ -28,6 +28,34 @@ const picturesShown = (person, count) => person.wait(
 const WHEN = { en: "Saturday 21 November 2026, 20:00 (Vienna time, CET)", zh: "2026年11月21日星期六 20:00（中欧标准时间，GMT+1）" };
 const SHORT = { en: "Sat 21 Nov 2026, 20:00", zh: "2026年11月21日周六 20:00" };
 
+test("without JavaScript the sale page says what, when, where and for how much, and a preview reads it", async (t) => {
+  await it.engine.keepPicture(GREY);
+  const file = hall("unscripted", { title: SCRIPT, event: evening() });
+  await it.engine.publish(file);
+  const reader = await it.person(t, { name: "unscripted", width: 320, height: 780 });
+  await reader.browser.sendDevToolsCommand("Emulation.setScriptExecutionDisabled", { value: true });
+  await reader.go(`/s/${file.sale}`);
+  for (const text of [SCRIPT, "Saturday 21 November 2026, 20:00 (Europe/Vienna)", "2026年11月21日星期六 20:00", "Lakeside Stadium, Vienna", "Am Ufer 1", "The closing night of their tour", "Step-free", "Tickets are on sale.", "正在售票。", file.tiers[0].name]) await reader.see(text);
+  const read = async (css, attribute) => reader.browser.findElement({ css }).getAttribute(attribute);
+  assert.equal(await read("meta[property='og:title']", "content"), SCRIPT);
+  assert.equal(await read("link[rel=canonical]", "href"), `${it.engine.url}/s/${file.sale}`);
+  const picture = await fetch(await read("meta[property='og:image']", "content"));
+  assert.deepEqual([picture.status, picture.headers.get("content-type")], [200, "image/jpeg"]);
+  // axe is a script, and what stands for whoever has none is not laid out as soon as there is one.
+  await reader.browser.sendDevToolsCommand("Emulation.setScriptExecutionDisabled", { value: false });
+  await reader.browser.executeScript(() => {
+    const [without, shown] = [document.querySelector("noscript"), document.createElement("div")];
+    shown.append(...without.childNodes);
+    without.replaceWith(shown);
+  });
+  await reader.see("Lakeside Stadium, Vienna");
+  await reader.accessible("a sale without JavaScript");
+  await reader.fits();
+  assert.equal((await fetch(`${it.engine.url}/s/there-is-none`)).status, 404);
+  await reader.go("/s/there-is-none");
+  await reader.see(texts("sale", "en")("missing"));
+});
+
 for (const [language, window] of [["en", {}], ["zh", { width: 320, height: 780, dark: true }]]) {
   test(`an event is said with its day and its place wherever it stands (${language})`, async (t) => {
     const [index, sale, event] = ["index", "sale", "event"].map((page) => texts(page, language));

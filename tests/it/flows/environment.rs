@@ -29,7 +29,7 @@ use shared::runtime::callbacks::CallbackEntry;
 use shared::runtime::config::{
     AdmissionConfig, AttendeeConfig, BusConfig, ChallengeConfig, Config, DynamoDbConfig,
     MetricsConfig, OperatorsConfig, PaymentConfig, ProvidersConfig, RedisConfig, SalesConfig,
-    SqsConfig, WebhooksConfig,
+    SiteConfig, SqsConfig, WebhooksConfig,
 };
 use shared::runtime::edge::EdgeSecrets;
 use shared::tickets::TicketSecrets;
@@ -121,6 +121,7 @@ impl Fixture {
             beacon: up::beacon_config(&beacon.url()),
             operators: OperatorsConfig::default(),
             metrics: MetricsConfig::Off,
+            site: SiteConfig::default(),
             ca_file: None,
         };
         let ports = Box::pin(App::from_config(&config)).await.unwrap().ports;

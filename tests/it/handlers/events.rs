@@ -9,7 +9,7 @@ use shared::http::respond::IMMUTABLE;
 use super::{Fixture, Got, OPERATOR_ISSUER, Sender, hall};
 
 /// A grey JPEG of 8 by 8 pixels.
-const GREY: &str = "/9j/4AAQSkZJRgABAQEASABIAAD/2wBDAP//////////////////////////////////////////////////////////////////////////////////////wAALCAAIAAgBAREA/8QAFAABAAAAAAAAAAAAAAAAAAAAA//EABQQAQAAAAAAAAAAAAAAAAAAAAD/2gAIAQEAAD8AN//Z";
+pub(super) const GREY: &str = "/9j/4AAQSkZJRgABAQEASABIAAD/2wBDAP//////////////////////////////////////////////////////////////////////////////////////wAALCAAIAAgBAREA/8QAFAABAAAAAAAAAAAAAAAAAAAAA//EABQQAQAAAAAAAAAAAAAAAAAAAAD/2gAIAQEAAD8AN//Z";
 
 async fn keep(fixture: &Fixture, sender: Sender<'_>, hash: Hash, data: &str) -> Got {
     let target = format!("/pictures/{hash}");

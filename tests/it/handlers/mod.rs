@@ -25,6 +25,7 @@ mod points;
 mod refunds;
 mod refusals;
 mod rooms;
+mod sale_pages;
 mod started;
 mod takings;
 mod tickets;
@@ -42,6 +43,7 @@ use local::queues::Queues;
 use local::servers::{FakeBeacon, PaymentProvider, Stack};
 use local::up;
 use serde_json::{Value, json};
+use shared::http::origin::Origin;
 use shared::http::respond::{HTML, NEXT_CURSOR};
 use shared::http::routes::Row;
 use shared::providers::stripe::signature::sign;
@@ -50,8 +52,8 @@ use shared::runtime::app::App;
 use shared::runtime::callbacks::CallbackEntry;
 use shared::runtime::config::{
     AdmissionConfig, AttendeeConfig, BusConfig, ChallengeConfig, Config, DynamoDbConfig,
-    MetricsConfig, OperatorsConfig, PaymentConfig, RedisConfig, SalesConfig, Secret, SqsConfig,
-    WebhooksConfig,
+    MetricsConfig, OperatorsConfig, PaymentConfig, RedisConfig, SalesConfig, Secret, SiteConfig,
+    SqsConfig, WebhooksConfig,
 };
 use shared::runtime::edge::EdgeSecrets;
 use shared::runtime::functions::Function;
@@ -66,6 +68,8 @@ pub const CHALLENGE_SECRET: &[u8] = b"a challenge secret of 32 bytes..";
 /// The key of the entry of callbacks.
 pub const ENTRY_KEY: &str = "0123456789abcdefghijklmnopqrstuv";
 
+/// Where the pages are.
+pub const SITE: &str = "https://tickets.example";
 pub const OPERATOR_ISSUER: &str = "https://operators.example";
 const OPERATOR: &str = "arn:aws:iam::000000000000:role/operator";
 
@@ -274,6 +278,10 @@ impl Fixture {
             beacon: up::beacon_config(&beacon.url()),
             operators: OperatorsConfig { issuer: Some(OPERATOR_ISSUER.to_owned()) },
             metrics: MetricsConfig::Off,
+            site: SiteConfig {
+                origin: Origin::new(SITE),
+                connect: vec![Origin::new("https://issuer.example").unwrap()],
+            },
             ca_file: None,
         };
         let app = Box::pin(App::from_config(&config)).await.unwrap();

@@ -38,11 +38,13 @@ async fn sam_local_gives_a_function_all_but_the_secrets_of_others() {
         "ONSALE_CALLBACK_KEYS",
         "ONSALE_CALLBACK_SOURCES",
         "ONSALE_CHALLENGE_KEYS",
+        "ONSALE_CONNECT_ORIGINS",
         "ONSALE_EDGE_SECRETS",
         "ONSALE_EVENT_BUS",
         "ONSALE_PAYMENT_SECRETS",
         "ONSALE_PROVIDER_KEYS",
         "ONSALE_SITEVERIFY_SECRETS",
+        "ONSALE_SITE_ORIGIN",
         "ONSALE_TICKET_KEYS",
         "ONSALE_WEBHOOK_ADDRESSES",
         "ONSALE_WEBHOOK_KEYS",
@@ -53,11 +55,13 @@ async fn sam_local_gives_a_function_all_but_the_secrets_of_others() {
         key,
         sources,
         challenge,
+        connect,
         edge,
         bus,
         payment,
         provider,
         siteverify,
+        site,
         tickets,
         addresses,
         webhooks,
@@ -72,8 +76,8 @@ async fn sam_local_gives_a_function_all_but_the_secrets_of_others() {
             "ReserveFunction" => &[admission, attendee, edge],
             "OperatorFunction" => &[attendee, tickets, edge],
             "OrdersFunction" => &[tickets, edge],
-            "SalesFunction"
-            | "CancelFunction"
+            "SalesFunction" => &[connect, edge, site],
+            "CancelFunction"
             | "PayFromWalletFunction"
             | "RefundOrderFunction"
             | "FiguresFunction" => &[edge],

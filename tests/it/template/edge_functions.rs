@@ -44,7 +44,7 @@ fn run(stack: &Stack, name: &str, events: &[Value]) -> Option<Vec<Value>> {
 }
 
 /// Requests for pages, with what is none among them.
-const PATHS: [&str; 32] = [
+const PATHS: [&str; 33] = [
     "/",
     "",
     "//",
@@ -76,13 +76,14 @@ const PATHS: [&str; 32] = [
     "/404.html",
     "/csp.json",
     "/config.json",
+    "/robots.txt",
     "/sw.js",
 ];
 
 /// The file of a path by `pages/routes.json`, matched as the engine matches its own routes.
 fn file(path: &str) -> String {
     let table: Value = serde_json::from_str(&read("pages/routes.json")).unwrap();
-    if ["/config.json", "/sw.js"].contains(&path) {
+    if ["/config.json", "/robots.txt", "/sw.js"].contains(&path) {
         return path.to_owned();
     }
     let mut pages = table["pages"].as_array().unwrap().iter();
@@ -113,7 +114,7 @@ const fn edit(after: &'static str, from: &'static str, to: &'static str) -> Edit
 fn a_path_leads_to_the_file_of_the_table() {
     let code = "  EdgePageRequest:";
     let mistakes = [
-        edit(code, "\"seats.html\"", "\"sale.html\""),
+        edit(code, "\"seats.html\"", "\"room.html\""),
         edit(code, "          [\"/scan\", \"scan.html\"],\n", ""),
         edit(code, "found[index] !== \"\"", "true"),
         edit(code, "wanted.length === found.length && ", ""),
@@ -150,9 +151,19 @@ fn the_prefix_is_taken_off_and_the_viewer_named() {
         "/api//api/sales",
         "/api/orders/42",
         "/s/g35/room/plain",
+        "/s/api",
+        "/sitemap.xml",
     ];
-    let expected =
-        ["/sales", "/sales/api/room", "/", "//api/sales", "/orders/42", "/s/g35/room/plain"];
+    let expected = [
+        "/sales",
+        "/sales/api/room",
+        "/",
+        "//api/sales",
+        "/orders/42",
+        "/s/g35/room/plain",
+        "/s/api",
+        "/sitemap.xml",
+    ];
     let events = paths.map(request);
     for (index, stack) in stacks(&mistakes).iter().enumerate() {
         let Some(answers) = run(stack, "EdgeApiRequest", &events) else { return };

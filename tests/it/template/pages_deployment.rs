@@ -12,13 +12,13 @@ use super::stack::{Variant, translate};
 use text::root;
 
 /// Answers `describe-stacks`, and writes down every call, its arguments apart by tabs; keeps what is put as
-/// `config.json`.
+/// `config.json` and `robots.txt`.
 const AWS: &str = r#"#!/bin/sh
 for argument in "$@"; do printf '%s\t' "$argument"; done >> "$ROOM/calls"
 echo >> "$ROOM/calls"
 case "$1 $2" in
   "cloudformation describe-stacks") cat "$ROOM/outputs.json" ;;
-  "s3api put-object") [ "$6" != config.json ] || cp "$8" "$ROOM/config.json" ;;
+  "s3api put-object") case "$6" in config.json | robots.txt) cp "$8" "$ROOM/$6" ;; esac ;;
 esac
 "#;
 
@@ -35,7 +35,9 @@ fn outputs(config: &Value) -> Value {
 
 fn build(dist: &Path) {
     fs::create_dir_all(dist.join("assets")).unwrap();
-    for name in ["index.html", "room.html", "404.html", "sw.js", "assets/a-1.js"] {
+    let assets = ["assets/a-1.js", "assets/favicon.svg", "assets/sale.css", "assets/sale.js"];
+    for name in ["index.html", "room.html", "404.html", "robots.txt", "sw.js"].iter().chain(&assets)
+    {
         fs::write(dist.join(name), name).unwrap();
     }
     let policy = "default-src 'self'; script-src 'self' 'sha256-a='; connect-src 'self'{connect}";
@@ -45,6 +47,10 @@ fn build(dist: &Path) {
 
 /// Runs the script in a folder; what it said, and the calls.
 fn deploy(room: &Path, config: &Value) -> (Output, Vec<Vec<String>>) {
+    deploy_with(room, config, &[])
+}
+
+fn deploy_with(room: &Path, config: &Value, options: &[&str]) -> (Output, Vec<Vec<String>>) {
     let bin = room.join("bin");
     fs::create_dir_all(&bin).unwrap();
     fs::write(bin.join("aws"), AWS).unwrap();
@@ -56,6 +62,7 @@ fn deploy(room: &Path, config: &Value) -> (Output, Vec<Vec<String>>) {
         // By its path, so that no other can be meant.
         .arg("--aws")
         .arg(bin.join("aws"))
+        .args(options)
         .env("ROOM", room)
         .output()
         .unwrap();
@@ -74,7 +81,7 @@ fn told(connect: &str) -> Value {
     json!({
         "buyers": { "issuer": "https://issuer.example/pool", "client_id": "pages" },
         "operators": { "issuer": "https://staff.example/", "client_id": "desk" },
-        "payments": "stripe:page,wechat:code", "connect": connect,
+        "payments": "stripe:page,wechat:code", "connect": connect, "domain": "tickets.example",
     })
 }
 
@@ -94,8 +101,18 @@ fn pages_go_last_each_with_its_policy_and_are_forgotten_at_the_edge() {
         .filter(|(_, call)| call[1] == "put-object")
         .map(|(at, call)| (after(call, "--key"), at))
         .collect();
-    let names = ["404.html", "config.json", "index.html", "room.html", "sw.js"];
+    let same = ["assets/favicon.svg", "assets/sale.css", "assets/sale.js"];
+    let names = ["404.html", same[0], same[1], same[2], "config.json", "index.html"];
+    let names = names.into_iter().chain(["robots.txt", "room.html", "sw.js"]);
     assert!(puts.keys().copied().eq(names) && puts.values().all(|at| *at > sync));
+    // What has the same name in every build is asked for again, and is there before the pages.
+    for name in ["favicon.svg", "sale.css", "sale.js"] {
+        let at = calls[sync].iter().position(|argument| argument == name).unwrap();
+        assert_eq!(calls[sync][at - 1], "--exclude");
+        assert!(puts[format!("assets/{name}").as_str()] < puts["index.html"]);
+    }
+    let robots = fs::read_to_string(room.path().join("robots.txt")).unwrap();
+    assert_eq!(robots, "robots.txt\nSitemap: https://tickets.example/sitemap.xml\n");
     assert!(puts["config.json"] < puts["index.html"], "the settings are there before the pages");
     let policy = "default-src 'self'; script-src 'self' 'sha256-a='; connect-src 'self' \
                   https://issuer.example https://staff.example https://login.example";
@@ -105,15 +122,24 @@ fn pages_go_last_each_with_its_policy_and_are_forgotten_at_the_edge() {
         if *name == "404.html" {
             expected["status"] = json!("404");
         }
-        let metadata: Value = serde_json::from_str(after(call, "--metadata")).unwrap();
-        assert_eq!(metadata, expected, "{name}");
+        if same.contains(name) {
+            assert!(!call.contains(&"--metadata".to_owned()), "{name}: it would become a header");
+        } else {
+            let metadata: Value = serde_json::from_str(after(call, "--metadata")).unwrap();
+            assert_eq!(metadata, expected, "{name}");
+        }
         let caching = "public, max-age=0, s-maxage=300, stale-if-error=86400";
         assert_eq!(after(call, "--cache-control"), caching, "{name}");
     }
     let kind = |name: &str| after(&calls[puts[name]], "--content-type");
     assert_eq!(
-        (kind("room.html"), kind("sw.js")),
-        ("text/html; charset=utf-8", "text/javascript; charset=utf-8")
+        (kind("room.html"), kind("sw.js"), kind("robots.txt"), kind("assets/sale.css")),
+        (
+            "text/html; charset=utf-8",
+            "text/javascript; charset=utf-8",
+            "text/plain; charset=utf-8",
+            "text/css; charset=utf-8"
+        )
     );
 
     let [.., last] = calls.as_slice() else { panic!("no calls") };
@@ -130,10 +156,25 @@ fn pages_go_last_each_with_its_policy_and_are_forgotten_at_the_edge() {
         "/my/tickets/*",
         "/config.json",
         "/404.html",
+        "/robots.txt",
+        "/assets/sale.js",
     ] {
         assert!(last[5..].contains(&path.to_owned()), "{path}: {last:?}");
     }
-    assert!(!last.iter().any(|path| path == "/*" || path.starts_with("/assets")));
+    let hashed = |path: &String| path.starts_with("/assets") && !same.contains(&&path[1..]);
+    assert!(!last.iter().any(|path| path == "/*" || hashed(path)));
+}
+
+/// Before functions that render the sale page are deployed, their script is there, and the old pages stay.
+#[test]
+fn assets_alone_leave_the_pages_as_they_are() {
+    let room = tempfile::tempdir().unwrap();
+    build(&room.path().join("dist"));
+    let (output, calls) = deploy_with(room.path(), &told(""), &["--assets-only"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let calls: Vec<&str> = calls.iter().map(|call| call[1].as_str()).collect();
+    let put = "put-object";
+    assert_eq!(calls, ["describe-stacks", "sync", put, put, put, "create-invalidation"]);
 }
 
 #[test]

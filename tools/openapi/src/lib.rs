@@ -11,6 +11,7 @@
 mod examples;
 mod operations;
 mod operators;
+mod pages;
 mod pictures;
 mod rooms;
 mod tickets;
@@ -23,6 +24,7 @@ use engine::domain::basics::number::OrderNumber;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
 use shared::http::problem::Kind;
+use shared::http::respond::HTML;
 use shared::http::routes::{Access, ROUTES, RouteName, Row, parameter_names};
 
 use operations::{Body, Operation, Success, operation};
@@ -296,6 +298,10 @@ fn responses(
         by_status.entry(kind.status().as_u16()).or_default().push(kind);
     }
     for (status, kinds) in by_status {
+        if route == RouteName::ShowSalePage && PROBLEMS_AS_PAGES.contains(&status) {
+            responses.insert(status.to_string(), as_page(refusal(&kinds)));
+            continue;
+        }
         let name = kinds.iter().map(|kind| format!("{kind:?}")).collect::<Vec<_>>().join("Or");
         responses.insert(
             status.to_string(),
@@ -304,6 +310,15 @@ fn responses(
         refusals.entry(name).or_insert_with(|| refusal(&kinds));
     }
     json!(responses)
+}
+
+/// The statuses of problems that `GET /s/{sale}` says to people, on a page.
+const PROBLEMS_AS_PAGES: [u16; 3] = [404, 500, 503];
+
+/// A refusal as a page, or, if the function had no time left for one, as a problem document.
+fn as_page(mut refusal: Value) -> Value {
+    refusal["content"][HTML] = json!({ "schema": pages::page() });
+    refusal
 }
 
 fn success(success: &Success, schemas: &mut Schemas) -> (String, Value) {

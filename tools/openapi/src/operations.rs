@@ -25,7 +25,7 @@ use shared::http::visit::{VisitBody, VisitReply};
 use shared::http::wallet::WalletsReply;
 use shared::providers::{CaptureEvent, PaymentEvent};
 
-use super::{Schemas, examples, operators, pictures, rooms, tickets};
+use super::{Schemas, examples, operators, pages, pictures, rooms, tickets};
 
 /// Examples: a name, what it shows, and the value.
 type Examples = fn() -> Vec<(&'static str, &'static str, Value)>;
@@ -90,6 +90,7 @@ impl Parameter {
 
 pub(super) const NOT_KEPT: &str = "no-store";
 pub(super) const KEPT_A_SECOND: &str = "public, max-age=1";
+pub(super) const KEPT_TEN_SECONDS: &str = "public, max-age=10";
 pub(super) const KEPT_FIVE_SECONDS: &str = "public, max-age=5";
 pub(super) const KEPT_A_WHILE: &str = "public, max-age=300";
 pub(super) const JSON: &str = "application/json";
@@ -104,6 +105,8 @@ pub(super) fn operation(route: RouteName) -> Operation {
         RouteName::ShowAvailability => show_availability(),
         RouteName::ListTrains => list_trains(),
         RouteName::ShowMap => show_map(),
+        RouteName::ShowSalePage => pages::show_sale(),
+        RouteName::ShowSitemap => pages::show_sitemap(),
         RouteName::ShowPicture => pictures::show(),
         RouteName::KeepPicture => pictures::keep(),
         RouteName::OperatorPicture => pictures::keep_as_operator(),

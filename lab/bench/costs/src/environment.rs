@@ -15,7 +15,7 @@ use shared::runtime::callbacks::CallbackEntry;
 use shared::runtime::config::{
     AdmissionConfig, AttendeeConfig, BeaconConfig, BusConfig, ChallengeConfig, Config,
     DynamoDbConfig, MetricsConfig, OperatorsConfig, PaymentConfig, ProvidersConfig, RedisConfig,
-    SalesConfig, Secret, SqsConfig, WebhooksConfig,
+    SalesConfig, Secret, SiteConfig, SqsConfig, WebhooksConfig,
 };
 use shared::runtime::edge::EdgeSecrets;
 use shared::tickets::TicketSecrets;
@@ -111,6 +111,7 @@ impl Environment {
             beacon: BeaconConfig::default(),
             operators: OperatorsConfig::default(),
             metrics: MetricsConfig::Off,
+            site: SiteConfig::default(),
             ca_file: None,
         };
         Ok(Self { app: App::from_config(&config).await? })

@@ -9,10 +9,12 @@ use serde::Deserialize;
 const POLICY: &str = "{policy}";
 /// The place of the issuers' origins in that policy.
 const CONNECT: &str = "{connect}";
-/// The policy of pages that come without one.
-const DEFAULT_POLICY: &str = "default-src 'self'; connect-src 'self'{connect}; object-src 'none'; \
-    base-uri 'none'; form-action 'self'; frame-ancestors 'none'; \
-    require-trusted-types-for 'script'; trusted-types onsale";
+/// The policy of pages that come without one: that of all pages, without inline scripts and styles.
+static DEFAULT_POLICY: LazyLock<String> = LazyLock::new(|| {
+    let Directives { policy } = serde_json::from_str(include_str!("../../../../pages/policy.json"))
+        .unwrap_or_else(|error| unreachable!("pages/policy.json: {error}"));
+    policy.join("; ").replace("{scripts}", "").replace("{styles}", "")
+});
 
 /// The document, read once.
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
@@ -42,6 +44,12 @@ struct Header {
     deployed_only: bool,
 }
 
+/// What `pages/policy.json` says, of which the build makes `csp.json`.
+#[derive(Debug, Deserialize)]
+struct Directives {
+    policy: Vec<String>,
+}
+
 /// What `csp.json` says, which the build writes beside the pages.
 #[derive(Debug, Deserialize)]
 struct Policy {
@@ -52,17 +60,30 @@ struct Policy {
 /// pages may ask besides their own.
 pub(super) fn policy(csp_json: Option<&[u8]>, origins: &[String]) -> String {
     let read = csp_json.and_then(|json| serde_json::from_slice(json).ok());
-    let policy = read.map_or_else(|| DEFAULT_POLICY.to_owned(), |Policy { policy }| policy);
+    let policy = read.map_or_else(|| DEFAULT_POLICY.clone(), |Policy { policy }| policy);
     let origins: String = origins.iter().flat_map(|origin| [" ", origin]).collect();
     policy.replace(CONNECT, &origins)
 }
 
 /// Sets the headers of the page at `path`.
 pub(super) fn set(headers: &mut HeaderMap, path: &str, policy: &str) {
+    set_with(headers, path, Some(policy));
+}
+
+/// Sets the headers of the page at `path` which a function has rendered with a policy of its own.
+pub(super) fn set_others(headers: &mut HeaderMap, path: &str) {
+    set_with(headers, path, None);
+}
+
+fn set_with(headers: &mut HeaderMap, path: &str, policy: Option<&str>) {
     let special = TABLE.paths.iter().filter(|special| special.path == path);
     let all = TABLE.headers.iter().chain(special.flat_map(|special| &special.headers));
     for header in all.filter(|header| !header.deployed_only) {
-        let value = header.value.replace(POLICY, policy);
+        let value = match policy {
+            Some(policy) => header.value.replace(POLICY, policy),
+            None if header.value.contains(POLICY) => continue,
+            None => header.value.clone(),
+        };
         let name = HeaderName::from_bytes(header.name.as_bytes());
         if let (Ok(name), Ok(value)) = (name, HeaderValue::from_str(&value)) {
             headers.insert(name, value);

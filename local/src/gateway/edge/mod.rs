@@ -22,7 +22,8 @@ use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
 use shared::http::edge::{SECRET_HEADER, VIEWER_HEADER};
-use shared::http::routes::Access;
+use shared::http::origin::Origin;
+use shared::http::routes::{Access, ROUTES, matched};
 
 use self::cache::{Answer, Asking, Cache, LookUp, Waiting};
 use self::pages::{Pages, Target};
@@ -32,8 +33,6 @@ use crate::pages_config::PagesConfig;
 
 /// The prefix of the API on the origin of the pages.
 pub const API: &str = "/api";
-/// Where the pages of sales are. What the API answers there, it answers behind the edge.
-const OF_SALES: &str = "/s/";
 /// What the headers begin with that only the edge may send.
 const OWN_HEADERS: [&str; 2] = ["x-onsale-", "cloudfront-"];
 
@@ -44,6 +43,8 @@ pub struct EdgeOptions {
     pub pages: Option<PathBuf>,
     /// The settings of the pages.
     pub config: PagesConfig,
+    /// The origin of the pages, if it is known.
+    pub origin: Option<Origin>,
     /// The secret that it adds to each request.
     pub secret: Option<String>,
 }
@@ -72,7 +73,8 @@ pub(super) struct Edge {
 impl Edge {
     /// An edge with nothing in its cache.
     pub(super) fn new(options: &EdgeOptions) -> Self {
-        let pages = Pages::new(options.pages.as_deref(), &options.config);
+        let origin = options.origin.as_ref();
+        let pages = Pages::new(options.pages.as_deref(), &options.config, origin);
         let secret = options.secret.as_deref().and_then(|text| HeaderValue::from_str(text).ok());
         Self { pages, secret, cache: Cache::default() }
     }
@@ -124,6 +126,8 @@ impl Edge {
 enum Part {
     /// The API, behind the edge.
     EdgeApi,
+    /// The API, behind the edge, for what stands among the pages.
+    AmongPages,
     /// The API at its own host.
     OwnApi,
     Pages,
@@ -134,6 +138,12 @@ enum Part {
 pub(super) async fn serve(state: &Arc<GatewayState>, peer: &Peer, request: Request) -> Response {
     match part(state, request.method(), request.uri().path()) {
         Part::EdgeApi => api(state, peer, state.edge.forwarded(request, peer)).await,
+        Part::AmongPages => {
+            let path = request.uri().path().to_owned();
+            let mut response = api(state, peer, state.edge.forwarded(request, peer)).await;
+            headers::set_others(response.headers_mut(), &path);
+            response
+        }
         Part::OwnApi => state.respond(peer, request).await,
         Part::PagesOnly => Refusal::OtherMethods(vec!["GET", "HEAD"]).into_response(),
         Part::Pages => {
@@ -152,12 +162,12 @@ fn part(state: &GatewayState, method: &Method, path: &str) -> Part {
     if path.strip_prefix(API).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
         return Part::EdgeApi;
     }
-    let is_route = state.routes.find(method, path) != Matched::Nothing;
-    if is_route && path.starts_with(OF_SALES) {
-        return Part::EdgeApi;
-    }
-    if is_route {
-        return Part::OwnApi;
+    match state.routes.find(method, path) {
+        Matched::Nothing => {}
+        Matched::Route(..) | Matched::OtherMethods(_) if is_among_pages(path) => {
+            return Part::AmongPages;
+        }
+        Matched::Route(..) | Matched::OtherMethods(_) => return Part::OwnApi,
     }
     let is_read = matches!(*method, Method::GET | Method::HEAD);
     let is_page = Target::from_path(path) != Target::Nothing;
@@ -166,6 +176,11 @@ fn part(state: &GatewayState, method: &Method, path: &str) -> Part {
         (true, false, true) => Part::PagesOnly,
         (_, false, _) | (false, true, false) => Part::OwnApi,
     }
+}
+
+/// True of the path of a route that stands among the pages.
+fn is_among_pages(path: &str) -> bool {
+    ROUTES.iter().any(|row| row.is_among_pages() && matched(row.path, path).is_some())
 }
 
 /// The same request without the prefix.

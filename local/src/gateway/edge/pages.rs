@@ -8,6 +8,7 @@ use axum::response::Response;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::Deserialize;
+use shared::http::origin::Origin;
 use shared::http::respond::IMMUTABLE;
 use shared::http::routes::matched;
 
@@ -20,7 +21,9 @@ const ASK_AGAIN: &str = "no-cache";
 /// Where the hashed files are.
 const ASSETS: &str = "/assets/";
 /// Other files that are served under their own names: a service worker's scope is where its file is.
-const OWN_NAMES: [&str; 1] = ["/sw.js"];
+const OWN_NAMES: [&str; 2] = ["/robots.txt", "/sw.js"];
+/// The file that tells search engines where the sitemap is.
+const ROBOTS: &str = "robots.txt";
 /// The settings of the deployment.
 const CONFIG: &str = "/config.json";
 /// The policy that the build writes.
@@ -44,6 +47,8 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
 #[derive(Debug, Deserialize)]
 struct Table {
     pages: Vec<PageRow>,
+    /// Files with the same name in every build, which a page that a function renders asks for.
+    same_names: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -59,7 +64,7 @@ pub(super) enum Target<'a> {
     Page(&'static str),
     /// A hashed file, which never changes, by its path in the directory.
     Asset(&'a str),
-    /// Another file, by its path in the directory.
+    /// Another file, which may change with each build, by its path in the directory.
     OwnName(&'a str),
     Config,
     Nothing,
@@ -72,10 +77,12 @@ impl<'a> Target<'a> {
             return Self::Config;
         }
         let file = path.strip_prefix('/').unwrap_or(path);
-        if path.starts_with(ASSETS) {
+        let has_own_name =
+            OWN_NAMES.contains(&path) || TABLE.same_names.iter().any(|name| name == file);
+        if path.starts_with(ASSETS) && !has_own_name {
             return Self::Asset(file);
         }
-        if OWN_NAMES.contains(&path) {
+        if has_own_name {
             return Self::OwnName(file);
         }
         let page = TABLE.pages.iter().find(|page| matched(&page.path, path).is_some());
@@ -89,15 +96,23 @@ pub(super) struct Pages {
     files: Option<Files>,
     config: File,
     origins: Vec<String>,
+    /// The line of `robots.txt` that says where the sitemap is, if the origin of the pages is known.
+    sitemap: String,
 }
 
 impl Pages {
-    /// The pages in a directory, with their settings.
-    pub(super) fn new(directory: Option<&Path>, config: &PagesConfig) -> Self {
+    /// The pages in a directory, with their settings, at an origin.
+    pub(super) fn new(
+        directory: Option<&Path>,
+        config: &PagesConfig,
+        origin: Option<&Origin>,
+    ) -> Self {
         let text = serde_json::to_vec_pretty(config)
             .unwrap_or_else(|error| unreachable!("settings could not be written: {error}"));
         let files = directory.map(Files::new);
-        Self { files, config: File::new(CONFIG, text), origins: config.origins() }
+        let sitemap = origin.map(|origin| format!("\nSitemap: {origin}/sitemap.xml\n"));
+        let (config, origins) = (File::new(CONFIG, text), config.origins());
+        Self { files, config, origins, sitemap: sitemap.unwrap_or_default() }
     }
 
     /// True if there is a directory of pages: then everything that is not the API's is theirs.
@@ -112,6 +127,10 @@ impl Pages {
         let found = match Target::from_path(path) {
             Target::Config => Some(self.config.answer(asked, ok, ASK_AGAIN)),
             Target::Asset(file) => files.get(file).map(|file| file.answer(asked, ok, IMMUTABLE)),
+            Target::OwnName(ROBOTS) => files.get(ROBOTS).map(|file| {
+                let text = [file.bytes.as_ref(), self.sitemap.as_bytes()].concat();
+                File::new(ROBOTS, text).answer(asked, ok, ASK_AGAIN)
+            }),
             Target::Page(file) | Target::OwnName(file) => {
                 files.get(file).map(|file| file.answer(asked, ok, ASK_AGAIN))
             }
@@ -171,7 +190,6 @@ mod tests {
     fn a_path_leads_to_its_page_and_to_no_other() {
         for (path, file) in [
             ("/", "index.html"),
-            ("/s/g35", "sale.html"),
             ("/s/g35/room", "room.html"),
             ("/s/g35/seats", "seats.html"),
             ("/checkout/42", "checkout.html"),
@@ -189,6 +207,7 @@ mod tests {
             "//",
             "/s",
             "/s/",
+            "/s/g35",
             "/s//room",
             "/s/g35/room/",
             "/S/g35",
@@ -199,7 +218,9 @@ mod tests {
         }
         assert_eq!(Target::from_path("/config.json"), Target::Config);
         assert_eq!(Target::from_path("/assets/a.js"), Target::Asset("assets/a.js"));
-        assert_eq!(Target::from_path("/sw.js"), Target::OwnName("sw.js"));
+        for name in ["sw.js", "robots.txt", "assets/sale.js", "assets/sale.css"] {
+            assert_eq!(Target::from_path(&format!("/{name}")), Target::OwnName(name));
+        }
     }
 
     /// Else one of the two could never be asked for at its own address.
@@ -220,6 +241,8 @@ mod tests {
             ("index.html", "<h1>on sale</h1>"),
             ("404.html", "<h1>nothing</h1>"),
             ("assets/main-1.js", "1"),
+            ("assets/sale.js", "2"),
+            ("robots.txt", "User-agent: *\n"),
             ("csp.json", r#"{"policy":"default-src 'self'{connect}"}"#),
         ] {
             fs::write(dir.path().join(name), text).unwrap();
@@ -235,13 +258,16 @@ mod tests {
     #[tokio::test]
     async fn pages_are_asked_for_again_and_assets_never() {
         let dir = dist();
-        let pages = Pages::new(Some(dir.path()), &PagesConfig::default());
+        let origin = Origin::new("https://tickets.example");
+        let pages = Pages::new(Some(dir.path()), &PagesConfig::default(), origin.as_ref());
         let get = |path: &str| pages.answer(path, &HeaderMap::new());
         for (path, status, caching, kind) in [
             ("/", 200, ASK_AGAIN, "text/html; charset=utf-8"),
             ("/assets/main-1.js", 200, IMMUTABLE, "text/javascript; charset=utf-8"),
+            ("/assets/sale.js", 200, ASK_AGAIN, "text/javascript; charset=utf-8"),
             ("/config.json", 200, ASK_AGAIN, "application/json"),
-            ("/s/g35", 404, ASK_AGAIN, "text/html; charset=utf-8"),
+            ("/robots.txt", 200, ASK_AGAIN, "text/plain; charset=utf-8"),
+            ("/s/g35/room", 404, ASK_AGAIN, "text/html; charset=utf-8"),
             ("/csp.json", 404, ASK_AGAIN, "text/html; charset=utf-8"),
             ("/assets/../csp.json", 404, ASK_AGAIN, "text/html; charset=utf-8"),
         ] {
@@ -253,6 +279,8 @@ mod tests {
         }
         assert_eq!(text(get("/")).await, "<h1>on sale</h1>");
         assert_eq!(text(get("/nothing")).await, "<h1>nothing</h1>");
+        let robots = "User-agent: *\n\nSitemap: https://tickets.example/sitemap.xml\n";
+        assert_eq!(text(get("/robots.txt")).await, robots);
         let config: serde_json::Value =
             serde_json::from_str(&text(get("/config.json")).await).unwrap();
         assert_eq!(config["payments"], serde_json::json!([]));
@@ -260,13 +288,13 @@ mod tests {
 
     #[tokio::test]
     async fn without_pages_it_is_said_how_to_build_them() {
-        let pages = Pages::new(None, &PagesConfig::default());
+        let pages = Pages::new(None, &PagesConfig::default(), None);
         assert!(!pages.are_there());
         let response = pages.answer("/", &HeaderMap::new());
         assert_eq!(response.status(), 404);
         assert!(text(response).await.contains("make demo"));
         let empty = tempfile::tempdir().unwrap();
-        let pages = Pages::new(Some(empty.path()), &PagesConfig::default());
+        let pages = Pages::new(Some(empty.path()), &PagesConfig::default(), None);
         assert_eq!(text(pages.answer("/", &HeaderMap::new())).await, "There is no such page.\n");
     }
 }

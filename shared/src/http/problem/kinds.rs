@@ -145,7 +145,7 @@ problems! {
     /// The request breaks a rule.
     Invalid: UNPROCESSABLE_ENTITY, "invalid", "The request breaks a rule", final, kept,
         by [
-            PublishSale, ListSales, ShowAvailability, ShowMap, ListTrains, JoinRoom, ShowRoomLog, BringRound, CommandRoom,
+            PublishSale, ListSales, ShowSitemap, ShowAvailability, ShowMap, ListTrains, JoinRoom, ShowRoomLog, BringRound, CommandRoom,
             BeginVisit, Admit, Reserve, ListOrders, StartPayment, GiveBack, RefundOrder, PaymentCallback,
             OperatorPublish, OperatorCommand, OperatorRefund, OperatorOrders, OperatorExport, OperatorActions,
             ShowRevoked, OperatorCheckIn, OperatorCheckIns, OperatorReissue,
@@ -235,7 +235,7 @@ problems! {
     /// The thing does not exist, or is not the caller's.
     NotFound: NOT_FOUND, "not-found", "There is no such thing", final, kept,
         by [
-            PublishSale, ShowSale, ShowAvailability, ShowMap, JoinRoom, ShowRoom, ShowPlainRoom, ShowRoomLog,
+            PublishSale, ShowSale, ShowSalePage, ShowSitemap, ShowAvailability, ShowMap, JoinRoom, ShowRoom, ShowPlainRoom, ShowRoomLog,
             ShowRoomLeaves, ShowRoomWindow, BringRound, CommandRoom, BeginVisit, Admit, Reserve, ShowOrder,
             CancelOrder, StartPayment, GiveBack, ListRefunds, RefundOrder, PaymentCallback, OperatorPublish,
             OperatorCommand, OperatorRefund, OperatorCancel, OperatorOrder, OperatorOrders,

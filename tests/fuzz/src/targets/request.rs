@@ -27,7 +27,7 @@ use shared::http::respond::refuse;
 use shared::http::room::{CommandBody, RoundBody};
 use shared::http::room_address::GroupAddress;
 use shared::http::routes::{NoRoute, Route};
-use shared::http::sales_page::{MAX_SALES, SalesCursor};
+use shared::http::sales_page::{MAX_SALES, SalesCursor, SitemapStart};
 use shared::http::standing::StandingBody;
 use shared::http::ticket::{CheckInsBody, MAX_CHECK_INS, ReissueBody};
 use shared::http::tokens::AdmissionKeys;
@@ -77,6 +77,7 @@ fn answer(request: &Request, route: &Route) -> Result<(), Problem> {
     match route {
         Route::ShowOpenApi
         | Route::ShowSale(_)
+        | Route::ShowSalePage(_)
         | Route::ShowPicture(_)
         | Route::ShowDocument(_) => Ok(()),
         Route::ListSales => {
@@ -105,6 +106,12 @@ fn answer(request: &Request, route: &Route) -> Result<(), Problem> {
         Route::OperatorStanding(_) => Ok(StandingBody::read(request).map(drop)?),
         Route::KeepPicture(hash) | Route::OperatorPicture(hash) => {
             Ok(pictures::read(request, *hash).map(drop)?)
+        }
+        Route::ShowSitemap => {
+            let from: Option<SitemapStart> = checks::query(request, "from")?;
+            let again = from.as_ref().map(|from| from.to_string().parse());
+            assert_eq!(again, from.map(Ok), "a start is written as it is read");
+            Ok(())
         }
         Route::ShowMap(_) => Ok(checks::query::<MapHash>(request, "v").map(drop)?),
         Route::ShowAvailability(id) => availability(request, sale(id.as_str())),
@@ -365,6 +372,7 @@ fn stops(sale: &Sale, legs: Legs) -> Option<(&StopId, &StopId)> {
 }
 
 /// A route says the path that leads to it, but for what a stage puts before it.
+#[expect(clippy::too_many_lines, reason = "one arm for each route")]
 fn check_route(request: &Request, route: &Route) {
     let (method, path) = match route {
         Route::ShowOpenApi => ("GET", "/openapi.json".to_owned()),
@@ -374,6 +382,8 @@ fn check_route(request: &Request, route: &Route) {
         Route::ShowAvailability(sale) => ("GET", format!("/sales/{sale}/availability")),
         Route::ListTrains => ("GET", "/trains".to_owned()),
         Route::ShowMap(sale) => ("GET", format!("/sales/{sale}/map")),
+        Route::ShowSalePage(sale) => ("GET", format!("/s/{sale}")),
+        Route::ShowSitemap => ("GET", "/sitemap.xml".to_owned()),
         Route::ShowPicture(hash) => ("GET", format!("/pictures/{hash}")),
         Route::KeepPicture(hash) => ("PUT", format!("/pictures/{hash}")),
         Route::OperatorPicture(hash) => ("PUT", format!("/operator/pictures/{hash}")),

@@ -83,6 +83,8 @@ pub(super) const CHECKS: &[Check] = &[
                 "PathPattern: /api/openapi.json",
                 "PathPattern: /api/o*",
             ),
+            edit("        CacheBehaviors:\n", "PathPattern: /s/?*", "PathPattern: /sale/?*"),
+            edit("PathPattern: /sitemap.xml\n", "!Ref LogPolicy", "!Ref DocumentPolicy"),
             edit("PathPattern: /api/*\n", "PATCH, POST, DELETE", "PATCH, DELETE"),
             edit("PathPattern: /api/*\n", "TargetOriginId: api", "TargetOriginId: documents"),
             edit("PathPattern: /api/*\n", "EdgeApiRequest", "EdgePageRequest"),
@@ -249,18 +251,21 @@ fn config(stack: &Stack) -> &Value {
     &distribution["DistributionConfig"]
 }
 
-/// True if CloudFront finds that a path fits a pattern: `*` is any text, also with `/` in it.
+/// True if CloudFront finds that a path fits a pattern: `*` is any text, also with `/` in it, and `?` one character.
 fn fits(pattern: &str, path: &str) -> bool {
-    let mut parts = pattern.split('*');
-    let first = parts.next().unwrap_or_default();
-    let Some(mut rest) = path.strip_prefix(first) else { return false };
-    let mut parts: Vec<&str> = parts.collect();
-    let Some(last) = parts.pop() else { return rest.is_empty() };
-    for part in parts {
-        let Some(at) = rest.find(part) else { return false };
-        rest = &rest[at + part.len()..];
+    let mut rest = pattern.chars();
+    match rest.next() {
+        None => path.is_empty(),
+        Some('*') => {
+            let ends = path.char_indices().map(|(at, _)| at).chain([path.len()]);
+            ends.into_iter().any(|at| fits(rest.as_str(), &path[at..]))
+        }
+        Some(one) => {
+            let mut path = path.chars();
+            path.next().is_some_and(|found| one == '?' || one == found)
+                && fits(rest.as_str(), path.as_str())
+        }
     }
-    rest.len() >= last.len() && rest.ends_with(last)
 }
 
 /// The behaviour of a path: the first that fits, or the default.
@@ -343,7 +348,7 @@ fn queries(document: &Value, row: &Row) -> BTreeSet<String> {
 
 /// What comes before the path of a route at the edge: nothing where it stands among the pages.
 fn prefix(row: &Row) -> &'static str {
-    if row.path.starts_with("/s/") { "" } else { "/api" }
+    if row.is_among_pages() { "" } else { "/api" }
 }
 
 /// Paths of a route, with names of sales among them that are words of other routes.
@@ -559,10 +564,12 @@ fn pages(stack: &Stack) -> Vec<String> {
     let mut faults = Vec::new();
     for path in [
         "/",
+        "/s/hall",
         "/s/hall/room",
         "/scan",
         "/assets/a-1.js",
         "/config.json",
+        "/robots.txt",
         "/api/orders",
         "/api/sales",
     ] {
@@ -570,7 +577,19 @@ fn pages(stack: &Stack) -> Vec<String> {
         let sent = policy.map(|(_, policy)| headers(policy)).unwrap_or_default();
         faults.extend(unless(path, [(sent == listed(path), "has other headers")]));
     }
-    for path in ["/", "/s/hall/room", "/scan", "/signed-in", "/nothing", "/api", "/assets/a-1.js"] {
+    for path in [
+        "/",
+        "/s/",
+        "/s/hall/",
+        "/s/hall/room",
+        "/s/hall/seats",
+        "/scan",
+        "/signed-in",
+        "/nothing",
+        "/robots.txt",
+        "/api",
+        "/assets/a-1.js",
+    ] {
         let is_asset = path.starts_with("/assets/");
         let function = |event: &str, name: &str| {
             let arn = format!("${{{name}.FunctionMetadata.FunctionARN}}");
@@ -651,6 +670,11 @@ fn a_pattern_fits_as_cloudfront_says() {
         ("/api/sales", "/api/sales", true),
         ("/api/sales", "/api/sales/a", false),
         ("*.js", "/a/b.js", true),
+        ("/s/?*", "/s/a", true),
+        ("/s/?*", "/s/abc", true),
+        ("/s/?*", "/s/", false),
+        ("/s/*/*", "/s/a/", true),
+        ("/s/*/*", "/s/a", false),
     ] {
         assert_eq!(fits(pattern, path), is_fit, "{pattern} {path}");
     }
