@@ -120,7 +120,7 @@ fn offer(shown: &Shown<'_>, tier: &TierFile) -> Option<Value> {
     offer["priceCurrency"] = json!(file.currency);
     offer["availability"] = json!(availability(shown.phase));
     offer["validFrom"] = json!(Told::at(file.opens_at, None).map(|told| told.iso()));
-    offer["validThrough"] = json!(Told::at(file.closes_at, None).map(|told| told.iso()));
+    offer["validThrough"] = json!(Told::at(file.sells_until(), None).map(|told| told.iso()));
     if let Some(address) = shown.address() {
         offer["url"] = json!(address);
     }
