@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { leftOf } from "../order/give-back.ts";
 import { defectOf, hashOf, queryOf, searchFrom } from "./find.ts";
-import { checked, leftOf, minorOf, typedOf, type Draft } from "./refund.ts";
+import { checked, minorOf, typedOf, type Draft } from "./refund.ts";
 import { reissuable } from "./reissue.ts";
 
 test("a search stands behind the # of the address and comes back from there", () => {
@@ -45,9 +46,13 @@ test("a refund that the API would refuse is not sent", () => {
   assert.equal(checked(draft({ reason: "x".repeat(201) }), 1, "EUR", 9_000), "refund-long-reason");
 });
 
-test("what is left of a payment", () => {
-  const payments = [{ outcome: "accepted", amount_minor: 9_000 }, { outcome: "refund", amount_minor: 9_000 }] as never;
-  assert.equal(leftOf({ payments, refunds: [{ amount_minor: 1_000 }, { amount_minor: 500 }] as never }), 7_500);
+test("an operator is offered no more than is left, and what pays another order has gone", () => {
+  const payments = [{ outcome: "refund", amount_minor: 21_000 }, { outcome: "accepted", amount_minor: 9_000 }] as never;
+  const refunds = [{ amount_minor: 1_000 }, { amount_minor: 500, kept_minor: 3_000 }];
+  const leftMinor = leftOf({ amount_minor: 9_000, payments }, refunds);
+  assert.equal(leftMinor, 4_500);
+  assert.deepEqual(checked(draft({ what: "all" }), 3, "EUR", leftMinor), { amountMinor: 4_500, body: { number: 3, tickets: "all" } });
+  assert.equal(checked(draft({ what: "amount", amount: "45.01" }), 3, "EUR", leftMinor), "refund-too-much");
 });
 
 test("tickets keep their numbers in the order, whatever was given back before them", () => {

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 
 import { Confirm } from "../order/confirm.tsx";
 import type { Outcome } from "../order/done.tsx";
-import { keyOf, liveTickets, type LiveTicket } from "../order/give-back.ts";
+import { keyOf, leftOf, liveTickets, type LiveTicket } from "../order/give-back.ts";
 import { repeated } from "../order/repeat.ts";
 import type { Names } from "../order/sale.ts";
 import { refusalText, stateWord, words } from "../order/words.ts";
@@ -11,7 +11,7 @@ import { may, routes, type DeskOrder } from "../operator/api.ts";
 import { problem } from "../shared/api.ts";
 import { clock } from "../shared/clock.ts";
 import { money } from "../shared/format.ts";
-import { checked, leftOf, typedOf, type Draft, type DraftDefect, type Ready } from "./refund.ts";
+import { checked, typedOf, type Draft, type DraftDefect, type Ready } from "./refund.ts";
 import { t } from "./words.ts";
 
 interface RefundProps {
@@ -77,7 +77,7 @@ function Form(props: RefundProps & { readonly number: number }) {
   const set = (change: Partial<FormState>) => { setState((before) => ({ ...before, ...change })); setDefect(null); };
   const tickets = liveTickets(order, clock.nowMs());
   const given = tickets.filter((ticket) => state.chosen.has(keyOf(ticket)));
-  const leftMinor = leftOf(whole);
+  const leftMinor = leftOf({ ...order, payments: whole.payments }, whole.refunds);
   const write = (minor: number) => money(minor, order.currency);
   const draft: Draft = { what: state.what, tickets: given, amount: state.what === "amount" || state.hasAmount ? state.amount : null, reason: state.reason };
   const now = checked(draft, number, order.currency, leftMinor);

@@ -2,7 +2,7 @@
 import { exponentOf } from "onsale-client";
 
 import type { LiveTicket } from "../order/give-back.ts";
-import type { DeskOrder, RefundBody } from "../operator/api.ts";
+import type { RefundBody } from "../operator/api.ts";
 
 /** The most letters of a reason. */
 export const MOST_REASON = 200;
@@ -23,12 +23,6 @@ export function typedOf(minor: number, currency: string): string {
   const digits = exponentOf(currency);
   const text = String(minor).padStart(digits + 1, "0");
   return digits === 0 ? text : `${text.slice(0, -digits)}.${text.slice(-digits)}`;
-}
-
-/** What is left of the payment of an order, in minor units. */
-export function leftOf({ payments, refunds }: Pick<DeskOrder, "payments" | "refunds">): number {
-  const captured = payments.filter(({ outcome }) => outcome === "accepted").reduce((sum, { amount_minor }) => sum + amount_minor, 0);
-  return Math.max(0, captured - refunds.reduce((sum, { amount_minor }) => sum + amount_minor, 0));
 }
 
 /** What is filled in. */

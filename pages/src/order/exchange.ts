@@ -1,7 +1,7 @@
 /** Tickets that a buyer gives for others of the same sale: chosen beside the order, and kept in the tab until others are. */
 import { getJson, setJson, tabStore } from "../shared/storage.ts";
 import { keyOf as ticketKey, type Totals } from "./give-back.ts";
-import type { Order, OrderRefund } from "./words.ts";
+import type { Order } from "./words.ts";
 
 /** What is given up, as the API takes it. */
 export interface ExchangeBody {
@@ -61,15 +61,6 @@ export function exchangeSums({ priceMinor, feeMinor }: Pick<Totals, "priceMinor"
     priceMinor, feeMinor, goneMinor: Math.max(0, priceMinor - feeMinor - worthMinor), worthMinor, newMinor, pays,
     chargedMinor: pays ? 0 : newMinor, backMinor: pays ? worthMinor - newMinor : worthMinor,
   };
-}
-
-/** The payment that paid an order. */
-export const paymentOf = (order: Order) => (order.payments ?? []).find(({ outcome }) => outcome === "accepted");
-
-/** What is left of the payment of an order: tickets are worth no more. What paid another order has gone, too. */
-export function leftOf(order: Order, refunds: readonly OrderRefund[]): number {
-  const gone = refunds.reduce((sum, { amount_minor, kept_minor }) => sum + amount_minor + (kept_minor ?? 0), 0);
-  return Math.max(0, (paymentOf(order)?.amount_minor ?? order.amount_minor) - gone);
 }
 
 /** What tickets of an order cost, and the fee of exchanging them, also once they are given up. */

@@ -1,5 +1,5 @@
 /** What may be given back of an order, or exchanged, and what it is worth. */
-import type { Order } from "./words.ts";
+import type { Order, OrderRefund } from "./words.ts";
 
 /** A ticket that is still good. */
 export interface LiveTicket {
@@ -62,4 +62,26 @@ export function merged(known: readonly Order[], more: readonly Order[]): Order[]
     }
   }
   return [...byNumber.values()].sort((one, other) => (BigInt(one.order) < BigInt(other.order) ? 1 : -1));
+}
+
+/** The payment that paid an order. */
+export const paymentOf = ({ payments }: Pick<PaidOrder, "payments">) => (payments ?? []).find(({ outcome }) => outcome === "accepted");
+
+/** What an order cost and, where they are told, its payments. */
+export interface PaidOrder {
+  readonly amount_minor: number;
+  readonly payments?: readonly NonNullable<Order["payments"]>[number][];
+}
+
+/** What a refund took of the payment: what goes back, and what the order keeps that its tickets were exchanged for. */
+export type Taken = Pick<OrderRefund, "amount_minor" | "kept_minor">;
+
+/**
+ * What is left of the payment of an order, in minor units: the engine refuses to give back more, and tickets are worth no
+ * more in an exchange. Where the payments are not told, an order in a list, its amount was paid.
+ */
+export function leftOf(order: PaidOrder, refunds: readonly Taken[]): number {
+  const paid = order.payments === undefined ? order.amount_minor : paymentOf(order)?.amount_minor ?? 0;
+  const gone = refunds.reduce((sum, { amount_minor, kept_minor }) => sum + amount_minor + (kept_minor ?? 0), 0);
+  return Math.max(0, paid - gone);
 }

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { OnsaleProblem } from "../shared/api.ts";
-import { exchangeSums, leftOf, movedFrom, pricesOf, readExchange } from "./exchange.ts";
-import { keyOf, lastChance, liveTickets, merged, totalsOf } from "./give-back.ts";
+import { exchangeSums, movedFrom, pricesOf, readExchange } from "./exchange.ts";
+import { keyOf, lastChance, leftOf, liveTickets, merged, totalsOf } from "./give-back.ts";
 import { repeated } from "./repeat.ts";
 import { stateWord, type Order, type OrderRefund } from "./words.ts";
 
@@ -62,7 +62,9 @@ test("tickets are worth no more than is left of their payment, which pays other 
   const refund: OrderRefund = { order: "42", number: 1, tickets: [], amount_minor: 7_000, currency: "EUR", asked_by: "exchange", made_at: "2026-05-02T00:00:00Z", state: "due", changed_at: "2026-05-02T00:00:00Z" };
   const refunds: OrderRefund[] = [refund, { ...refund, number: 2, amount_minor: 1_000, kept_minor: 3_000, exchanged_for: "77" }];
   assert.equal(leftOf({ ...ORDER, payments: [{ ...payment, amount_minor: 1, outcome: "refund" }, payment] }, refunds), 10_000);
-  assert.equal(leftOf(ORDER, []), 21_000);
+  assert.equal(leftOf(ORDER, []), 21_000, "a list tells no payments");
+  assert.equal(leftOf({ ...ORDER, payments: [{ ...payment, outcome: "refund" }] }, []), 0);
+  assert.equal(leftOf(ORDER, [{ amount_minor: 20_000, kept_minor: 3_000 }]), 0);
 });
 
 test("what exchanged tickets cost is known when they are gone", () => {

@@ -1,6 +1,6 @@
 /** Exchanging tickets: which ones are given; others are chosen on the page of the seats. */
-import { keepExchange, leftOf } from "../order/exchange.ts";
-import { lastChance, liveTickets, totalsOf } from "../order/give-back.ts";
+import { keepExchange } from "../order/exchange.ts";
+import { lastChance, leftOf, liveTickets, totalsOf } from "../order/give-back.ts";
 import type { Names } from "../order/sale.ts";
 import type { Order, OrderRefund } from "../order/words.ts";
 import { dateTime, money } from "../shared/format.ts";

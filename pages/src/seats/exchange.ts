@@ -1,6 +1,6 @@
 /** What an exchange comes to: the tickets that go, those that come, and the money. */
-import { type ExchangeBody, type ExchangeSums, exchangeSums, leftOf, paymentOf } from "../order/exchange.ts";
-import { type LiveTicket, keyOf, liveTickets, totalsOf } from "../order/give-back.ts";
+import { type ExchangeBody, type ExchangeSums, exchangeSums } from "../order/exchange.ts";
+import { type LiveTicket, keyOf, leftOf, liveTickets, paymentOf, totalsOf } from "../order/give-back.ts";
 import type { Order, OrderRefund } from "../order/words.ts";
 import { type Choice, ticketTiers, ticketsIn } from "./choice.ts";
 import { type Sale, priceOf } from "./labels.ts";
