@@ -60,14 +60,15 @@ function TurnOf({ sale, kept, place, now }: { readonly sale: Sale; readonly kept
   const [begun, setBegun] = useState<KeptVisit | null>(null);
   const [refusedBy, setRefusedBy] = useState<string | null>(null);
   const [isUsed, setIsUsed] = useState(false);
-  const request = useRef({ isUnderWay: false, failures: 0, nextAtMs: 0 });
+  const request = useRef({ isUnderWay: false, failures: 0, nextAtMs: 0, endsAtMs: 0 });
   // Another tab may have begun it, or asked again after a pause.
   const visit = keptVisit(sale.sale, kept.token) ?? begun;
   const turn = turnOf({ visit, isDue, dueAtMs: keptPlace(sale.sale)?.dueAtMs, showUpSeconds: sale.file.room?.show_up_seconds ?? SHOW_UP_SECONDS, refusedBy }, now);
 
   const ask = async (): Promise<void> => {
     const one = request.current;
-    if (one.isUnderWay || performance.now() < one.nextAtMs) return;
+    // What is drawn may be older than the answer: whoever draws once more before that is shown asks for nothing new.
+    if (one.isUnderWay || performance.now() < one.nextAtMs || clock.nowMs() < one.endsAtMs) return;
     one.isUnderWay = true;
     try {
       const body = { place: { group: kept.group, place, token: kept.token } };
@@ -77,6 +78,7 @@ function TurnOf({ sale, kept, place, now }: { readonly sale: Sale; readonly kept
       setBegun(visit);
       one.failures = 0;
       one.nextAtMs = 0;
+      one.endsAtMs = visit.endsAtMs;
     } catch (thrown) {
       const refused = problem(thrown);
       one.failures += 1;
