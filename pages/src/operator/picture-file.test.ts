@@ -6,6 +6,8 @@ import { base64, fitted, headerSize, isVector } from "./picture-file.ts";
 import type { SaleFile } from "./sale-file.ts";
 
 const GREY = "/9j/4AAQSkZJRgABAQEASABIAAD/2wBDAP//////////////////////////////////////////////////////////////////////////////////////wAALCAAIAAgBAREA/8QAFAABAAAAAAAAAAAAAAAAAAAAA//EABQQAQAAAAAAAAAAAAAAAAAAAAD/2gAIAQEAAD8AN//Z";
+/** A grey AVIF of 2 by 2 pixels. */
+const AVIF = "AAAAIGZ0eXBhdmlmAAAAAGF2aWZtaWYxbWlhZk1BMUIAAADybWV0YQAAAAAAAAAoaGRscgAAAAAAAAAAcGljdAAAAAAAAAAAAAAAAGxpYmF2aWYAAAAADnBpdG0AAAAAAAEAAAAeaWxvYwAAAABEAAABAAEAAAABAAABGgAAAB0AAAAoaWluZgAAAAAAAQAAABppbmZlAgAAAAABAABhdjAxQ29sb3IAAAAAamlwcnAAAABLaXBjbwAAABRpc3BlAAAAAAAAAAIAAAACAAAAEHBpeGkAAAAAAwgICAAAAAxhdjFDgQ0MAAAAABNjb2xybmNseAACAAIAAYAAAAAXaXBtYQAAAAAAAAABAAEEAQKDBAAAACVtZGF0EgAKCBgANogQEAwgMg8f8D///8WfhwB8+ErK42A=";
 const bytes = (...parts: (string | readonly number[])[]) => Uint8Array.from(parts.flatMap((part) => (typeof part === "string" ? [...part].map((one) => one.charCodeAt(0)) : [...part])));
 const NONE = new Array<number>(20).fill(0);
 
@@ -14,7 +16,21 @@ test("the size of a picture is read before it is decoded", () => {
   assert.deepEqual(headerSize(bytes([0x89], "PNG\r\n\x1a\n", [0, 0, 0, 13], "IHDR", [0, 1, 0, 0, 0, 0, 0, 9], NONE)), { width: 65536, height: 9 });
   assert.deepEqual(headerSize(bytes("GIF89a", [0x10, 0x27, 0x05, 0x00], NONE)), { width: 10_000, height: 5 });
   assert.deepEqual(headerSize(bytes("RIFF", [0, 0, 0, 0], "WEBPVP8X", [10, 0, 0, 0, 0, 0, 0, 0, 0xff, 0x3f, 0, 0x0f, 0, 0], NONE)), { width: 16384, height: 16 });
+  const avif = Uint8Array.from(Buffer.from(AVIF, "base64"));
+  assert.deepEqual(headerSize(avif), { width: 2, height: 2 });
   for (const none of [bytes(), bytes([0xff]), bytes([0xff, 0xd8, 0xff, 0xd9]), bytes([0x89], "PNG"), bytes("RIFF1234WEBP"), bytes("BM", NONE), bytes([0xff, 0xd8, 0xff, 0xe0, 0xff, 0xff], NONE)]) assert.equal(headerSize(none), null);
+});
+
+test("the size of an AVIF is that of the largest picture in it, whatever its boxes say", () => {
+  const four = (value: number) => [value >>> 24, (value >>> 16) & 255, (value >>> 8) & 255, value & 255];
+  const box = (type: string, content: readonly number[]): number[] => [...four(content.length + 8), ...bytes(type), ...content];
+  const ispe = (width: number, height: number) => box("ispe", [0, 0, 0, 0, ...four(width), ...four(height)]);
+  const avif = (brand: string, ...sizes: readonly number[][]) => Uint8Array.from([...box("ftyp", [...bytes(brand), 0, 0, 0, 0]), ...box("meta", [0, 0, 0, 0, ...box("iprp", box("ipco", sizes.flat()))])]);
+  assert.deepEqual(headerSize(avif("avif", ispe(320, 180), ispe(60_000, 40_000), ispe(512, 512))), { width: 60_000, height: 40_000 });
+  assert.deepEqual(headerSize(avif("avis", box("pixi", [0]), ispe(16, 9))), { width: 16, height: 9 });
+  for (const none of [avif("avif"), avif("heic", ispe(16, 9)), avif("avif", [...four(7), ...bytes("ispe")]), avif("avif", [...four(1), ...bytes("ispe")]), avif("avif", [...four(99), ...bytes("ispe")]), avif("avif", box("ispe", [0])), avif("avif", ispe(16, 9)).subarray(0, 40)]) {
+    assert.equal(headerSize(none), null);
+  }
 });
 
 test("SVG is known by its name, its type and its text", () => {

@@ -28,7 +28,7 @@ export interface Size {
   readonly height: number;
 }
 
-/** The size that the header of a PNG, JPEG, GIF or WebP file says; null if it says none. */
+/** The size that the header of a PNG, JPEG, GIF, WebP or AVIF file says; null if it says none. */
 export function headerSize(bytes: Uint8Array): Size | null {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const name = (at: number, length: number) => String.fromCharCode(...bytes.subarray(at, at + length));
@@ -36,6 +36,7 @@ export function headerSize(bytes: Uint8Array): Size | null {
     if (name(1, 3) === "PNG") return { width: view.getUint32(16), height: view.getUint32(20) };
     if (name(0, 3) === "GIF") return { width: view.getUint16(6, true), height: view.getUint16(8, true) };
     if (name(0, 4) === "RIFF" && name(8, 4) === "WEBP") return webpSize(view, name(12, 4));
+    if (name(4, 4) === "ftyp" && AVIF_BRANDS.includes(name(8, 4))) return avifSize(view, name);
     return view.getUint16(0) === 0xffd8 ? jpegSize(view) : null;
   } catch (thrown) {
     if (thrown instanceof RangeError) return null;
@@ -54,6 +55,34 @@ function webpSize(view: DataView, kind: string): Size | null {
     }
     default: return null;
   }
+}
+
+/** The brands that an AVIF file begins with: a picture, or a row of pictures. */
+const AVIF_BRANDS = ["avif", "avis"];
+/** The boxes in which AVIF says the size of its pictures, the outermost first, and the bytes before what each contains. */
+const AVIF_PATH = [["meta", 12], ["iprp", 8], ["ipco", 8], ["ispe", 12]] as const;
+
+/** The largest size that an AVIF file says of a picture in it: its picture may be made of parts, and have a thumbnail. */
+function avifSize(view: DataView, name: (at: number, length: number) => string): Size | null {
+  let largest: Size | null = null;
+  const look = (from: number, end: number, depth: number): void => {
+    const [wanted, before] = AVIF_PATH[depth] ?? AVIF_PATH[0];
+    for (let at = from; at + 8 <= end;) {
+      const said = view.getUint32(at);
+      // 0: to the end. Nothing that a header needs is longer than 4 GiB, for which 1 stands.
+      const next = said === 0 ? end : at + said;
+      if (next < at + 8 || next > end) return;
+      if (name(at + 4, 4) === wanted && depth < AVIF_PATH.length - 1) {
+        look(at + before, next, depth + 1);
+      } else if (name(at + 4, 4) === wanted) {
+        const size = { width: view.getUint32(at + before), height: view.getUint32(at + before + 4) };
+        if (largest === null || size.width * size.height > largest.width * largest.height) largest = size;
+      }
+      at = next;
+    }
+  };
+  look(0, view.byteLength, 0);
+  return largest;
 }
 
 function jpegSize(view: DataView): Size | null {
@@ -109,8 +138,10 @@ const hex = (bytes: ArrayBuffer): string => Array.from(new Uint8Array(bytes), (b
 export async function makePicture(file: File): Promise<MadePicture> {
   const original = new Uint8Array(await file.arrayBuffer());
   if (isVector(file.name, file.type, original)) throw new NotAPicture("vector");
+  // What says no size is not decoded: it may be larger than the memory.
   const said = headerSize(original);
-  if (said !== null) checkPixels(said);
+  if (said === null) throw new NotAPicture("unreadable");
+  checkPixels(said);
   const bitmap = await createImageBitmap(file).catch(() => {
     throw new NotAPicture("unreadable");
   });

@@ -175,9 +175,21 @@ function png(width, height) {
   return Buffer.concat([Buffer.from("\x89PNG\r\n\x1a\n", "latin1"), chunk("IHDR", header), chunk("tEXt", Buffer.from("Comment\0taken at home")), chunk("IDAT", deflateSync(rows)), chunk("IEND", Buffer.alloc(0))]);
 }
 
+/** A grey AVIF of 2 by 2 pixels. */
+const AVIF = Buffer.from("AAAAIGZ0eXBhdmlmAAAAAGF2aWZtaWYxbWlhZk1BMUIAAADybWV0YQAAAAAAAAAoaGRscgAAAAAAAAAAcGljdAAAAAAAAAAAAAAAAGxpYmF2aWYAAAAADnBpdG0AAAAAAAEAAAAeaWxvYwAAAABEAAABAAEAAAABAAABGgAAAB0AAAAoaWluZgAAAAAAAQAAABppbmZlAgAAAAABAABhdjAxQ29sb3IAAAAAamlwcnAAAABLaXBjbwAAABRpc3BlAAAAAAAAAAIAAAACAAAAEHBpeGkAAAAAAwgICAAAAAxhdjFDgQ0MAAAAABNjb2xybmNseAACAAIAAYAAAAAXaXBtYQAAAAAAAAABAAEEAQKDBAAAACVtZGF0EgAKCBgANogQEAwgMg8f8D///8WfhwB8+ErK42A=", "base64");
+
+/** The same, with another size in its header. */
+function avif(width, height) {
+  const file = Buffer.from(AVIF);
+  const at = file.indexOf("ispe") + 8;
+  file.writeUInt32BE(width, at);
+  file.writeUInt32BE(height, at + 4);
+  return file;
+}
+
 test("an operator's pictures are made anew in the browser, and published with the sale", async (t) => {
   const words = texts("operator", "en");
-  const file = hall("pictured", { event: evening({}, { images: [{ file: "stage.png", alt: "The stage" }, { file: "logo.svg", alt: "A logo" }] }) });
+  const file = hall("pictured", { event: evening({}, { images: [{ file: "stage.png", alt: "The stage" }, { file: "logo.svg", alt: "A logo" }, { file: "small.avif", alt: "Grey" }, { file: "huge.avif", alt: "Grey" }] }) });
   const folder = mkdtempSync(join(tmpdir(), "onsale-pictures-"));
   t.after(() => rmSync(folder, { recursive: true }));
   const at = (name, content) => {
@@ -190,9 +202,11 @@ test("an operator's pictures are made anew in the browser, and published with th
   const choose = async (id, path) => (await operator.wait(() => operator.browser.findElement({ css: `#${id}` }), `there is no ${id}`)).sendKeys(path);
   await choose("file", at("sale.json", JSON.stringify(file)));
   await operator.see(words("pictures-first"));
-  await choose("pictures", [at("stage.png", png(2000, 1000)), at("logo.svg", `<svg xmlns="http://www.w3.org/2000/svg"/>`)].join("\n"));
+  await choose("pictures", [at("stage.png", png(2000, 1000)), at("logo.svg", `<svg xmlns="http://www.w3.org/2000/svg"/>`), at("small.avif", AVIF), at("huge.avif", avif(10_000, 10_000))].join("\n"));
   await operator.see("1,600 × 800");
   await operator.see(words("picture-vector"));
+  await operator.see(/small\.avif 2 × 2/);
+  await operator.see(`huge.avif ${words("picture-pixels")}`);
   assert.ok(!(await (await operator.find(words("publish-send", { sale: file.sale }))).isEnabled()), "a sale without its pictures is published");
   const whole = { ...file, event: { ...file.event, about: { ...file.event.about, images: [{ file: "stage.png", alt: "The stage" }] } } };
   await choose("file", at("sale2.json", JSON.stringify(whole)));
