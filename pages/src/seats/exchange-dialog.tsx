@@ -3,7 +3,7 @@ import { Confirm } from "../order/confirm.tsx";
 import type { Exchange } from "../order/exchange.ts";
 import { ExchangeSum } from "../order/exchange-sum.tsx";
 import type { LiveTicket } from "../order/give-back.ts";
-import { namesOf } from "../order/sale.ts";
+import { type Names, namesOf } from "../order/sale.ts";
 import { buyer, everyone, reply } from "../shared/api.ts";
 import { clock } from "../shared/clock.ts";
 import { money } from "../shared/format.ts";
@@ -68,7 +68,7 @@ function Reviewed({ known: { order, sale }, review, journey }: { readonly known:
     <>
       <p>{sale.title}{journey !== null && <>, {names.stop(journey.from)} – {names.stop(journey.to)}</>}</p>
       <h3>{t("review.goes")}</h3>
-      <ul>{given.map((ticket) => <Given key={`${ticket.tier} ${ticket.seat}`} ticket={ticket} tier={names.tier(ticket.tier)} currency={order.currency} />)}</ul>
+      <ul>{given.map((ticket) => <Given key={`${ticket.tier} ${ticket.seat}`} ticket={ticket} names={names} currency={order.currency} />)}</ul>
       <h3>{t("review.comes")}</h3>
       <ul>{coming.map((one) => <Comes key={`${one.tier} ${one.label}`} coming={one} currency={order.currency} />)}</ul>
       {hasBlind && <p class="hint">{t("review.blind")}</p>}
@@ -78,8 +78,8 @@ function Reviewed({ known: { order, sale }, review, journey }: { readonly known:
   );
 }
 
-function Given({ ticket: { seat, attendee, priceMinor }, tier, currency }: { readonly ticket: LiveTicket; readonly tier: string; readonly currency: string }) {
-  return <li><span><strong>{seat}</strong> {tier}{attendee !== null && <>, {attendee}</>}</span> <span>{money(priceMinor, currency)}</span></li>;
+function Given({ ticket: { tier, seat, attendee, priceMinor }, names, currency }: { readonly ticket: LiveTicket; readonly names: Names; readonly currency: string }) {
+  return <li><span><strong>{names.seat(seat)}</strong> {names.tier(tier)}{attendee !== null && <>, {attendee}</>}</span> <span>{money(priceMinor, currency)}</span></li>;
 }
 
 function Comes({ coming: { kind, tier, count, label, priceMinor }, currency }: { readonly coming: Coming; readonly currency: string }) {

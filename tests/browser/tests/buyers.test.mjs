@@ -200,7 +200,9 @@ for (const [language, window] of [["en", {}], ["zh", { width: 360, height: 740, 
     await buyer.keys(Key.ESCAPE);
     await buyer.wait(async () => (await buyer.focused()) === seats("review"), "the focus does not come back");
     const dialog = await review("review.yes.one");
-    sees(dialog, file.title, [given.seat, "Stalls", yuan(18000)], [seats("tickets.one", { count: 1 }), "Balcony", seats("review.best"), yuan(9900)], seats("review.blind"),
+    // The names of its seats say where they are: A-5-7.
+    const [section, row, seat] = given.seat.split("-");
+    sees(dialog, file.title, [seats("seat.of-row", { section, row, seat }), "Stalls", yuan(18000)], [seats("tickets.one", { count: 1 }), "Balcony", seats("review.best"), yuan(9900)], seats("review.blind"),
       [seats("sums.price"), yuan(18000)], [seats("sums.fee"), `−${yuan(500)}`], [seats("sums.worth"), yuan(17500)], [seats("sums.new"), yuan(9900)],
       [seats("sums.charged"), seats("sums.nothing")], [seats("sums.back"), yuan(7600)], seats("sums.way-back", { amount: yuan(7600), provider: seats("provider.stripe") }), seats("review.pays"), seats("review.sure"));
     await untouched();
