@@ -19,6 +19,9 @@ test("an event is kept with its place, its doors and the seats", () => {
     uid: "order-42@tickets.example", title: "Evening", starts_at: "2026-11-21T19:00:00Z", ends_at: "2026-11-21T22:00:00Z", location: "Lakeside, Vienna, Am Ufer 1",
     description: "Doors 18:30\nA-1", url: "https://tickets.example/my/tickets/42?lang=en", stamp: "2026-11-01T08:00:00.000Z",
   }]);
+  // Many addresses begin with the venue: it is not said twice.
+  assert.equal(calendarEvents(order, namesOf("s", sale), "Lakeside, Am Ufer 1, Vienna", AT)[0]?.location, "Lakeside, Am Ufer 1, Vienna");
+  assert.equal(calendarEvents(order, namesOf("s", sale), null, AT)[0]?.location, "Lakeside, Vienna");
   for (const event of [null, {}, { venue: { name: "Lakeside" } }]) assert.deepEqual(calendarEvents(order, namesOf("s", { ...sale, event }), null, AT), []);
   assert.deepEqual(calendarEvents(order, namesOf("s", null), null, AT), []);
 });

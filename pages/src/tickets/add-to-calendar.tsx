@@ -31,7 +31,9 @@ export function calendarEvents(order: Pick<TicketOrder, "order" | "lines">, name
   }
   if (event?.starts_at == null) return [];
   const doors = besideText(event.doors_at, event.starts_at, event.time_zone);
-  const location = [whereText(event.venue), address].filter((part) => part !== null).join(", ");
+  // Many addresses begin with the venue.
+  const hasVenue = event.venue != null && address !== null && address.includes(event.venue.name);
+  const location = [hasVenue ? null : whereText(event.venue), address].filter((part) => part !== null).join(", ");
   return [{
     ...common, uid: uid(""), title: names.title, starts_at: event.starts_at, ...(event.ends_at == null ? {} : { ends_at: event.ends_at }),
     ...(location === "" ? {} : { location }),
