@@ -18,6 +18,15 @@ const WINDOWS = [
 ];
 const QUALITY = 72;
 
+/** Runs in the page: whether the pictures that are to be seen have come. */
+function hasPictures() {
+  const isSeen = (image) => {
+    const { top, bottom, width } = image.getBoundingClientRect();
+    return width > 0 && bottom > 0 && top < innerHeight;
+  };
+  return [...document.images].filter(isSeen).every((image) => image.complete && image.naturalWidth > 0);
+}
+
 const { engine, stop } = await startEngine();
 try {
   const prepared = await prepare(engine);
@@ -29,8 +38,11 @@ try {
         console.log(`${scene.name}: there is no such page`);
         continue;
       }
+      // Paper is neither narrow nor dark.
+      if (scene.name === "print" && window.dark) continue;
       await show(person, scene, prepared);
       await person.settled();
+      await person.wait(() => person.browser.executeScript(hasPictures), `${scene.name}: a picture is missing`);
       const { data } = await person.browser.sendAndGetDevToolsCommand("Page.captureScreenshot", { format: "webp", quality: QUALITY });
       const picture = Buffer.from(data, "base64");
       const file = join(options.out, `${scene.name}-${suffix}.webp`);

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { REPOSITORY } from "./chromium.mjs";
 import { texts } from "./person.mjs";
+import { chooseBest } from "./steps.mjs";
 
 const run = promisify(execFile);
 const BUYER = "mei";
@@ -53,7 +54,10 @@ export function scenes({ theatre, train, stadium, waiting, pending, paid }) {
     { name: "tickets", file: "tickets.html", path: `/my/tickets/${paid.order}`, ready: "main .ticket", role: "buyers" },
     { name: "operator", file: "operator.html", path: `/operator?sale=${theatre.sale}`, ready: "main section, main table, main form", role: "operators" },
     { name: "desk", file: "desk.html", path: "/operator/desk", ready: "main form", role: "operators" },
+    { name: "exchange", file: null, path: `/s/${theatre.sale}/seats`, ready: "main [role=tab]", role: "buyers", act: reviewExchange },
     { name: "scan", file: "scan.html", path: `/scan?sale=${theatre.sale}`, ready: "main #code, main #door", role: "operators", act: letIn },
+    // The last: what it sets stays.
+    { name: "print", file: null, path: `/my/tickets/${paid.order}`, ready: "main .ticket", role: "buyers", act: printed },
   ];
 }
 
@@ -68,6 +72,28 @@ async function letIn(person, { codes }) {
   await person.type(t("code"), `${codes[person.language === "zh" ? 1 : 0]}\n`);
   await person.wait(() => person.browser.executeScript(() => document.querySelector(".outcome.yes, .outcome.no") !== null), "nothing is said to the code");
   await person.browser.executeScript(() => scrollTo(0, 0));
+}
+
+/** Gives a ticket of an order for another one, up to the dialog that asks whether to. */
+async function reviewExchange(person, { theatre }) {
+  const t = texts("seats", person.language);
+  const [from, to] = ["stalls", "gallery"].map((id) => theatre.tiers.find(({ tier }) => tier === id));
+  // A sale of its own, in which tickets are exchanged; the same for each window.
+  const sale = `${theatre.sale}-swap`;
+  await person.engine.publish({ ...theatre, sale, exchanges: { until: "2099-01-01T00:00:00.000Z", fee_minor: 200 } });
+  const { order, lines: [{ tickets: [{ seat }] }] } = await person.engine.paidOrder(sale, BUYER, { tier: from.tier, best: { count: 1 } });
+  const kept = { order, tickets: [{ tier: from.tier, seat }], worthMinor: from.price_minor - 200 };
+  await person.browser.executeScript((key, value) => sessionStorage.setItem(key, value), `onsale.exchange.${sale}`, JSON.stringify(kept));
+  await person.go(`/s/${sale}/seats`);
+  await chooseBest(person, to.name, 1);
+  await person.press(t("review"));
+  await person.wait(async () => (await person.find(t("review.yes.one", { count: 1 }), "dialog button")).isEnabled(), "the exchange cannot be confirmed");
+}
+
+/** An A4 sheet at 96 dots an inch, as the page lays it out for print. */
+async function printed(person) {
+  await person.browser.sendDevToolsCommand("Emulation.setEmulatedMedia", { media: "print", features: [{ name: "prefers-color-scheme", value: "light" }] });
+  await person.browser.sendDevToolsCommand("Emulation.setDeviceMetricsOverride", { width: 794, height: 1123, deviceScaleFactor: 1, mobile: false });
 }
 
 /** Shows a scene to somebody, whose session and place are put into the browser first. */
