@@ -14,6 +14,7 @@ use crate::http::checks::{Refusal, json_body};
 use engine::domain::basics::bytes::Hash;
 use engine::domain::sale::attachment::{Attachment, AttachmentKind, MAX_ATTACHMENT_BYTES};
 use engine::domain::sale::event::{MAX_IMAGE_SIDE, Picture};
+use engine::domain::sale::jpeg::check_bare;
 
 /// Most bytes of a request that sends a picture: base64 is a third longer.
 pub const MAX_PICTURE_BODY_BYTES: usize = MAX_ATTACHMENT_BYTES / 3 * 4 + 1024;
@@ -22,7 +23,8 @@ pub const MAX_PICTURE_BODY_BYTES: usize = MAX_ATTACHMENT_BYTES / 3 * 4 + 1024;
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a picture, which is an object")]
 pub struct PictureBody {
-    /// The JPEG file in base64: at most 256 KiB, without metadata (EXIF, XMP), each side at most 4,096 pixels.
+    /// The JPEG file in base64: at most 256 KiB, each side at most 4,096 pixels, without metadata (EXIF, XMP, IPTC, comments,
+    /// thumbnails) and without bytes after its end.
     pub data: String,
 }
 
@@ -65,9 +67,7 @@ fn sides(bytes: &[u8]) -> Result<(u32, u32), String> {
         .decode_headers()
         .map_err(|_| "must be a JPEG file of at most 4,096 by 4,096 pixels".to_owned())?;
     // Where it was taken, and by whom.
-    if decoder.exif().is_some() || decoder.xmp().is_some() {
-        return Err("must have no metadata (EXIF, XMP)".to_owned());
-    }
+    check_bare(bytes).map_err(|defect| defect.to_string())?;
     let (width, height) = decoder.dimensions().unwrap_or_default();
     let side = |side: usize| u32::try_from(side).unwrap_or(u32::MAX);
     Ok((side(width), side(height)))
@@ -98,6 +98,10 @@ mod tests {
         assert_eq!((reply.picture.width, reply.picture.height, reply.bytes), (8, 8, bytes.len()));
         assert!(sent(GREY, Hash([0; 32])).is_err());
         let refused = |bytes: &[u8]| sent(&STANDARD.encode(bytes), Hash::of_parts(&[bytes]));
+        let rule = |refused: Result<PictureReply, Refusal>| match refused {
+            Err(Refusal::Invalid { at, rule }) if at == "data" => rule,
+            other => panic!("{other:?}"),
+        };
         for other in [b"".as_slice(), b"<svg onload=alert(1)>", b"\x89PNG\r\n\x1a\n", &bytes[..30]]
         {
             assert!(refused(other).is_err(), "{other:?}");
@@ -113,7 +117,15 @@ mod tests {
         // The same with a place in its metadata.
         let exif = [&[0xff, 0xe1, 0, 16][..], b"Exif\0\0", b"II*\0\x08\0\0\0"].concat();
         let placed = [&bytes[..2], &exif, &bytes[2..]].concat();
-        assert!(refused(&placed).is_err());
+        assert_eq!(rule(refused(&placed)), "must have no metadata (EXIF or XMP)");
+        let iptc = [&[0xff, 0xed, 0, 20][..], b"Photoshop 3.0\08BIM"].concat();
+        let named = [&bytes[..2], &iptc, &bytes[2..]].concat();
+        assert_eq!(rule(refused(&named)), "must have no metadata (IPTC)");
+        let remark = [&[0xff, 0xfe, 0, 6][..], b"home"].concat();
+        let remarked = [&bytes[..2], &remark, &bytes[2..]].concat();
+        assert_eq!(rule(refused(&remarked)), "must have no metadata (a comment)");
+        let archive = [&bytes[..], b"PK\x03\x04"].concat();
+        assert_eq!(rule(refused(&archive)), "must have nothing after the end of its picture");
         assert!(refused(&vec![0xff; MAX_ATTACHMENT_BYTES + 1]).is_err());
         assert!(sent("no base64!", hash).is_err());
     }

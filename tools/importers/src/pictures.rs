@@ -2,7 +2,8 @@
 //! pixels reaches anybody.
 //!
 //! In the document of an event a picture has its SHA-256, its width and its height; or `file`, the name of a file in the
-//! folder, in place of the three.
+//! folder, in place of the three. A file that is found by its SHA-256 cannot be written anew, as it would get another: it
+//! must be in the form in which others are written.
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
@@ -10,6 +11,8 @@ use std::path::{Component, Path, PathBuf};
 
 use engine::domain::basics::bytes::Hash;
 use engine::domain::sale::attachment::{Attachment, AttachmentKind, MAX_ATTACHMENT_BYTES};
+use engine::domain::sale::event::MAX_IMAGE_SIDE;
+use engine::domain::sale::jpeg::check_bare;
 use image::codecs::jpeg::JpegEncoder;
 use image::imageops::FilterType;
 use image::metadata::Orientation;
@@ -52,8 +55,9 @@ fn refused(path: &Path, why: impl Into<String>) -> PictureError {
 /// says by name it then says by hash.
 ///
 /// # Errors
-/// Fails on a name that leads out of the folder, on a file that cannot be read, and on one that is no JPEG, PNG or WebP
-/// picture of at most 50 million pixels.
+/// Fails on a name that leads out of the folder, on a file that cannot be read, on one that is no JPEG, PNG or WebP
+/// picture of at most 50 million pixels, and on one that is named by its hash and has more than its picture in it, such as
+/// EXIF.
 pub fn of_sale_file(file: &mut Value, folder: &Path) -> Result<Vec<Attachment>, PictureError> {
     let images = file.pointer_mut("/event/about/images").and_then(Value::as_array_mut);
     let mut found = BTreeMap::new();
@@ -82,8 +86,11 @@ pub fn of_sale_file(file: &mut Value, folder: &Path) -> Result<Vec<Attachment>, 
     named.extend(own.and_then(|hash| hash.parse::<Hash>().ok()));
     named.retain(|hash| !found.contains_key(hash));
     if !named.is_empty() {
-        for picture in kept_in(folder)?.into_iter().filter(|it| named.contains(&it.hash())) {
-            found.insert(picture.hash(), picture);
+        for (path, picture) in kept_in(folder)? {
+            if named.contains(&picture.hash()) {
+                check_kept(&path, &picture)?;
+                found.insert(picture.hash(), picture);
+            }
         }
     }
     Ok(found.into_values().collect())
@@ -99,8 +106,27 @@ fn inside(folder: &Path, name: &Value) -> Result<PathBuf, PictureError> {
     Ok(folder.join(name))
 }
 
-/// The short JPEG files of a folder, as they are; none if there is no such folder.
-fn kept_in(folder: &Path) -> Result<Vec<Attachment>, PictureError> {
+/// Checks that a file which is sent as it is has the form of what [`written_anew`] gives: a picture that can be decoded, and
+/// nothing else.
+fn check_kept(path: &Path, picture: &Attachment) -> Result<(), PictureError> {
+    let anew = |why: String| {
+        refused(
+            path,
+            format!("{why}; name it by \"file\" in place of \"sha256\" to have it written anew"),
+        )
+    };
+    check_bare(&picture.bytes).map_err(|defect| anew(defect.to_string()))?;
+    let reader = ImageReader::with_format(Cursor::new(&picture.bytes), ImageFormat::Jpeg);
+    let decoder = reader.into_decoder().map_err(|error| anew(error.to_string()))?;
+    let (width, height) = decoder.dimensions();
+    if width.max(height) > MAX_IMAGE_SIDE {
+        return Err(anew("each side must have at most 4,096 pixels".to_owned()));
+    }
+    DynamicImage::from_decoder(decoder).map(drop).map_err(|error| anew(error.to_string()))
+}
+
+/// The short JPEG files of a folder with their paths, as they are; none if there is no such folder.
+fn kept_in(folder: &Path) -> Result<Vec<(PathBuf, Attachment)>, PictureError> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Ok(Vec::new()) };
     let paths = entries.filter_map(Result::ok).map(|entry| entry.path());
     let is_jpeg = |path: &PathBuf| path.extension().is_some_and(|it| it == "jpg" || it == "jpeg");
@@ -108,7 +134,7 @@ fn kept_in(folder: &Path) -> Result<Vec<Attachment>, PictureError> {
     for path in paths.filter(is_jpeg) {
         let bytes = read_bounded(&path)?;
         if bytes.len() <= MAX_ATTACHMENT_BYTES {
-            kept.push(Attachment::new(AttachmentKind::Jpeg, bytes));
+            kept.push((path, Attachment::new(AttachmentKind::Jpeg, bytes)));
         }
     }
     Ok(kept)
@@ -219,6 +245,54 @@ mod tests {
         // Nothing is asked of a folder that is not there.
         let mut file = sale(json!([{ "sha256": Hash([1; 32]), "alt": "x" }]));
         assert!(of_sale_file(&mut file, &folder).unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_is_named_by_its_hash_has_nothing_but_its_picture() {
+        let folder = std::env::temp_dir().join(format!("onsale-kept-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("plain.png"), png(32, 20)).unwrap();
+        let mut file = sale(json!([{ "file": "plain.png", "alt": "x" }]));
+        let own = of_sale_file(&mut file, &folder).unwrap().remove(0).bytes;
+        let with = |marker: u8, content: &[u8]| {
+            let length = u8::try_from(content.len() + 2).unwrap();
+            [&own[..2], &[0xff, marker, 0, length], content, &own[2..]].concat()
+        };
+        // The frame of a picture whose coded bytes are missing.
+        let scan = own.windows(2).position(|pair| pair == [0xff, 0xda]).unwrap();
+        let cut = [&own[..scan + 2], &[0, 2, 0xff, 0xd9]].concat();
+        for (bytes, why) in [
+            (with(0xe1, b"Exif\0\0II*\0\x08\0\0\0\0\0"), "no metadata (EXIF or XMP)"),
+            (with(0xed, b"Photoshop 3.0\0"), "no metadata (IPTC)"),
+            (with(0xfe, b"taken at home"), "no metadata (a comment)"),
+            ([&own[..], b"PK"].concat(), "nothing after the end"),
+            (own[..own.len() - 2].to_vec(), "a whole JPEG file"),
+            (cut, "kept.jpg"),
+        ] {
+            std::fs::write(folder.join("kept.jpg"), &bytes).unwrap();
+            let mut file = sale(json!([{ "sha256": Hash::of_parts(&[&bytes]), "alt": "x" }]));
+            let error = of_sale_file(&mut file, &folder).unwrap_err().to_string();
+            assert!(error.contains(why), "{why}: {error}");
+            assert!(error.contains("kept.jpg") && error.contains("\"file\""), "{error}");
+            // Named by its file, it is written anew, if it can be decoded.
+            let mut file = sale(json!([{ "file": "kept.jpg", "alt": "x" }]));
+            for anew in of_sale_file(&mut file, &folder).unwrap_or_default() {
+                assert_eq!(check_bare(&anew.bytes), Ok(()));
+            }
+            // What the sale does not name is nobody's matter.
+            assert!(of_sale_file(&mut sale(json!([])), &folder).unwrap().is_empty());
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn the_pictures_of_the_samples_are_in_that_form() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../sales/pictures");
+        let kept = kept_in(&folder).unwrap();
+        assert!(kept.len() > 5, "{} pictures", kept.len());
+        for (path, picture) in kept {
+            check_kept(&path, &picture).unwrap();
+        }
     }
 
     /// The check of a PNG chunk.

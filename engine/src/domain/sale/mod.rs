@@ -21,6 +21,7 @@ pub mod event;
 mod file;
 #[cfg(test)]
 mod fixtures;
+pub mod jpeg;
 pub mod layout;
 mod map;
 pub mod places;
