@@ -12,7 +12,7 @@ use engine::domain::basics::ids::SeatName;
 use engine::domain::basics::money::MinorUnits;
 use engine::domain::basics::time::Timestamp;
 use engine::domain::sale::{FileMap, OutlineKind, Places, Run, Sale, SaleFile, Section};
-use importers::pretix::{self, Prices, RowOrder, Uncategorised};
+use importers::pretix::{self, Event, Prices, RowOrder, Uncategorised};
 use importers::train12306::Tables;
 use importers::{Finding, Import, Outcome, Remedy, Report, SourceDefect, Terms, written};
 use proptest::prelude::*;
@@ -41,7 +41,7 @@ fn plan(path: &str) -> Option<(Import, Value)> {
     let prices = Prices { for_all: Some(MinorUnits(60_000)), ..Prices::default() };
     let mut terms = terms();
     terms.sale = Some("real".parse().unwrap());
-    let import = pretix::import("plan", &text, &terms, &prices, RowOrder::ByHeight).unwrap();
+    let import = pretix::import("plan", &text, &terms, &prices, RowOrder::ByHeight, None).unwrap();
     Some((import, serde_json::from_slice(&text).unwrap()))
 }
 
@@ -111,6 +111,30 @@ fn a_theatre_with_keys_used_twice_is_refused_or_renamed() {
     assert!(keys.is_subset(&names), "whoever stands first keeps the name");
     let stage = &file.map.as_ref().and_then(FileMap::own).unwrap().outlines[0];
     assert_eq!((stage.kind, stage.label.as_deref()), (OutlineKind::Stage, Some("STAGE")));
+    Sale::new(file).unwrap();
+}
+
+#[test]
+fn a_real_plan_is_sold_with_its_event() {
+    let Some(path) = real("seating-pretix-demo-theatre/plan.en.json") else { return };
+    let text = std::fs::read(path).unwrap();
+    let event = json!({
+        "name": {"en": "An evening", "de": "Ein Abend"}, "slug": "demo", "currency": "EUR",
+        "date_from": "2026-11-21T20:00:00+01:00", "date_admission": "2026-11-21T19:15:00+01:00", "date_to": null,
+        "location": {"en": "Demo Theatre\nMain Street 1\nHeidelberg"}, "geo_lat": 49.41, "geo_lon": 8.7,
+        "timezone": "Europe/Berlin"
+    });
+    let event = Event::read(&[("event.json".to_owned(), event.to_string().into_bytes())]).unwrap();
+    let prices = Prices { for_all: Some(MinorUnits(4_200)), ..Prices::default() };
+    let order = RowOrder::ByHeight;
+    let import = pretix::import("plan", &text, &terms(), &prices, order, Some(&event)).unwrap();
+    let (file, report) = import.accept(true).unwrap();
+    assert_eq!((report.seats_placed, file.sale.as_str()), (1057, "demo"));
+    assert_eq!(file.title, "An evening");
+    let facts = file.event.as_ref().unwrap();
+    assert!(facts.is_told());
+    assert_eq!(facts.venue.as_ref().unwrap().name, "Demo Theatre");
+    assert_eq!(facts.doors_at.unwrap().to_string(), "2026-11-21T18:15:00.000Z");
     Sale::new(file).unwrap();
 }
 
@@ -256,7 +280,7 @@ fn the_best_seats_of_a_stadium_can_be_those_behind_the_plate() {
     let terms = Terms { sale: Some("real".parse().unwrap()), ..terms() };
     let point = (2825.0, 1600.0);
     let order = RowOrder::NearestTo("2825,1600".parse().unwrap());
-    let import = pretix::import("plan", text.as_bytes(), &terms, &prices, order).unwrap();
+    let import = pretix::import("plan", text.as_bytes(), &terms, &prices, order, None).unwrap();
     let (file, report) = import.accept(false).unwrap();
     assert_eq!((report.seats_placed, report.seats_left_out), (6967, 0));
     // Where each row's middle is, straight from the JSON: zone, row and seat add up.
@@ -313,7 +337,7 @@ proptest! {
         let uncategorised = Uncategorised { name: "C".to_owned(), price_minor: MinorUnits(2) };
         let uncategorised = is_named.then_some(uncategorised);
         let prices = Prices { for_all: Some(MinorUnits(1)), uncategorised, ..Prices::default() };
-        let import = pretix::import("p", plan.to_string().as_bytes(), &terms(), &prices, order).unwrap();
+        let import = pretix::import("p", plan.to_string().as_bytes(), &terms(), &prices, order, None).unwrap();
         let report = import.report();
         let read = listed(&plan).len();
         prop_assert_eq!(report.seats_read, read);

@@ -236,7 +236,7 @@ pub fn real_sales(data: &Path) -> Result<Vec<SaleFile>, Error> {
     let id = |id: &str| SaleId::new(id).ok();
     let stadium_terms = Terms { sale: id("real-stadium"), ..terms.clone() };
     let stadium =
-        pretix::import(REAL_STADIUM, &plan, &stadium_terms, &prices, RowOrder::default())?;
+        pretix::import(REAL_STADIUM, &plan, &stadium_terms, &prices, RowOrder::default(), None)?;
     let train_terms = Terms { sale: id("real-train-g35"), ..terms };
     let train = Tables::read(&data.join(REAL_TRAINS))?.import(REAL_TRAIN, &train_terms)?;
     let accept = |import: importers::Import| {

@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 
 use fake_identity::{Identity, Refused, Role};
 use importers::gtfs::{self, Class, Day, Feed, Train};
-use importers::pretix::{self, Point, Prices, RowOrder, Uncategorised};
+use importers::pretix::{self, Event, Point, Prices, RowOrder, Uncategorised};
 use importers::stadium;
 use importers::train12306::Tables;
 use importers::{self, Import, Report, Terms, read_bounded, written};
@@ -160,8 +160,11 @@ enum Source {
             allow_hyphen_values = true
         )]
         best_from: Option<Point>,
+        /// The event that is sold, as pretix's API answers it; of a date of a series the series first, then the date.
+        #[arg(long = "event", value_name = "EVENT.json")]
+        events: Vec<PathBuf>,
         #[command(flatten)]
-        making: Making,
+        making: Box<Making>,
     },
     /// A trip of a GTFS timetable (a folder of tables) on one day; what it costs and what coaches it
     /// has where the timetable does not say.
@@ -427,6 +430,7 @@ fn import(source: Source, json: bool) -> Result<ExitCode, Error> {
             uncategorised_tier: uncategorised,
             rows_as_listed,
             best_from,
+            events,
             making,
         } => {
             let text = read_bounded(&plan)?;
@@ -437,8 +441,13 @@ fn import(source: Source, json: bool) -> Result<ExitCode, Error> {
                 None if rows_as_listed => RowOrder::AsListed,
                 None => RowOrder::ByHeight,
             };
+            let read = |path: &PathBuf| Ok((path.display().to_string(), read_bounded(path)?));
+            let events = events.iter().map(read).collect::<Result<Vec<_>, Error>>()?;
+            let event = Event::read(&events)?;
             let name = plan.display().to_string();
-            (pretix::import(&name, &text, &making.terms(), &prices, order)?, making)
+            let import =
+                pretix::import(&name, &text, &making.terms(), &prices, order, Some(&event))?;
+            (import, *making)
         }
         Source::Gtfs { folder, trip, date, rolling, making } => {
             let feed = Feed::read(&folder, Some(&trip))?;

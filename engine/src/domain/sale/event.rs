@@ -415,8 +415,9 @@ fn check_text(at: &str, text: Option<&Text>, most: usize, defects: &mut Vec<Defe
     }
 }
 
-/// A language tag: a language, and what narrows it (BCP 47).
-fn is_language(tag: &str) -> bool {
+/// True of a language tag: a language, and what narrows it (BCP 47).
+#[must_use]
+pub fn is_language(tag: &str) -> bool {
     let mut parts = tag.split('-');
     let language = parts.next().unwrap_or_default();
     let is_part = |part: &str| {

@@ -17,6 +17,7 @@
 //! order. Where somebody says from where one sees best, zones and rows go by their distance from there.
 
 mod categories;
+mod event;
 mod lying;
 mod map;
 mod names;
@@ -30,6 +31,7 @@ mod tests;
 use std::collections::HashSet;
 
 use engine::domain::basics::money::Currency;
+use engine::domain::sale::event::EventFacts;
 use engine::domain::sale::{FileMap, SaleFile};
 
 use super::report::Findings;
@@ -47,10 +49,11 @@ use self::prices::priced;
 use self::sections::lay_out;
 
 pub use self::categories::Uncategorised;
+pub use self::event::Event;
 pub use self::order::{InvalidPoint, Point, RowOrder};
 pub use self::prices::Prices;
 
-/// Reads a plan. `source` is what the report calls it.
+/// Reads a plan. `source` is what the report calls it; `event` is what is sold with it.
 ///
 /// # Errors
 /// [`Error::Malformed`] if it is no plan, [`Error::TooLarge`] beyond a million seats,
@@ -62,6 +65,7 @@ pub fn import(
     terms: &Terms,
     prices: &Prices,
     order: RowOrder,
+    event: Option<&Event>,
 ) -> Result<Import, Error> {
     let plan: Plan = serde_json::from_slice(without_mark(text))
         .map_err(|error| Error::Malformed { what: source.to_owned(), why: error.to_string() })?;
@@ -80,6 +84,7 @@ pub fn import(
         notes.push(format!("{} rows go round, as at a table", shape.round));
     }
     notes.extend(categories.note(&plan));
+    notes.extend(event.into_iter().flat_map(|event| event.notes.clone()));
     let areas: usize = plan.zones.iter().map(|zone| zone.areas.len()).sum();
     if areas > 0 {
         notes.push(format!("{areas} areas are drawings and not sold"));
@@ -102,11 +107,15 @@ pub fn import(
     let file = if findings.unresolvable() {
         None
     } else {
-        let title = plan.name.clone().unwrap_or_else(|| source.to_owned());
-        let currency = Currency::new("EUR")
-            .unwrap_or_else(|error| unreachable!("EUR is three letters: {error}"));
-        let file = terms.sale_file(&title, slug(&title), currency, None, Vec::new(), tiers)?;
-        Some(SaleFile { map: map.map(FileMap::Own), ..file })
+        let event = event.cloned().unwrap_or_default();
+        let title = event.title.clone().or_else(|| plan.name.clone());
+        let title = title.unwrap_or_else(|| source.to_owned());
+        let id = event.id.clone().or_else(|| slug(&title));
+        let currency = event.currency.unwrap_or_else(euro);
+        let closes_at = event.closes_at.filter(|closes_at| *closes_at > terms.opens_at);
+        let file = terms.sale_file(&title, id, currency, closes_at, Vec::new(), tiers)?;
+        let facts = Some(event.facts).filter(|facts| *facts != EventFacts::default());
+        Some(SaleFile { map: map.map(FileMap::Own), event: facts, ..file })
     };
     let report = Report {
         source: source.to_owned(),
@@ -121,4 +130,9 @@ pub fn import(
         notes,
     };
     Import::new(file, report)
+}
+
+/// The currency of a plan whose event says none: pretix's own.
+fn euro() -> Currency {
+    Currency::new("EUR").unwrap_or_else(|error| unreachable!("EUR is three letters: {error}"))
 }

@@ -25,7 +25,7 @@ fn plan(rows: Vec<Value>) -> Value {
 fn read(plan: &Value, order: RowOrder) -> Result<Import, Error> {
     let prices = Prices { for_all: Some(MinorUnits(1000)), ..Prices::default() };
     let terms = Terms::opening(Timestamp::from_ms(0));
-    import("plan.json", plan.to_string().as_bytes(), &terms, &prices, order)
+    import("plan.json", plan.to_string().as_bytes(), &terms, &prices, order, None)
 }
 
 /// Each row of the first tier as text, seats by name and `_` for a hole.
@@ -298,7 +298,7 @@ fn prices_are_given_for_every_tier_and_for_nothing_else() {
             by_category.iter().map(|(name, price)| ((*name).to_owned(), MinorUnits(*price)));
         let by_category = by_category.collect();
         let prices = Prices { for_all: for_all.map(MinorUnits), by_category, uncategorised: None };
-        import("p", plan.to_string().as_bytes(), &terms, &prices, RowOrder::ByHeight)
+        import("p", plan.to_string().as_bytes(), &terms, &prices, RowOrder::ByHeight, None)
     };
     let file = with(&[("樓座", 5)], Some(9)).unwrap().accept(false).unwrap().0;
     assert_eq!(
@@ -331,7 +331,7 @@ fn seats_without_a_category_are_sold_as_a_tier_that_is_named_for_them() {
                 price_minor: MinorUnits(7),
             }),
         };
-        import("p", plan.to_string().as_bytes(), &terms, &prices, RowOrder::ByHeight)
+        import("p", plan.to_string().as_bytes(), &terms, &prices, RowOrder::ByHeight, None)
     };
     let (file, report) = given(&plan, "Boxes", &[]).unwrap().accept(false).unwrap();
     assert_eq!((report.findings.len(), report.seats_placed), (0, 3));
@@ -364,7 +364,7 @@ fn a_plan_without_any_category_can_be_sold() {
     plan["categories"] = json!([]);
     let terms = Terms::opening(Timestamp::from_ms(0));
     let with = |prices: &Prices| {
-        import("p", plan.to_string().as_bytes(), &terms, prices, RowOrder::ByHeight)
+        import("p", plan.to_string().as_bytes(), &terms, prices, RowOrder::ByHeight, None)
     };
     let tier = Uncategorised { name: "Hall".to_owned(), price_minor: MinorUnits(1500) };
     let import = with(&Prices { uncategorised: Some(tier), ..Prices::default() }).unwrap();
@@ -388,12 +388,20 @@ fn what_is_no_plan_is_an_error_with_its_place() {
     for text in
         ["", "[]", "{", "{\"zones\": []}", r#"{"categories":[],"zones":7}"#, &long, "\u{feff}{"]
     {
-        let result =
-            import("plan.json", text.as_bytes(), &terms, &Prices::default(), RowOrder::ByHeight);
+        let result = import(
+            "plan.json",
+            text.as_bytes(),
+            &terms,
+            &Prices::default(),
+            RowOrder::ByHeight,
+            None,
+        );
         let error = result.unwrap_err().to_string();
         assert!(error.starts_with("plan.json is malformed") && error.contains("line"), "{error}");
     }
-    assert!(import("p", b"\xff\xfe", &terms, &Prices::default(), RowOrder::ByHeight).is_err());
+    assert!(
+        import("p", b"\xff\xfe", &terms, &Prices::default(), RowOrder::ByHeight, None).is_err()
+    );
 }
 
 #[test]
@@ -403,7 +411,7 @@ fn a_mark_and_other_line_ends_do_not_matter() {
     let text = format!("\u{feff}{}\r\n", text.unwrap().replace('\n', "\r\n"));
     let prices = Prices { for_all: Some(MinorUnits(1)), ..Prices::default() };
     let terms = Terms::opening(Timestamp::from_ms(0));
-    let import = import("p", text.as_bytes(), &terms, &prices, RowOrder::ByHeight).unwrap();
+    let import = import("p", text.as_bytes(), &terms, &prices, RowOrder::ByHeight, None).unwrap();
     assert_eq!(rows(&import), ["a"]);
 }
 
@@ -456,4 +464,162 @@ fn a_plan_is_scaled_into_its_map_and_one_point_is_a_map() {
     assert_eq!(of(&[0.0, 1.0, 2.0])["width"], 240);
     assert_eq!(of(&[-1e9, 0.0, 1e9])["width"], 900_040);
     assert_eq!(of(&[3.0])["sections"][0]["rows"][0]["seats"], json!([[20, 20]]));
+}
+
+/// A plan of one seat, sold with an event of these documents.
+fn sold_with(documents: &[Value]) -> Result<Import, Error> {
+    let named = |(index, document): (usize, &Value)| {
+        (format!("{index}.json"), document.to_string().into_bytes())
+    };
+    let documents: Vec<_> = documents.iter().enumerate().map(named).collect();
+    let event = Event::read(&documents)?;
+    let prices = Prices { for_all: Some(MinorUnits(1000)), ..Prices::default() };
+    let terms = Terms::opening("2026-01-02T00:00:00Z".parse().unwrap());
+    let plan = plan(vec![row("1", 0.0, seats_at(&[0.0]))]).to_string();
+    import("plan.json", plan.as_bytes(), &terms, &prices, RowOrder::ByHeight, Some(&event))
+}
+
+/// An event as pretix's documentation shows one.
+fn conference() -> Value {
+    json!({
+        "name": {"de": "Seekonzert", "en": "Lake Concert", "de-informal": ""}, "slug": "Lake.2026",
+        "live": true, "testmode": false, "currency": "CHF",
+        "date_from": "2026-11-21T20:00:00+01:00", "date_to": "2026-11-21T23:30:00+01:00",
+        "date_admission": "2026-11-21T18:30:00+01:00", "is_public": true,
+        "presale_start": null, "presale_end": null,
+        "location": {"en": "Lakeside Hall\r\nAm Ufer 1\r\n8001 Zürich", "de": "Seehalle\nAm Ufer 1\n8001 Zürich"},
+        "geo_lat": 47.3667, "geo_lon": 8.55, "has_subevents": false, "meta_data": {},
+        "seating_plan": 7, "seat_category_mapping": {}, "plugins": [], "timezone": "Europe/Zurich",
+        "item_meta_properties": {}, "valid_keys": {"pretix_sig1": []}, "sales_channels": ["web"]
+    })
+}
+
+/// What a file says of its event, as JSON.
+fn event_of(import: &Import) -> Value {
+    serde_json::to_value(&import.file.as_ref().unwrap().event).unwrap()
+}
+
+fn event_notes(import: &Import) -> Vec<&str> {
+    let notes = import.report.notes.iter().filter_map(|note| note.strip_prefix("event: "));
+    notes.collect()
+}
+
+#[test]
+fn a_sale_says_when_and_where_its_event_is() {
+    let import = sold_with(&[conference()]).unwrap();
+    let file = import.file.as_ref().unwrap();
+    assert_eq!((file.title.as_str(), file.sale.to_string()), ("Lake Concert", "lake-2026".into()));
+    assert_eq!(file.currency.to_string(), "CHF");
+    assert_eq!(file.closes_at.to_string(), "2026-11-21T19:00:00.000Z", "when it begins");
+    assert_eq!(
+        event_of(&import),
+        json!({
+            "starts_at": "2026-11-21T19:00:00.000Z", "doors_at": "2026-11-21T17:30:00.000Z",
+            "ends_at": "2026-11-21T22:30:00.000Z", "time_zone": "Europe/Zurich",
+            "venue": {"name": "Lakeside Hall"},
+            "about": {
+                "address": {"en": "Lakeside Hall\nAm Ufer 1\n8001 Zürich", "de": "Seehalle\nAm Ufer 1\n8001 Zürich"},
+                "latitude": 47.3667, "longitude": 8.55
+            }
+        })
+    );
+    assert_eq!(event_notes(&import), [""; 0]);
+    // Selling ends when presale does; without an event nothing is said.
+    let mut event = conference();
+    event["presale_end"] = json!("2026-11-21T12:00:00+01:00");
+    let import = sold_with(&[event]).unwrap();
+    assert_eq!(import.file.unwrap().closes_at.to_string(), "2026-11-21T11:00:00.000Z");
+    let import = sold_with(&[]).unwrap();
+    let file = import.file.as_ref().unwrap();
+    assert_eq!((&file.event, file.title.as_str()), (&None, "Hall"));
+    assert_eq!(file.currency.to_string(), "EUR");
+}
+
+#[test]
+fn a_date_of_a_series_has_the_zone_and_the_currency_of_its_series() {
+    let date = json!({
+        "id": 12, "name": {"en": "Second night"}, "event": "lake", "active": true,
+        "date_from": "2026-11-22T20:00:00+01:00", "date_to": null, "date_admission": null,
+        "presale_start": null, "presale_end": null, "location": null, "geo_lat": null, "geo_lon": null,
+        "frontpage_text": {"en": "With **guests**."}, "item_price_overrides": [], "meta_data": {}
+    });
+    let import = sold_with(&[conference(), date.clone()]).unwrap();
+    let file = import.file.as_ref().unwrap();
+    assert_eq!((file.title.as_str(), file.sale.to_string()), ("Second night", "lake-12".into()));
+    assert_eq!(file.currency.to_string(), "CHF");
+    let event = event_of(&import);
+    assert_eq!(event["starts_at"], "2026-11-22T19:00:00.000Z");
+    assert_eq!((&event["doors_at"], &event["ends_at"]), (&Value::Null, &Value::Null));
+    assert_eq!(event["time_zone"], "Europe/Zurich");
+    assert_eq!(event["venue"]["name"], "Lakeside Hall");
+    assert_eq!(event["about"]["latitude"], 47.3667);
+    assert_eq!(event["about"]["description"], json!({"en": "With **guests**."}));
+    let error = sold_with(&[date]).unwrap_err().to_string();
+    assert!(error.contains("no timezone") && error.contains("--event SERIES.json"), "{error}");
+}
+
+#[test]
+fn what_a_sale_cannot_say_of_an_event_is_left_out_and_noted() {
+    let with = |changes: Value| {
+        let mut event = conference();
+        event.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+        sold_with(&[event]).unwrap()
+    };
+    let long = "x".repeat(301);
+    for (changes, field, note) in [
+        (json!({"date_to": "2026-11-21T20:00:00+01:00"}), "/ends_at", "date_to is not later"),
+        (
+            json!({"date_admission": "2026-11-21T20:01:00+01:00"}),
+            "/doors_at",
+            "date_admission is later",
+        ),
+        (json!({"date_from": null}), "/starts_at", "no date_from"),
+        (json!({"location": null}), "/venue", "no location"),
+        (json!({"location": {"en": long}}), "/venue", "too long for a venue's name"),
+        (
+            json!({"location": {"en": format!("Hall\n{long}")}}),
+            "/about/address",
+            "location in \"en\" is left out: it has more than 300",
+        ),
+        (
+            json!({"location": {"tlh!": "Hall\nStreet"}}),
+            "/about/address",
+            "location in \"tlh!\" is left out",
+        ),
+        (json!({"geo_lat": null}), "/about/longitude", "only one of geo_lat and geo_lon"),
+    ] {
+        let import = with(changes.clone());
+        let notes = event_notes(&import);
+        assert!(notes.iter().any(|said| said.contains(note)), "{changes}: {notes:?}");
+        assert_eq!(event_of(&import).pointer(field), None, "{changes}");
+    }
+    // One text for all, numbers as texts, an underscore in a language: as older programs write them.
+    let import = with(json!({
+        "name": "Plain", "location": {"de_Informal": "Halle\nGasse 1", "de": null},
+        "geo_lat": "47.5", "geo_lon": "8.5"
+    }));
+    assert_eq!(import.file.as_ref().unwrap().title, "Plain");
+    let event = event_of(&import);
+    assert_eq!(event["about"]["address"], json!({"de-Informal": "Halle\nGasse 1"}));
+    assert_eq!(
+        (&event["about"]["latitude"], &event["venue"]["name"]),
+        (&json!(47.5), &json!("Halle"))
+    );
+    assert_eq!(event_notes(&import), [""; 0]);
+}
+
+#[test]
+fn what_is_no_event_is_an_error_with_its_file() {
+    for (event, why) in [
+        (json!([]), "an event of pretix, which is an object"),
+        (json!({"date_from": "tomorrow"}), "RFC 3339"),
+        (json!({"timezone": "Mars/Base"}), "time zone of the IANA database"),
+        (json!({"geo_lat": 200}), "180"),
+        (json!({"name": 7}), "a text for each language"),
+        (json!({"currency": "euros"}), "currency"),
+    ] {
+        let error = sold_with(&[conference(), event.clone()]).unwrap_err().to_string();
+        assert!(error.starts_with("1.json is malformed: "), "{event}: {error}");
+        assert!(error.contains(why), "{event}: {error}");
+    }
 }
