@@ -7,6 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use engine::domain::basics::time::Timestamp;
 use fake_identity::{Realm, challenge};
+use loadtest::demo;
 use local::up::{Engine, Options};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method, Response, Url};
@@ -175,6 +176,44 @@ async fn buyers_and_operators_sign_in_as_the_pages_do_it() {
     assert_eq!(browser.status("GET", "/operator/actions", access).await, 200);
     assert_eq!(browser.status("POST", "/operator/orders/1024/cancel", access).await, 403);
     assert_eq!(browser.status("GET", "/orders", access).await, 401, "an operator is no buyer");
+    browser.engine.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_opens_a_link_of_the_demo_signs_in_and_has_its_tickets() {
+    let browser = Browser::start().await;
+    let sale = demo::own_sales().unwrap().remove(0);
+    demo::publish(&browser.engine, std::slice::from_ref(&sale)).await.unwrap();
+    let said = demo::buy_to_show(&browser.engine, &sale).await.unwrap().to_string();
+    // Nothing but what is printed is known here.
+    let links = said.split(' ').filter(|word| word.starts_with("http://"));
+    let links: Vec<Url> = links.map(|link| link.parse().unwrap()).collect();
+    let [tickets, orders] = links.as_slice() else { panic!("{said}") };
+    let engine: Url = browser.engine.url().parse().unwrap();
+    for link in [tickets, orders] {
+        assert_eq!((link.origin(), link.query(), link.fragment()), (engine.origin(), None, None));
+    }
+    assert_eq!(orders.path(), "/my/orders");
+    let order = tickets.path().strip_prefix("/my/tickets/").unwrap();
+    let (_, name) = said.rsplit_once("sign in as ").unwrap();
+
+    let buyer = browser.tokens(Realm::Buyers, name, &[]).await;
+    let token = buyer["access_token"].as_str().unwrap();
+    let get = async |path: &str| {
+        let sent = browser.http.get(format!("{}{path}", browser.engine.url()));
+        let answer = sent.bearer_auth(token).send().await.unwrap();
+        assert_eq!(answer.status(), 200, "{path}");
+        answer.json::<Value>().await.unwrap()
+    };
+    let shown = get(&format!("/orders/{order}")).await;
+    assert_eq!((&shown["sale"], &shown["state"]), (&json!(sale.sale), &json!("paid")));
+    assert_eq!(shown["lines"][0]["tickets"].as_array().unwrap().len(), 2);
+    let codes = get(&format!("/orders/{order}/tickets")).await;
+    assert_eq!(codes["tickets"].as_array().unwrap().len(), 2, "{codes}");
+    assert_eq!(get("/orders").await["orders"][0]["order"], order);
+    let other = browser.tokens(Realm::Buyers, "somebody", &[]).await;
+    let other = other["access_token"].as_str().unwrap();
+    assert_eq!(browser.status("GET", &format!("/orders/{order}"), other).await, 404);
     browser.engine.stop().await.unwrap();
 }
 

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use engine::domain::basics::bytes::Hash;
 use engine::domain::basics::ids::SaleId;
 use engine::domain::basics::money::MinorUnits;
+use engine::domain::basics::number::OrderNumber;
 use engine::domain::basics::time::Timestamp;
 use engine::domain::sale::attachment::{Attachment, AttachmentKind};
 use engine::domain::sale::{GateSettings, RoomSettings, SaleFile};
@@ -19,7 +20,9 @@ use crate::LoadTestError;
 use crate::arrivals::Shape;
 use crate::credentials::Credentials;
 use crate::money_back::{self, MoneyBack, give_back};
+use crate::pages::Till;
 use crate::profile::LoadProfile;
+use crate::shop::Shop;
 use fake_limits::Limits;
 use fake_limits::table::{STRIPE_ENDPOINT, WECHAT_REFUNDS};
 use fake_payments::{MerchantProvider, Notified};
@@ -59,6 +62,10 @@ const PAY_WINDOW_SECONDS: u32 = 20;
 const CLUB_BUYERS: u64 = 150;
 /// Time from the start to the opening of its waiting room, in seconds, in which they come.
 const CLUB_OPENS_SECONDS: u32 = 30;
+/// The buyer whose tickets can be looked at; nobody of the crowd is called so.
+const SHOWN_BUYER: &str = "ann";
+/// Tickets of this buyer.
+const SHOWN_TICKETS: u16 = 2;
 /// Time that the engine may take to settle after the last buyer.
 const SETTLE: Duration = Duration::from_secs(60);
 
@@ -83,8 +90,43 @@ pub struct Options {
     pub pages: Option<crate::Shares>,
     /// The directory of the built pages.
     pub built_pages: Option<PathBuf>,
-    /// Called with the address of the engine once it is up.
-    pub on_start: fn(&str),
+    /// Called with what can be looked at, once it is there.
+    pub on_news: fn(&News),
+}
+
+/// What can be looked at while a demo runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum News {
+    /// The engine is up.
+    Started {
+        /// Its address.
+        url: String,
+    },
+    /// A buyer has tickets.
+    Bought {
+        /// The address of the engine.
+        url: String,
+        /// The order of the tickets.
+        order: OrderNumber,
+        /// The name with which its buyer signs in.
+        buyer: &'static str,
+    },
+}
+
+impl std::fmt::Display for News {
+    /// A line with links. None of them lets anybody in: who opens one signs in.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Started { url } => write!(
+                f,
+                "{url}/ shows it while it runs: what is on sale, a waiting room that opens in half a minute, and at /operator its board"
+            ),
+            Self::Bought { url, order, buyer } => write!(
+                f,
+                "{url}/my/tickets/{order} has tickets, {url}/my/orders the order: sign in as {buyer}"
+            ),
+        }
+    }
 }
 
 /// Result of a demo.
@@ -259,8 +301,7 @@ pub async fn run(sales: &[SaleFile], options: &Options) -> Result<Outcome, Error
         ..up::Options::ephemeral()
     })
     .await?;
-    (options.on_start)(engine.url());
-    publish(&engine, sales).await?;
+    put_on_sale(&engine, sales, options.on_news).await?;
     let mut parts = Parts { since: started, parts: Vec::new() };
     parts.ends("start", None);
     let ledger = engine.data_dir().join("ledger.jsonl");
@@ -317,6 +358,30 @@ pub async fn run(sales: &[SaleFile], options: &Options) -> Result<Outcome, Error
     parts.ends("audit", None);
     let (seconds, parts) = (started.elapsed().as_secs_f64(), parts.parts);
     Ok(Outcome { seconds, load_test: report, audit, rates, notified, club, money_back, parts })
+}
+
+/// Publishes the sales, and says what of them can be looked at.
+async fn put_on_sale(engine: &Engine, sales: &[SaleFile], on_news: fn(&News)) -> Result<(), Error> {
+    on_news(&News::Started { url: engine.url().to_owned() });
+    publish(engine, sales).await?;
+    if let Some(file) = sales.first() {
+        on_news(&buy_to_show(engine, file).await?);
+    }
+    Ok(())
+}
+
+/// Buys the best seats of a sale in its first tier that has seats, before the crowd comes: tickets to look at.
+///
+/// # Errors
+/// [`Error::Refused`] if the engine does not sell them.
+pub async fn buy_to_show(engine: &Engine, file: &SaleFile) -> Result<News, Error> {
+    let seated = file.tiers.iter().find(|tier| !tier.sections.is_empty());
+    let none = || Error::Refused(file.sale.clone(), "there is no tier".to_owned());
+    let tier = seated.or(file.tiers.first()).ok_or_else(none)?;
+    let shop = Shop::new(engine, file.sale.clone());
+    let held = shop.order(SHOWN_BUYER, tier.tier.as_str(), SHOWN_TICKETS, None).await?;
+    let order = shop.paid(&held, Till::Stripe).await?;
+    Ok(News::Bought { url: engine.url().to_owned(), order, buyer: SHOWN_BUYER })
 }
 
 /// Sells the sale that will be cancelled through its waiting room, to people who pay at every provider.

@@ -38,6 +38,7 @@ mod run;
 pub mod seconds;
 pub mod series;
 pub mod session;
+mod shop;
 pub mod stopwatch;
 pub mod tally;
 pub mod thresholds;

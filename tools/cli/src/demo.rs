@@ -11,7 +11,7 @@ use super::crowd::{CrowdArgs, Otherwise};
 use super::limits::LimitsArgs;
 use super::pages::{BuiltPagesArgs, PagesArgs};
 use super::{DECLINED, Failure, out};
-use loadtest::demo::{self, Outcome, TimedPart};
+use loadtest::demo::{self, News, Outcome, TimedPart};
 
 /// What is not said: a closed loop, which sells as fast as the machine can; one that is busy with other things takes
 /// more than twice as long.
@@ -57,7 +57,7 @@ impl DemoCommand {
             limits: self.limits.limits(),
             pages: self.pages.shares(),
             built_pages: self.built.directory(),
-            on_start: if json { |_url| () } else { announce },
+            on_news: if json { |_news| () } else { announce },
         };
         let outcome = demo::run(&sales, &options).await?;
         let good = outcome.is_good();
@@ -70,13 +70,10 @@ impl DemoCommand {
     }
 }
 
-/// Says where the pages are, as soon as they are there.
-fn announce(url: &str) {
+/// Says what can be looked at, as soon as it is there.
+fn announce(news: &News) {
     // Whoever started us may not listen; the demo goes on all the same.
-    let _unheard = writeln!(
-        std::io::stderr(),
-        "{url}/ shows it while it runs: what is on sale, a waiting room that opens in half a minute, and at /operator its board"
-    );
+    let _unheard = writeln!(std::io::stderr(), "{news}");
 }
 
 fn text(outcome: &Outcome) -> String {
