@@ -75,7 +75,7 @@ impl Event {
     /// Reads the documents of an event, each with what errors call it: what a later one says counts.
     ///
     /// # Errors
-    /// [`Error::Malformed`] if one is no event, [`Error::Flags`] if its times have no time zone.
+    /// [`Error::Malformed`] if one is no event, [`Error::Flags`] if none says when it begins, or its times have no time zone.
     pub fn read(documents: &[(String, Vec<u8>)]) -> Result<Self, Error> {
         let mut whole = Source::default();
         for (what, text) in documents {
@@ -85,6 +85,10 @@ impl Event {
                 why: error.to_string(),
             };
             whole = whole.with(source.map_err(malformed)?);
+        }
+        // Every event of pretix has one: what has none is another document.
+        if !documents.is_empty() && whole.date_from.is_none() {
+            return Err(Error::Flags("--event: there is no date_from: is it an event?".to_owned()));
         }
         if whole.date_from.is_some() && whole.timezone.is_none() {
             return Err(Error::Flags(
@@ -132,9 +136,6 @@ impl Source {
         let mut notes = Vec::new();
         let mut note = |what: &str| notes.push(format!("event: {what}"));
         let starts_at = self.date_from;
-        if starts_at.is_none() {
-            note("it has no date_from, and so no times");
-        }
         let doors = starts_at.and(self.date_admission);
         let doors_at = doors.filter(|doors| starts_at.is_some_and(|starts| *doors <= starts));
         if doors != doors_at {

@@ -554,6 +554,8 @@ fn a_date_of_a_series_has_the_zone_and_the_currency_of_its_series() {
     assert_eq!(event["venue"]["name"], "Lakeside Hall");
     assert_eq!(event["about"]["latitude"], 47.3667);
     assert_eq!(event["about"]["description"], json!({"en": "With **guests**."}));
+    let error = sold_with(&[json!({"name": "Hall", "categories": [], "zones": []})]).unwrap_err();
+    assert!(error.to_string().contains("no date_from"), "{error}");
     let error = sold_with(&[date]).unwrap_err().to_string();
     assert!(error.contains("no timezone") && error.contains("--event SERIES.json"), "{error}");
 }
@@ -573,7 +575,6 @@ fn what_a_sale_cannot_say_of_an_event_is_left_out_and_noted() {
             "/doors_at",
             "date_admission is later",
         ),
-        (json!({"date_from": null}), "/starts_at", "no date_from"),
         (json!({"location": null}), "/venue", "no location"),
         (json!({"location": {"en": long}}), "/venue", "too long for a venue's name"),
         (
