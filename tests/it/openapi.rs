@@ -381,6 +381,8 @@ async fn every_example_can_be_sent_and_every_answer_is_as_described() {
     let search = format!("{}&date=2026-11-21", journey);
     let trains = client.ok(200, "listTrains", "", With { query: &search, ..none() }).await;
     assert_eq!(trains["trains"][0]["tiers"][0]["available"], 10);
+    let stops = client.ok(200, "listStops", "", With { query: "?date=2026-11-21", ..none() }).await;
+    assert_eq!(stops["stops"][0], json!({ "name": "北京南", "stops": ["VNP"] }));
     let available = With { query: &journey, ..none() };
     let available = client.ok(200, "showAvailability", "", available).await;
     assert_eq!(available["tiers"][0]["available"], 10);

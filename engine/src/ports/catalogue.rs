@@ -14,7 +14,9 @@ use crate::domain::basics::time::Timestamp;
 use crate::domain::sale::archive::Lifecycle;
 use crate::domain::sale::attachment::{Attachment, AttachmentKind};
 use crate::domain::sale::event::EventFacts;
-use crate::domain::sale::timetable::{CallMark, StopLabel, TrainsPage};
+use crate::domain::sale::timetable::{
+    CallMark, StopLabel, StopMark, StopsPage, TrainRoute, TrainsPage,
+};
 use crate::domain::sale::{MapDocument, Sale, SaleFile, SaleState};
 
 /// The least number of days for which the catalogue keeps a snapshot of a sale's tokens.
@@ -62,6 +64,9 @@ pub struct ListedTerms {
     /// When and where the event is; `None` if nobody has said so, or if the sale was last published before the list
     /// repeated it.
     pub event: Option<EventFacts>,
+    /// The route of a train; `None` of a sale without stops, and of one that was last published before the list
+    /// repeated it.
+    pub route: Option<TrainRoute>,
 }
 
 impl ListedTerms {
@@ -76,6 +81,7 @@ impl ListedTerms {
             sold_out: file.sold_out,
             price_from: file.price_from(),
             event: file.event.as_ref().map(|event| event.kept().0),
+            route: TrainRoute::from_file(file),
         }
     }
 }
@@ -129,6 +135,14 @@ pub trait Catalogue: Send + Sync {
         now: Timestamp,
         most: u16,
     ) -> impl Future<Output = Stored<TrainsPage>> + Send;
+    /// At most `most` stops of the trains of a day that are not archived, by name; those behind `after`, if it is given.
+    /// The stops of a train that was last published before the catalogue kept them are not among them.
+    fn stops(
+        &self,
+        day: Day,
+        after: Option<&StopMark>,
+        most: u16,
+    ) -> impl Future<Output = Stored<StopsPage>> + Send;
     /// The map that a sale has now; `None` if the sale has no map, or there is no such sale.
     fn map(&self, id: &SaleId) -> impl Future<Output = Stored<Option<MapDocument>>> + Send;
     /// Keeps an attachment for good. The same bytes again change nothing.

@@ -46,7 +46,7 @@ pub use crate::domain::basics::tickets::Tickets;
 pub use crate::domain::basics::time::Timestamp;
 pub use crate::domain::ledger::wallet::WalletStatement;
 pub use crate::domain::sale::attachment::{Attachment, AttachmentKind};
-pub use crate::domain::sale::timetable::{CallMark, StopLabel, TrainsPage};
+pub use crate::domain::sale::timetable::{CallMark, StopLabel, StopMark, StopsPage, TrainsPage};
 pub use crate::domain::sale::{MapDocument, SaleFile};
 pub use crate::domain::ticket::{
     CheckInCounts, CheckInPlan, DoubleCheckIn, DoublesPage, ReissuePlan, RevokedPage,
@@ -147,6 +147,7 @@ macro_rules! port_methods {
                     copy day: Day, ref from: StopLabel, ref to: StopLabel, option after: CallMark,
                     copy now: Timestamp, copy most: u16
                 ) -> TrainsPage;
+                Stops: stops(copy day: Day, option after: StopMark, copy most: u16) -> StopsPage;
                 Map: map(ref id: SaleId) -> Option<MapDocument>;
                 KeepAttachment: keep_attachment(ref attachment: Attachment) -> ();
                 Attachment: attachment(copy hash: Hash) -> Option<Attachment>;

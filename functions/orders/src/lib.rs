@@ -74,6 +74,7 @@ async fn answer(app: &App, request: &Request) -> Response<Body> {
             | Route::OperatorStanding(_)
             | Route::ShowDocument(_)
             | Route::ListTrains
+            | Route::ListStops
             | Route::JoinRoom(_)
             | Route::ShowRoom(_)
             | Route::ShowPlainRoom(_)

@@ -3,7 +3,7 @@
 //! left. `GET /s/{sale}` and `GET /sitemap.xml` are pages for whoever has no script, for link previews and search engines.
 //! `PUT /pictures/{picture}`, `PUT /operator/pictures/{picture}`, `GET /pictures/{picture}` and
 //! `GET /documents/{document}`: what belongs to events. `POST /operator/sales/{sale}/commands`: what is said of a sale while it
-//! sells. `GET /trains` finds trains by day and stops. `GET /openapi.json` describes the API.
+//! sells. `GET /trains` finds trains by day and stops, and `GET /stops` lists the stops of a day. `GET /openapi.json` describes the API.
 
 mod sale_page;
 mod sitemap;
@@ -35,6 +35,7 @@ use shared::http::routes::{NoRoute, Route, RouteName, Row};
 use shared::http::sale_reply::{AvailabilityReply, SaleReply, SaleSummary, tiers_on};
 use shared::http::sales_page::{MAX_SALES, SALES, SalesCursor, SalesReply};
 use shared::http::standing::StandingBody;
+use shared::http::stops::{StopsCursor, StopsQuery, StopsReply};
 use shared::http::trains::{
     TrainReply, TrainsCursor, TrainsQuery, TrainsReply, journey as journey_of,
 };
@@ -48,6 +49,10 @@ const MAX_AGE_SECONDS: u32 = 1;
 /// The OpenAPI document. It changes only with a deployment, so caches may keep it a while.
 const OPENAPI: Document =
     Document { json: include_str!("../../../docs/openapi.json"), max_age_seconds: 300 };
+
+/// The time for which caches may keep the list of the stops of a day, in seconds: it has what a whole day's timetable has,
+/// and only a new train changes it.
+const STOPS_MAX_AGE_SECONDS: u32 = 60;
 
 /// Answers one request at the time of the system clock.
 pub async fn handle(app: &App, request: Request) -> Response<Body> {
@@ -86,6 +91,7 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
         }
         Ok(Route::ShowMap(sale)) => respond(map(app, request, &sale)).await,
         Ok(Route::ListTrains) => respond(trains(app, request, now)).await,
+        Ok(Route::ListStops) => respond(stops(app, request)).await,
         Ok(Route::ShowAvailability(sale)) => respond(availability(app, request, &sale, now)).await,
         Ok(
             Route::JoinRoom(_)
@@ -236,6 +242,14 @@ async fn trains(
     let next = page.next.map(TrainsCursor);
     let body = TrainsReply { date: *day, from: from.clone(), to: to.clone(), trains, next };
     Ok(Cacheable { body, max_age_seconds: MAX_AGE_SECONDS })
+}
+
+/// Lists the stops of a day's trains, a page at a time: one query.
+async fn stops(app: &App, request: &Request) -> Result<Cacheable<StopsReply>, Problem> {
+    let StopsQuery { day, cursor, limit } = StopsQuery::from_request(request)?;
+    let after = cursor.as_ref().map(|StopsCursor(mark)| mark);
+    let page = app.ports.catalogue().stops(day, after, limit).await?;
+    Ok(Cacheable { body: StopsReply::new(day, page), max_age_seconds: STOPS_MAX_AGE_SECONDS })
 }
 
 /// One train of a search; `None` if the train does not sell the journey. If the seats that are left cannot be read, the

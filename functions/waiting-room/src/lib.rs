@@ -84,6 +84,7 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
             | Route::OperatorStanding(_)
             | Route::ShowDocument(_)
             | Route::ListTrains
+            | Route::ListStops
             | Route::BeginVisit(_)
             | Route::Admit(_)
             | Route::Reserve(_)

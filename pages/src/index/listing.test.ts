@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { daysOf, EVERYTHING, folded, sections, stateOf, type Search, type Summary } from "./listing.ts";
+import { folded } from "./fold.ts";
+import { daysOf, EVERYTHING, sections, stateOf, type Search, type Summary } from "./listing.ts";
 
 const NOW = Date.parse("2026-06-01T12:00:00.000Z");
 const sale = (id: string, title: string, opens: string, closes: string, state: Summary["state"] = "open"): Summary =>
@@ -66,6 +67,19 @@ test("days and a category find events, each by the clocks of its venue", () => {
   assert.equal(events({ from: "2026" }), "2413");
   assert.equal(events({ category: "theatre" }), "4");
   assert.equal(events({ category: "sport" }), "");
+});
+
+test("a train stands by its departure, and is found by its day and its ends", () => {
+  const route = { from: "Zürich HB", to: "Łódź", departs_at: "2026-07-08T21:40", arrives_at: "2026-07-09T08:05" };
+  const train = { ...sale("n", "Nightjar", "2026-05-01", "2026-09-01"), route };
+  assert.deepEqual(daysOf(train), ["2026-07-08", "2026-07-09"]);
+  assert.deepEqual(daysOf({ route: { from: "A", to: "B" } }), null);
+  assert.deepEqual(daysOf({ route: { from: "A", to: "B", departs_at: "2026-07-08T21:40" } }), ["2026-07-08", "2026-07-08"]);
+  assert.deepEqual(daysOf({ route, event: EVENTS[0]!.event! }), ["2026-07-10", "2026-07-10"], "an event says more");
+  const found = (search: Partial<Search>) => sections([...EVENTS, train], { ...EVERYTHING, ...search }, NOW).open.map((one) => one.sale).join("");
+  assert.equal(found({}), "24n13");
+  assert.equal(found({ text: "zurich lodz" }), "n");
+  assert.equal(found({ from: "2026-07-09", until: "2026-07-09" }), "n");
 });
 
 test("a state moves on by the server's clock", () => {

@@ -2,6 +2,7 @@
 import type { Schemas } from "onsale-client";
 
 import { localDay } from "../shared/event.ts";
+import { folded, foldedWords } from "./fold.ts";
 
 /** A sale of the list. */
 export type Summary = Schemas["SaleSummary"];
@@ -37,16 +38,20 @@ export function stateOf(sale: Summary, nowMs: number): Summary["state"] {
   return sale.state;
 }
 
-/** A text without case, width and accents, so that "Théâtre" is found by "theatre". */
-export const folded = (text: string): string => text.normalize("NFKD").replace(/\p{Mn}/gu, "").toLowerCase();
-
 /** The words that a sale is found by. */
-const wordsOf = ({ title, event }: Summary): string =>
-  folded([title, ...(event?.performers ?? []), event?.venue?.name ?? "", event?.venue?.city ?? ""].join(" "));
+const wordsOf = ({ title, event, route }: Summary): string =>
+  folded([title, ...(event?.performers ?? []), event?.venue?.name ?? "", event?.venue?.city ?? "", route?.from ?? "", route?.to ?? ""].join(" "));
 
-/** The first and the last day of an event, by the clocks of its venue; null if nobody has said. */
-export function daysOf({ event }: Pick<Summary, "event">): readonly [string, string] | null {
+/**
+ * The first and the last day of an event, by the clocks of its venue; of a train that says no event, the days on which it
+ * leaves its first stop and arrives at its last, by the clocks there; null if nobody has said.
+ */
+export function daysOf({ event, route }: Pick<Summary, "event" | "route">): readonly [string, string] | null {
   const first = localDay(event?.starts_at, event?.time_zone);
+  const [leaves, comes] = [route?.departs_at, route?.arrives_at].map((time) => time?.slice(0, 10));
+  if (first === null && leaves !== undefined) {
+    return [leaves, comes !== undefined && comes > leaves ? comes : leaves];
+  }
   return first === null ? null : [first, localDay(event?.ends_at, event?.time_zone) ?? first];
 }
 
@@ -59,12 +64,13 @@ function isThen(sale: Summary, { from, until }: Search): boolean {
 
 /** The sales that match, by section: by the day of the event, and those without one after them, by when they close or open. */
 export function sections(sales: readonly Summary[], search: Search, nowMs: number): Sections {
-  const words = folded(search.text).split(/\s+/).filter((word) => word !== "");
+  const words = foldedWords(search.text);
   const found = sales.filter((sale) => {
     const all = wordsOf(sale);
     return isThen(sale, search) && (search.category === "" || sale.event?.category === search.category) && words.every((word) => all.includes(word));
   });
-  const startsMs = ({ event }: Summary) => Date.parse(event?.starts_at ?? "") || Number.MAX_SAFE_INTEGER;
+  // The hour of a stop has no offset here: to sort by, that of UTC will do.
+  const startsMs = ({ event, route }: Summary) => Date.parse(event?.starts_at ?? "") || Date.parse(`${route?.departs_at ?? ""}Z`) || Number.MAX_SAFE_INTEGER;
   const by = (time: "opens_at" | "closes_at") => (a: Summary, b: Summary) =>
     startsMs(a) - startsMs(b) || Date.parse(a[time]) - Date.parse(b[time]) || a.title.localeCompare(b.title);
   const of = (wanted: (state: Summary["state"]) => boolean) => found.filter((sale) => wanted(stateOf(sale, nowMs)));

@@ -13,6 +13,7 @@ import { Loading, Page, Problem, start } from "../shared/layout.tsx";
 import { announce } from "../shared/live.ts";
 import { EVERYTHING, sections, stateOf, type Search, type Summary } from "./listing.ts";
 import { t, tn } from "./text.ts";
+import { asUtc } from "./timetable.ts";
 import { Trains } from "./trains.tsx";
 
 /** Sales of a page of the API, and pages that are loaded by themselves. */
@@ -118,24 +119,31 @@ function Section({ name, sales, now }: { readonly name: "open" | "upcoming" | "p
   );
 }
 
+/** When it begins: the event, or the train at its first stop, by the clocks there. */
+function startOf({ event, route }: Summary): { readonly at: string | null | undefined; readonly zone: string | null | undefined } {
+  return event?.starts_at == null ? { at: asUtc(route?.departs_at), zone: "UTC" } : { at: event.starts_at, zone: event.time_zone };
+}
+
 /** In place of a picture, beside cards that have one: the day, which stands below too. */
 function Blank({ sale }: { readonly sale: Summary }) {
-  const { starts_at: at, time_zone: zone } = sale.event ?? {};
+  const { at, zone } = startOf(sale);
   const day = localDay(at, zone);
   return <div class="picture blank" aria-hidden="true">{day !== null && <><strong>{Number(day.slice(8))}</strong>{monthText(at, zone)}</>}</div>;
 }
 
 function Card({ sale, now, isPictured }: { readonly sale: Summary; readonly now: number; readonly isPictured: boolean }) {
   const state = stateOf(sale, now);
-  const { event } = sale;
-  const [day, place] = [shortWhenText(event?.starts_at, event?.time_zone), whereText(event?.venue)];
+  const { event, route } = sale;
+  const { at, zone } = startOf(sale);
+  const [day, place] = [shortWhenText(at, zone), whereText(event?.venue)];
   const performers = event?.performers ?? [];
   return (
     <li class="card sale">
       {event?.picture != null ? <EventPicture picture={event.picture} alt="" /> : isPictured && <Blank sale={sale} />}
       <h3><a href={href(`/s/${sale.sale}`)}>{sale.title}</a></h3>
-      {day !== null && <p class="day"><time dateTime={event?.starts_at ?? ""}>{day}</time></p>}
+      {day !== null && <p class="day"><time dateTime={event?.starts_at ?? route?.departs_at ?? ""}>{day}</time></p>}
       {place !== null && <p>{place}</p>}
+      {route != null && <p>{t("trains.way", { from: route.from, to: route.to })}</p>}
       {performers.length > 0 && <p class="hint">{performers.slice(0, MOST_PERFORMERS).join(" · ")}{performers.length > MOST_PERFORMERS && " …"}</p>}
       <p class="selling">
         {sale.price_from_minor !== undefined && sale.currency !== undefined && <span class="price">{t("from", { price: money(sale.price_from_minor, sale.currency) })}</span>}

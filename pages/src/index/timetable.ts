@@ -33,6 +33,9 @@ export function railwayTime(time: string, locale: string): string {
   return Number.isNaN(date.getTime()) ? time : format.format(date);
 }
 
+/** A time by the clocks of a stop as a moment that is written so by the clocks of UTC, which is no zone of its own here. */
+export const asUtc = (time: string | null | undefined): string | null => (time == null ? null : `${time}:00Z`);
+
 /** The query by which the pages of a sale know the journey of a train: by the ids of its stops. */
 export const journeyQuery = ({ from, to }: Pick<Train, "from" | "to">): string => new URLSearchParams({ from: from.stop, to: to.stop }).toString();
 

@@ -1,11 +1,13 @@
 /** Trains by day, from and to, with what is left. */
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 
 import { everyone, problem, reply, type OnsaleProblem } from "../shared/api.ts";
 import { clock } from "../shared/clock.ts";
 import { money } from "../shared/format.ts";
 import { href, locale } from "../shared/language.ts";
 import { Loading, Problem } from "../shared/layout.tsx";
+import { StopField } from "./stop-field.tsx";
+import { suggestionsOf, type StopsOfName, type Suggestion } from "./stops.ts";
 import { asked, dayOf, journeyQuery, leftOf, railwayTime, type Journey, type Train } from "./timetable.ts";
 import { t } from "./text.ts";
 
@@ -23,6 +25,43 @@ const search = async (journey: Journey, cursor?: string): Promise<Shown> => {
   const { trains, next } = await reply(everyone.GET("/trains", { params: { query } }));
   return { trains, journey, next };
 };
+
+/** Pages of the stops of a day that are loaded: one has those of a country. */
+const STOPS_PAGES = 5;
+
+/** The stops of a day. */
+async function loadStops(date: string): Promise<readonly Suggestion[]> {
+  const all: StopsOfName[] = [];
+  let cursor: string | undefined;
+  for (let page = 0; page < STOPS_PAGES; page += 1) {
+    const query = { date, ...(cursor === undefined ? {} : { cursor }) };
+    const answer = await reply(everyone.GET("/stops", { params: { query } }));
+    all.push(...answer.stops);
+    cursor = answer.next;
+    if (cursor === undefined) {
+      break;
+    }
+  }
+  return suggestionsOf(all);
+}
+
+/**
+ * The stops of a day, none until they are loaded, and what loads them: when a field is used, once for each day. Without a
+ * network there are none, and the next use tries again.
+ */
+function useStops(date: string): readonly [readonly Suggestion[], () => void] {
+  const [stops, setStops] = useState<{ readonly date: string; readonly all: readonly Suggestion[] }>({ date: "", all: [] });
+  const loading = useRef("");
+  const load = () => {
+    if (date === "" || date === stops.date || date === loading.current) {
+      return;
+    }
+    loading.current = date;
+    const end = () => { loading.current = loading.current === date ? "" : loading.current; };
+    void loadStops(date).then((all) => setStops({ date, all }), () => undefined).finally(end);
+  };
+  return [date === stops.date ? stops.all : [], load];
+}
 
 /** The section of the storefront. */
 export function Trains() {
@@ -44,19 +83,21 @@ export function Trains() {
     const page = await search(before.journey, before.next);
     return { ...page, trains: [...before.trains, ...page.trains] };
   });
-  const field = (name: keyof Journey, type: string) => (
-    <div class="field">
-      <label for={`train-${name}`}>{t(`trains.${name}`)}</label>
-      <input id={`train-${name}`} type={type} required value={journey[name]} onInput={(event) => setJourney({ ...journey, [name]: event.currentTarget.value })} />
-    </div>
+  const [stops, loadStops] = useStops(journey.date);
+  const set = (name: keyof Journey, value: string) => setJourney((before) => ({ ...before, [name]: value }));
+  const stop = (name: "from" | "to") => (
+    <StopField id={`train-${name}`} label={t(`trains.${name}`)} value={journey[name]} suggestions={stops} onUse={loadStops} onChange={(value) => set(name, value)} />
   );
   return (
     <section aria-labelledby="trains">
       <h2 id="trains">{t("trains")}</h2>
       <form class="row" onSubmit={(event) => void find(event)}>
-        {field("date", "date")}
-        {field("from", "text")}
-        {field("to", "text")}
+        <div class="field">
+          <label for="train-date">{t("trains.date")}</label>
+          <input id="train-date" type="date" required value={journey.date} onInput={(event) => set("date", event.currentTarget.value)} />
+        </div>
+        {stop("from")}
+        {stop("to")}
         <button type="submit">{t("trains.find")}</button>
       </form>
       <div aria-live="polite"><Results found={found} more={more} /></div>

@@ -10,6 +10,7 @@ mod copies;
 mod list;
 mod maps;
 mod memory;
+mod stops;
 mod tokens;
 mod trains;
 
@@ -32,7 +33,9 @@ use engine::domain::basics::ids::{Epoch, SaleId};
 use engine::domain::basics::time::Timestamp;
 use engine::domain::sale::archive::Lifecycle;
 use engine::domain::sale::attachment::{Attachment, AttachmentKind};
-use engine::domain::sale::timetable::{CallMark, StopLabel, TrainCall, TrainsPage, calls};
+use engine::domain::sale::timetable::{
+    CallMark, StopLabel, StopMark, StopsPage, TrainCall, TrainsPage, calls, stops_by_day,
+};
 use engine::domain::sale::{FileMap, MapDocument, Sale, SaleFile};
 use engine::ports::{
     Catalogue, ChangeReply, Freshness, ListedSale, Published, SalesPage, StoreError, Stored,
@@ -303,36 +306,55 @@ impl DynamoCatalogue {
         Ok(Some(KeptMap { hash: document.hash, chunks }))
     }
 
-    /// The calls of the sale that a version replaces.
-    async fn calls_before(&self, id: &SaleId, replaces: Option<u64>) -> Stored<Vec<TrainCall>> {
+    /// The timetable of the sale that a version replaces.
+    async fn timetable_before(&self, id: &SaleId, replaces: Option<u64>) -> Stored<Timetable> {
         if replaces.is_none() {
-            return Ok(Vec::new());
+            return Ok(Timetable::default());
         }
         let published = self.sale(id, Freshness::Cached).await?;
-        Ok(published.map_or_else(Vec::new, |published| calls(published.sale.file())))
+        Ok(published.map_or_else(Timetable::default, |sale| Timetable::new(sale.sale.file())))
     }
 
-    /// Deletes what a publication of `file` as `version` leaves behind: the calls that it has replaced, or its
+    /// Writes what a train is found by, of a version that is to be published.
+    async fn write_timetable(&self, id: &SaleId, ours: &Timetable, version: u64) -> Stored<()> {
+        trains::write(&self.db, &ours.calls, version).await?;
+        stops::write(&self.db, id, &ours.stops, version).await
+    }
+
+    /// Deletes what a train was found by and is not found by in `version`.
+    async fn delete_timetable(
+        &self,
+        id: &SaleId,
+        was: &Timetable,
+        is: &Timetable,
+        version: u64,
+    ) -> Stored<()> {
+        trains::delete(&self.db, &was.calls, &is.calls, version).await?;
+        stops::delete(&self.db, id, &was.stops, &is.stops, version).await
+    }
+
+    /// Deletes what a publication of `file` as `version` leaves behind: the timetable that it has replaced, or its
     /// own if another one has come before it; and chunks.
     async fn tidy_after(
         &self,
         file: &SaleFile,
         (version, name): (u64, &str),
-        before: &[TrainCall],
+        before: &Timetable,
         reply: &ChangeReply,
     ) -> Stored<()> {
-        let (id, ours) = (&file.sale, calls(file));
+        let (id, ours) = (&file.sale, Timetable::new(file));
         match reply {
             ChangeReply::Done => {
-                trains::delete(&self.db, before, &ours, version).await?;
+                self.delete_timetable(id, before, &ours, version).await?;
                 self.tidy_all(id, |sk| is_obsolete(sk, name, version)).await
             }
             ChangeReply::Conflict => {
-                if !ours.is_empty() {
+                if !ours.calls.is_empty() {
                     let current = self.sale(id, Freshness::Fresh).await?;
                     let current = current.filter(|current| !is_over(current));
-                    let theirs = current.map_or_else(Vec::new, |sale| calls(sale.sale.file()));
-                    trains::delete(&self.db, &ours, &theirs, version).await?;
+                    let of = |sale: Published| Timetable::new(sale.sale.file());
+                    let theirs = current.map_or_else(Timetable::default, of);
+                    self.delete_timetable(id, &ours, &theirs, version).await?;
                 }
                 let ours = chunks_prefix(name);
                 self.tidy_all(id, |sk| sk.starts_with(&ours)).await
@@ -425,6 +447,19 @@ impl DynamoCatalogue {
     }
 }
 
+/// What a train is found by: the calls at which it is boarded, and its stops.
+#[derive(Debug, Default)]
+struct Timetable {
+    calls: Vec<TrainCall>,
+    stops: stops::StopsByDay,
+}
+
+impl Timetable {
+    fn new(file: &SaleFile) -> Self {
+        Self { calls: calls(file), stops: stops_by_day(file) }
+    }
+}
+
 fn is_over(published: &Published) -> bool {
     published.lifecycle.is_over()
 }
@@ -495,6 +530,10 @@ impl Catalogue for DynamoCatalogue {
         trains::find(&self.db, day, from, to, after, now, most).await
     }
 
+    async fn stops(&self, day: Day, after: Option<&StopMark>, most: u16) -> Stored<StopsPage> {
+        stops::find(&self.db, day, after, most).await
+    }
+
     async fn map(&self, id: &SaleId) -> Stored<Option<MapDocument>> {
         for is_consistent in [false, true] {
             let header = self.header(id, is_consistent).await?;
@@ -533,12 +572,12 @@ impl Catalogue for DynamoCatalogue {
         let id = &file.sale;
         let version = replaces.unwrap_or(0) + 1;
         let name = file_name(version, &random_hex(8)?);
-        let before = self.calls_before(id, replaces).await?;
+        let before = self.timetable_before(id, replaces).await?;
         let json = serde_json::to_vec(&file.without_map()).map_err(|error| broken(id, error))?;
         let chunks = self.write_chunks(id.as_str(), &name, &json).await?;
         let copy_chunks = self.write_copies(id, &name, &json).await?;
         let map = self.write_map(file, &name).await?;
-        trains::write(&self.db, &calls(file), version).await?;
+        self.write_timetable(id, &Timetable::new(file), version).await?;
         let condition = match replaces {
             Some(_) => "#version = :replaces AND attribute_not_exists(#lifecycle)",
             None => "attribute_not_exists(#version)",
@@ -626,9 +665,10 @@ impl Catalogue for DynamoCatalogue {
             "attribute_exists(#lifecycle)",
             [("archived", text(ARCHIVED))],
         )?;
-        // Nobody publishes it any more, and who finds a call of it passes over it already.
+        // Nobody publishes it any more, and who finds a call or a stop of it passes over it already.
         if let Some(sale) = self.sale(id, Freshness::Fresh).await?.filter(is_over) {
-            trains::delete(&self.db, &calls(sale.sale.file()), &[], sale.version).await?;
+            let was = Timetable::new(sale.sale.file());
+            self.delete_timetable(id, &was, &Timetable::default(), sale.version).await?;
         }
         let unlisted = delete(self.table(), list::key(id), "", [])?;
         let written = self.db.transact(1, vec![archived, unlisted]).await;

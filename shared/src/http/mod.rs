@@ -39,6 +39,7 @@ pub mod sale_body;
 pub mod sale_reply;
 pub mod sales_page;
 pub mod standing;
+pub mod stops;
 pub mod takings;
 pub mod ticket;
 pub mod tokens;

@@ -74,7 +74,7 @@ pub struct Throttle {
     pub burst: u32,
 }
 
-const PLACES: Throttle = Throttle { rate_parameter: "PlaceRate", rate: 1680, burst: 585 };
+const PLACES: Throttle = Throttle { rate_parameter: "PlaceRate", rate: 1630, burst: 560 };
 /// The beginnings of visits: more than a room serves unless its settings say otherwise.
 const VISITS: Throttle = Throttle { rate_parameter: "VisitRate", rate: 250, burst: 125 };
 const ADMISSIONS: Throttle = Throttle { rate_parameter: "AdmissionRate", rate: 1500, burst: 750 };
@@ -177,6 +177,7 @@ routes! {
     ShowDocument(Hash): "GET" "/documents/{document}", Sales, Anyone, RARE;
     ListTrains: "GET" "/trains", Sales, Anyone, OTHERS,
         queries ["cursor", "date", "from", "limit", "to"];
+    ListStops: "GET" "/stops", Sales, Anyone, RARE, queries ["cursor", "date", "limit"];
     JoinRoom(SaleId): "POST" "/sales/{sale}/places", WaitingRoom, Buyer, PLACES;
     ShowRoom(SaleId): "GET" "/sales/{sale}/room", WaitingRoom, Anyone, READS;
     ShowPlainRoom(SaleId): "GET" "/s/{sale}/room/plain", WaitingRoom, Anyone, RARE;
@@ -340,6 +341,7 @@ mod tests {
             ("GET", "/sales/g1/availability", Ok(Route::ShowAvailability(sale()))),
             ("GET", "/sales/g1/map", Ok(Route::ShowMap(sale()))),
             ("GET", "/trains", Ok(Route::ListTrains)),
+            ("GET", "/stops", Ok(Route::ListStops)),
             ("GET", picture.as_str(), Ok(Route::ShowPicture(Hash([0xab; 32])))),
             ("PUT", picture.as_str(), Ok(Route::KeepPicture(Hash([0xab; 32])))),
             ("PUT", kept.as_str(), Ok(Route::OperatorPicture(Hash([0xab; 32])))),

@@ -12,6 +12,7 @@ use engine::domain::basics::time::Timestamp;
 use engine::domain::inventory::capacity::{CacheKind, starts_shortfall};
 use engine::domain::sale::archive::Lifecycle;
 use engine::domain::sale::event::EventFacts;
+use engine::domain::sale::timetable::TrainRoute;
 use engine::domain::sale::{FileMap, MapName, Sale, SaleFile, SaleState, Tier};
 use engine::ports::{ListedTerms, Published};
 
@@ -74,6 +75,10 @@ pub struct SaleSummary {
     /// published before lists had this, and not since.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub event: Option<EventFacts>,
+    /// Of a train, its first and its last stop, with departure and arrival by the clocks there; absent of a sale
+    /// without stops, and of one that was published before lists had this, and not since.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub route: Option<TrainRoute>,
 }
 
 impl SaleSummary {
@@ -94,11 +99,10 @@ impl SaleSummary {
     #[must_use]
     pub fn listed(sale: SaleId, terms: ListedTerms, now: Timestamp) -> Self {
         let state = Phase::from_terms(&terms, now);
-        let ListedTerms { title, opens_at, closes_at, price_from, event, state: _, sold_out: _ } =
-            terms;
+        let ListedTerms { title, opens_at, closes_at, price_from, event, route, .. } = terms;
         let price_from_minor = price_from.map(|price| price.amount_minor);
         let currency = price_from.map(|price| price.currency);
-        Self { sale, title, opens_at, closes_at, state, price_from_minor, currency, event }
+        Self { sale, title, opens_at, closes_at, state, price_from_minor, currency, event, route }
     }
 }
 

@@ -192,6 +192,179 @@ async fn a_leftover_costs_a_look_and_a_late_publication_changes_nothing() {
     assert_eq!(found(&search(&fixture, DAY).await), ["g1"]);
 }
 
+/// The stops of a day: name and ids of each.
+async fn stops(fixture: &Fixture, query: &str) -> Vec<String> {
+    let reply = fixture.get(Sender::Nobody, &format!("/stops?{query}")).await.ok(200);
+    let text = |stop: &Value| format!("{} {}", stop["name"].as_str().unwrap(), stop["stops"]);
+    reply["stops"].as_array().unwrap().iter().map(text).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_stops_of_a_day_are_those_of_its_trains() {
+    let fixture = Fixture::start().await;
+    let (day, next_day) = ("date=2026-11-21", "date=2026-11-22");
+    assert_eq!(stops(&fixture, day).await, [""; 0]);
+    for (id, departs) in [("g1", "08:05"), ("g2", "08:05"), ("g4", "23:30")] {
+        fixture.publish(&train(id, departs)).await.ok(200);
+    }
+    let all = [r#"北京南 ["VNP"]"#, r#"宁波 ["NGH"]"#, r#"济南西 ["JGK"]"#];
+    assert_eq!(stops(&fixture, day).await, all, "where people leave a train, too");
+    assert_eq!(stops(&fixture, next_day).await, all[1..], "a night train is boarded there later");
+    assert_eq!(stops(&fixture, "date=2026-11-20").await, [""; 0]);
+    let reply = fixture.get(Sender::Nobody, &format!("/stops?{day}")).await;
+    assert_eq!(reply.caching(), "public, max-age=60");
+
+    // Another station of one name, and one of that name in capitals.
+    let mut other = train("g5", "09:00");
+    other["stops"][0] = json!({ "stop": "X1", "name": "Neustadt", "departs": "09:00" });
+    other["stops"][2] = json!({ "stop": "X2", "name": "NEUSTADT", "arrives": "14:00" });
+    let fare = json!([{ "from": "X1", "to": "X2", "price_minor": 500 }]);
+    other["tiers"][0]["fares"] = fare;
+    fixture.publish(&other).await.ok(200);
+    let with_other = [r#"Neustadt ["X1","X2"]"#, all[0], all[1], all[2]];
+    assert_eq!(stops(&fixture, day).await, with_other);
+
+    // A page at a time: none ends amid a name.
+    for limit in 1..=4 {
+        let (mut pages, mut query) = (Vec::new(), format!("{day}&limit={limit}"));
+        loop {
+            let page = fixture.get(Sender::Nobody, &format!("/stops?{query}")).await.ok(200);
+            let names = page["stops"].as_array().unwrap().iter();
+            pages.extend(names.map(|stop| stop["name"].as_str().unwrap().to_lowercase()));
+            let Some(next) = page.get("next") else { break };
+            query = format!("{day}&limit={limit}&cursor={}", next.as_str().unwrap());
+        }
+        if limit == 1 {
+            assert_eq!(pages.remove(0), "neustadt", "a page of one stop is of one name");
+        }
+        assert_eq!(pages, ["neustadt", "北京南", "宁波", "济南西"], "{limit}");
+    }
+    for (query, at) in [
+        ("", "date"),
+        ("date=2026-02-30", "date"),
+        ("date=today", "date"),
+        ("date=2026-11-21&limit=0", "limit"),
+        ("date=2026-11-21&limit=4001", "limit"),
+        ("date=2026-11-21&cursor=MTo", "cursor"),
+    ] {
+        let refused = fixture.get(Sender::Nobody, &format!("/stops?{query}")).await;
+        assert_eq!(refused.problem(422, "invalid")["at"], at, "{query}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_last_train_of_a_stop_takes_it_off_the_list() {
+    let fixture = Fixture::start().await;
+    let day = "date=2026-11-21";
+    for id in ["g1", "g2"] {
+        fixture.publish(&train(id, "08:05")).await.ok(200);
+    }
+    // A list of three stops, and two trains at each.
+    assert_eq!(fixture.items_under("#stops#").await, 3 + 3 * 2);
+    let all = stops(&fixture, day).await;
+    let mut cancelled = train("g2", "08:05");
+    cancelled["state"] = json!("cancelled");
+    fixture.publish(&cancelled).await.ok(200);
+    assert_eq!(stops(&fixture, day).await, all, "another train calls there");
+    assert_eq!(fixture.items_under("#stops#").await, 3 + 3);
+    // It runs on another day from now on.
+    let mut moved = train("g1", "08:05");
+    moved["runs_on"] = json!("2026-11-23");
+    fixture.publish(&moved).await.ok(200);
+    assert_eq!(stops(&fixture, day).await, [""; 0]);
+    let later = "date=2026-11-23";
+    assert_eq!(stops(&fixture, later).await, all);
+    // Somebody else was faster: the loser's stops are gone, the winner's stay.
+    let catalogue = fixture.app.ports.catalogue();
+    for runs_on in ["2026-11-21", "2026-11-23"] {
+        let mut late = train("g1", "08:05");
+        late["runs_on"] = json!(runs_on);
+        let late: SaleFile = serde_json::from_value(late).unwrap();
+        assert_eq!(catalogue.publish(&late, None).await.unwrap(), ChangeReply::Conflict);
+        assert_eq!(stops(&fixture, day).await, [""; 0], "{runs_on}");
+        assert_eq!(stops(&fixture, later).await, all, "{runs_on}");
+    }
+    assert_eq!(fixture.items_under("#stops#").await, 3 + 3);
+    // Archived.
+    let (g1, epoch) = (SaleId::new("g1").unwrap(), Epoch::new("over").unwrap());
+    let now = Timestamp::now();
+    catalogue.lease(&g1, &epoch, now, now.plus_seconds(60)).await.unwrap();
+    catalogue.retire(&g1, &epoch, 2).await.unwrap();
+    catalogue.delist(&g1).await.unwrap();
+    assert_eq!(stops(&fixture, later).await, [""; 0]);
+    assert_eq!(fixture.items_under("#stops#").await, 0);
+}
+
+/// Trains come and go at once: whatever the order, the list has the stops of those that are there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stop_stays_while_a_train_comes_as_another_goes() {
+    let fixture = Fixture::start().await;
+    let catalogue = fixture.app.ports.catalogue();
+    let file = |id: &str, state: &str| {
+        let mut file = train(id, "08:05");
+        file["state"] = json!(state);
+        serde_json::from_value::<SaleFile>(file).unwrap()
+    };
+    fixture.publish(&train("g0", "08:05")).await.ok(200);
+    for round in 0..20 {
+        let (goes, comes) = (format!("g{round}"), format!("g{}", round + 1));
+        let (cancelled, coming) = (file(&goes, "cancelled"), file(&comes, "open"));
+        let (gone, come) =
+            tokio::join!(catalogue.publish(&cancelled, Some(1)), catalogue.publish(&coming, None));
+        assert_eq!((gone.unwrap(), come.unwrap()), (ChangeReply::Done, ChangeReply::Done));
+        assert_eq!(stops(&fixture, "date=2026-11-21").await.len(), 3, "round {round}");
+        assert_eq!(fixture.items_under("#stops#").await, 3 + 3, "round {round}");
+    }
+}
+
+/// A stop that somebody is about to take away, and did not: it is in the list, and the next train writes it again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_mark_that_was_left_harms_nothing() {
+    let fixture = Fixture::start().await;
+    fixture.publish(&train("g1", "08:05")).await.ok(200);
+    let update = fixture.dynamodb.update_item().table_name(fixture.sales_table());
+    let key = |text: &str| AttributeValue::S(text.to_owned());
+    let update = update.key("pk", key("#stops#2026-11-21")).key("sk", key("宁波\tngh"));
+    let update = update.update_expression("SET leaving = :by");
+    let update = update.expression_attribute_values(":by", key("a process that died"));
+    update.send().await.unwrap();
+    let day = "date=2026-11-21";
+    assert_eq!(stops(&fixture, day).await.len(), 3);
+    fixture.publish(&train("g2", "09:05")).await.ok(200);
+    let get = fixture.dynamodb.get_item().table_name(fixture.sales_table());
+    let get = get.key("pk", key("#stops#2026-11-21")).key("sk", key("宁波\tngh"));
+    let written = get.send().await.unwrap().item.unwrap();
+    assert!(!written.contains_key("leaving"), "{written:?}");
+    assert_eq!(stops(&fixture, day).await.len(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_train_in_the_list_of_sales_says_when_and_where_it_leaves() {
+    let fixture = Fixture::start().await;
+    fixture.publish(&train("g1", "22:10")).await.ok(200);
+    fixture.publish(&super::hall()).await.ok(200);
+    let listed = fixture.get(Sender::Nobody, "/sales").await.ok(200);
+    let route = json!({
+        "from": "北京南", "to": "宁波",
+        "departs_at": "2026-11-21T22:10", "arrives_at": "2026-11-22T03:10"
+    });
+    let mut routes: Vec<Value> =
+        listed["sales"].as_array().unwrap().iter().map(|sale| sale["route"].clone()).collect();
+    routes.sort_by_key(Value::is_null);
+    assert_eq!(routes, [route.clone(), Value::Null]);
+    let shown = fixture.get(Sender::Nobody, "/sales/g1").await.ok(200);
+    assert_eq!(shown["route"], route);
+    // A release that lists no routes replaces the terms and leaves the route, which is of another version then.
+    let update = fixture.dynamodb.update_item().table_name(fixture.sales_table());
+    let key = |text: &str| AttributeValue::S(text.to_owned());
+    let update = update.key("pk", key("#sales")).key("sk", key("g1"));
+    let update = update.update_expression("SET version = :v");
+    let update = update.expression_attribute_values(":v", AttributeValue::N("2".to_owned()));
+    update.send().await.unwrap();
+    let listed = fixture.get(Sender::Nobody, "/sales").await.ok(200);
+    assert!(listed["sales"].as_array().unwrap().iter().all(|sale| sale["route"].is_null()));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_sale_says_from_what_price() {
     let fixture = Fixture::start().await;
@@ -267,9 +440,14 @@ async fn what_has_left_is_neither_found_nor_sold() {
 impl Fixture {
     /// How many calls of trains the table has.
     async fn train_items(&self) -> usize {
+        self.items_under("#trains#").await
+    }
+
+    /// How many items the table has in partitions that begin so.
+    async fn items_under(&self, partition: &str) -> usize {
         let scan = self.dynamodb.scan().table_name(self.sales_table());
         let items = scan.send().await.unwrap().items.unwrap_or_default();
-        items.iter().filter(|item| item["pk"].as_s().unwrap().starts_with("#trains#")).count()
+        items.iter().filter(|item| item["pk"].as_s().unwrap().starts_with(partition)).count()
     }
 
     fn sales_table(&self) -> String {

@@ -551,6 +551,13 @@ impl SeededRng {
                     most: self.of(&[1, 2, 10]),
                 }
             }
+            4 if self.once_in(2) => Call::Stops {
+                day: self.of(&["2026-11-21", "2026-11-22"]).parse().unwrap(),
+                after: self
+                    .once_in(2)
+                    .then(|| self.of(&["first\ta", "second\tb"]).parse().unwrap()),
+                most: self.of(&[1, 2, 10]),
+            },
             4 => Call::Sale { id, freshness: Freshness::Fresh },
             5 => {
                 let after = self.once_in(2).then(|| self.sale());

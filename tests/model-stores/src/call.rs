@@ -332,6 +332,7 @@ impl Call {
             | Self::Attachment { .. }
             | Self::AttachmentKind { .. }
             | Self::Trains { .. }
+            | Self::Stops { .. }
             | Self::Secret { .. }
             | Self::RoomRecord { .. }
             | Self::Records { .. }
@@ -491,6 +492,9 @@ impl Stores {
             }
             Call::Trains { day, from, to, after, now, most } => {
                 Reply::Trains(self.catalogue.trains(*day, from, to, after.as_ref(), *now, *most))
+            }
+            Call::Stops { day, after, most } => {
+                Reply::Stops(self.catalogue.stops(*day, after.as_ref(), *most))
             }
             Call::Map { id } => Reply::Map(self.catalogue.map(id)),
             Call::KeepAttachment { attachment } => {

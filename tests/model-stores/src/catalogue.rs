@@ -13,7 +13,10 @@ use engine::domain::basics::ids::{Epoch, SaleId};
 use engine::domain::basics::time::Timestamp;
 use engine::domain::sale::archive::Lifecycle;
 use engine::domain::sale::attachment::Attachment;
-use engine::domain::sale::timetable::{CallMark, StopLabel, TrainCall, TrainsPage, calls};
+use engine::domain::sale::timetable::{
+    CallMark, ListedStop, StopLabel, StopMark, StopsPage, TrainCall, TrainsPage, calls,
+    stops_by_day,
+};
 use engine::domain::sale::{FileMap, MapDocument, Sale, SaleFile, SeatMap};
 use engine::ports::{
     ChangeReply, ListedSale, ListedTerms, Published, SalesPage, StoreError, Stored,
@@ -113,6 +116,21 @@ impl CatalogueModel {
         calls.truncate(most.into());
         let next = calls.last().filter(|_| is_more).cloned();
         TrainsPage { calls, next }
+    }
+
+    /// At most `most` stops of the listed trains of a day, after one of them.
+    #[must_use]
+    pub fn stops(&self, day: Day, after: Option<&StopMark>, most: u16) -> StopsPage {
+        let all = self.all_listed().flat_map(|(_, listed)| stops_by_day(listed.sale.file()));
+        let is_it = |(on, stop): &(Day, ListedStop)| {
+            *on == day && after.is_none_or(|after| stop.mark > *after)
+        };
+        let by_mark: BTreeMap<StopMark, ListedStop> =
+            all.filter(is_it).map(|(_, stop)| (stop.mark.clone(), stop)).collect();
+        let is_more = by_mark.len() > usize::from(most);
+        let stops: Vec<ListedStop> = by_mark.into_values().take(most.into()).collect();
+        let next = stops.last().filter(|_| is_more).map(|last| last.mark.clone());
+        StopsPage { stops, next }
     }
 
     /// The map of a sale.

@@ -76,7 +76,11 @@ fn summary() -> Value {
         "title": "G35 Beijing South - Ningbo",
         "opens_at": "2026-01-01T00:00:00.000Z",
         "closes_at": "2096-01-01T00:00:00.000Z",
-        "state": "open", "price_from_minor": 18500, "currency": "CNY"
+        "state": "open", "price_from_minor": 18500, "currency": "CNY",
+        "route": {
+            "from": "北京南", "to": "宁波",
+            "departs_at": "2026-11-21T09:56", "arrives_at": "2026-11-21T15:14"
+        }
     })
 }
 
@@ -96,6 +100,17 @@ pub(super) fn trains() -> Value {
             "as_of": "2026-11-20T02:00:03.120Z"
         }],
         "next": "MTowOTU2I2czNS0yMDI2LTExLTIx"
+    })
+}
+
+pub(super) fn stops() -> Value {
+    json!({
+        "date": DAY,
+        "stops": [
+            { "name": "北京南", "stops": ["VNP"] }, { "name": "宁波", "stops": ["NGH"] },
+            { "name": "济南西", "stops": ["JGK"] }
+        ],
+        "next": "MTrmtY7ljZfopb8Jamdr"
     })
 }
 

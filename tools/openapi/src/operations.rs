@@ -20,6 +20,7 @@ use shared::http::respond::IMMUTABLE;
 use shared::http::routes::RouteName;
 use shared::http::sale_reply::{AvailabilityReply, SaleReply};
 use shared::http::sales_page::{MAX_SALES, SALES, SalesReply};
+use shared::http::stops::{STOPS, StopsReply};
 use shared::http::trains::{TRAINS, TrainsReply};
 use shared::http::visit::{VisitBody, VisitReply};
 use shared::http::wallet::WalletsReply;
@@ -92,6 +93,7 @@ pub(super) const NOT_KEPT: &str = "no-store";
 pub(super) const KEPT_A_SECOND: &str = "public, max-age=1";
 pub(super) const KEPT_TEN_SECONDS: &str = "public, max-age=10";
 pub(super) const KEPT_FIVE_SECONDS: &str = "public, max-age=5";
+pub(super) const KEPT_A_MINUTE: &str = "public, max-age=60";
 pub(super) const KEPT_A_WHILE: &str = "public, max-age=300";
 pub(super) const JSON: &str = "application/json";
 
@@ -104,6 +106,7 @@ pub(super) fn operation(route: RouteName) -> Operation {
         RouteName::ShowSale => show_sale(),
         RouteName::ShowAvailability => show_availability(),
         RouteName::ListTrains => list_trains(),
+        RouteName::ListStops => list_stops(),
         RouteName::ShowMap => show_map(),
         RouteName::ShowSalePage => pages::show_sale(),
         RouteName::ShowSitemap => pages::show_sitemap(),
@@ -350,6 +353,51 @@ fn list_trains() -> Operation {
             media_type: JSON,
             schema: Schemas::written::<TrainsReply>,
             examples: || vec![("trains", "One train, and more to come", examples::trains())],
+        },
+    }
+}
+
+fn list_stops() -> Operation {
+    let parameter = |name, description, schema: SchemaOf, example| Parameter {
+        name,
+        place: "query",
+        description,
+        schema,
+        example,
+    };
+    let limit: SchemaOf =
+        |_| json!({ "type": "integer", "minimum": 1, "maximum": STOPS, "default": STOPS });
+    Operation {
+        id: "listStops",
+        tag: "sales",
+        summary: "List the stops of the trains of a day",
+        description: "By name, a page at a time: the stops at which people board a train of the day, or leave it, so \
+                      that a page of its own can suggest stops by a part of their name, in any script. Each name \
+                      finds trains as `from` and `to` of `listTrains`. A stop may be there a while after its last \
+                      train is gone. `date` must be given.",
+        parameters: vec![
+            parameter(
+                "date",
+                "The day on which trains are boarded, by the clocks there.",
+                Schemas::read::<Day>,
+                Some(examples::DAY),
+            ),
+            parameter("limit", "How many stops of a page at most.", limit, None),
+            parameter(
+                "cursor",
+                "Where the page begins: `next` of the page before.",
+                |_| json!({ "type": "string" }),
+                None,
+            ),
+        ],
+        body: None,
+        success: Success {
+            status: 200,
+            description: "A page of stops.",
+            caching: &[KEPT_A_MINUTE],
+            media_type: JSON,
+            schema: Schemas::written::<StopsReply>,
+            examples: || vec![("stops", "Three names, and more to come", examples::stops())],
         },
     }
 }

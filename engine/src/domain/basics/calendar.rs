@@ -27,8 +27,8 @@ pub struct Day(NaiveDate);
 pub struct ClockTime(u16);
 
 /// A minute of a day, without an offset: `2026-11-21T08:05`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(into = "String")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub struct LocalTime {
     pub day: Day,
     /// The minute of the day, 0 to 1439.
@@ -44,6 +44,11 @@ pub struct InvalidDay;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be a time from 00:00 to 99:59, HH:MM")]
 pub struct InvalidClockTime;
+
+/// The text is no minute of a day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("must be a minute of a day, YYYY-MM-DDTHH:MM")]
+pub struct InvalidLocalTime;
 
 /// Two digits, and nothing else.
 pub(in crate::domain) fn two_digits(text: &[u8]) -> Option<u16> {
@@ -146,6 +151,17 @@ impl LocalTime {
     }
 }
 
+impl FromStr for LocalTime {
+    type Err = InvalidLocalTime;
+
+    fn from_str(text: &str) -> Result<Self, InvalidLocalTime> {
+        let (day, time) = text.split_once('T').ok_or(InvalidLocalTime)?;
+        let day: Day = day.parse().map_err(|_| InvalidLocalTime)?;
+        let ClockTime(minute) = time.parse().map_err(|_| InvalidLocalTime)?;
+        if minute < MINUTES_PER_DAY { Ok(Self { day, minute }) } else { Err(InvalidLocalTime) }
+    }
+}
+
 impl fmt::Display for LocalTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}T{:02}:{:02}", self.day, self.minute / 60, self.minute % 60)
@@ -185,13 +201,23 @@ as_text! {
     ClockTime, InvalidClockTime: r"^[0-9]{2}:[0-5][0-9]$",
         "A time by the clock of a train, HH:MM, from midnight of the day on which it sets out: 25:10 is on the \
          next day.";
-    LocalTime: r"^[0-9]{4}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]$",
+    LocalTime, InvalidLocalTime: r"^[0-9]{4}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]$",
         "A minute by the clocks of the railway, without an offset.";
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_minute_of_a_day_is_read_as_it_is_written() {
+        for text in ["2026-11-21T00:00", "2024-02-29T23:59"] {
+            assert_eq!(text.parse::<LocalTime>().unwrap().to_string(), text);
+        }
+        for bad in ["", "2026-11-21", "2026-11-21T24:00", "2026-11-21 08:05", "2026-11-31T08:05"] {
+            assert_eq!(bad.parse::<LocalTime>(), Err(InvalidLocalTime), "{bad}");
+        }
+    }
 
     #[test]
     fn a_day_has_one_text() {

@@ -1,13 +1,15 @@
-//! The timetable of a train: its stops with their times, by the clocks of the railway, and the search by day and stops.
+//! The timetable of a train: its stops with their times, by the clocks of the railway, the search by day and stops, and
+//! the stops of a day, among which people choose those of a search.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::{SaleFile, SaleState, Stop};
-use crate::domain::basics::calendar::{Day, LocalTime, MINUTES_PER_DAY, two_digits};
+use crate::domain::basics::calendar::{ClockTime, Day, LocalTime, MINUTES_PER_DAY, two_digits};
 use crate::domain::basics::ids::{InvalidId, Legs, SaleId, StopId};
 use crate::domain::basics::time::Timestamp;
 
@@ -191,6 +193,166 @@ pub fn calls(file: &SaleFile) -> Vec<TrainCall> {
     calls
 }
 
+/// The separator of a [`StopMark`]: no label has it, and it sorts before all that a label has.
+const MARK_SEPARATOR: char = '\t';
+
+/// The place of a stop among those of a day: by name, then by id. As text, the two with a tab between them.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StopMark {
+    name: StopLabel,
+    stop: StopLabel,
+}
+
+/// The text is no mark of a stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("must be the `next` of another page")]
+pub struct InvalidStopMark;
+
+impl StopMark {
+    /// Most bytes of a mark as text, so that a key of DynamoDB (1,024 bytes) has room for it.
+    pub const MAX_BYTES: usize = 1_000;
+
+    /// The mark of two labels; `None` if it is too long.
+    fn new(name: StopLabel, stop: StopLabel) -> Option<Self> {
+        let bytes = name.as_str().len() + MARK_SEPARATOR.len_utf8() + stop.as_str().len();
+        (bytes <= Self::MAX_BYTES).then_some(Self { name, stop })
+    }
+}
+
+impl fmt::Display for StopMark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{MARK_SEPARATOR}{}", self.name, self.stop)
+    }
+}
+
+impl FromStr for StopMark {
+    type Err = InvalidStopMark;
+
+    fn from_str(text: &str) -> Result<Self, InvalidStopMark> {
+        let (name, stop) = text.split_once(MARK_SEPARATOR).ok_or(InvalidStopMark)?;
+        let labels = StopLabel::new(name).zip(StopLabel::new(stop));
+        let mark = labels.and_then(|(name, stop)| Self::new(name, stop));
+        // Only as it is written: in lower case, without blanks around a label.
+        mark.filter(|mark| mark.to_string() == text).ok_or(InvalidStopMark)
+    }
+}
+
+/// A stop as the list of a day has it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ListedStop {
+    /// Its place in the list.
+    pub mark: StopMark,
+    /// The name that people read, which finds it; its id if its name finds nothing, as one of more than 255 bytes.
+    pub name: String,
+    /// Its id.
+    pub stop: StopId,
+}
+
+impl ListedStop {
+    /// The stop of a name and an id; `None` if the mark of the two is too long.
+    #[must_use]
+    pub fn new(name: &str, stop: &StopId) -> Option<Self> {
+        let id = StopLabel::new(stop.as_str())?;
+        let (label, name) = match StopLabel::new(name) {
+            Some(label) => (label, name.trim()),
+            None => (id.clone(), stop.as_str()),
+        };
+        let mark = StopMark::new(label, id)?;
+        Some(Self { mark, name: name.to_owned(), stop: stop.clone() })
+    }
+}
+
+/// A page of the stops of a day, by name.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct StopsPage {
+    /// The stops.
+    pub stops: Vec<ListedStop>,
+    /// Where the next page begins; `None` at the end.
+    pub next: Option<StopMark>,
+}
+
+/// All stops of one name, whatever its case: a search by the name finds the trains of each.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedStops {
+    /// The name that people read.
+    pub name: String,
+    /// The ids of the stops, in order.
+    pub stops: Vec<StopId>,
+}
+
+impl StopsPage {
+    /// The page with one entry a name, and where the next page begins. A page does not end amid the stops of a name,
+    /// unless all of its stops have that name: the last name is left to the next page.
+    #[must_use]
+    pub fn by_name(mut self) -> (Vec<NamedStops>, Option<StopMark>) {
+        let last = self.stops.last().filter(|_| self.next.is_some());
+        if let Some(last) = last.map(|last| last.mark.name.clone()) {
+            let rest = self.stops.iter().position(|stop| stop.mark.name == last);
+            if let Some(rest) = rest.filter(|rest| *rest > 0) {
+                self.stops.truncate(rest);
+                self.next = self.stops.last().map(|last| last.mark.clone());
+            }
+        }
+        let of_a_name = self.stops.chunk_by(|one, next| one.mark.name == next.mark.name);
+        let named = of_a_name.filter_map(|some| {
+            let name = some.first()?.name.clone();
+            Some(NamedStops { name, stops: some.iter().map(|one| one.stop.clone()).collect() })
+        });
+        (named.collect(), self.next)
+    }
+}
+
+/// The stops at which people board or leave a train on each day on which it can be boarded, each once: on a day those
+/// from the first at which it is boarded then to the last of all, whenever it arrives there. None if its file does not
+/// say when it runs, or it is cancelled.
+#[must_use]
+pub fn stops_by_day(file: &SaleFile) -> BTreeSet<(Day, ListedStop)> {
+    let mut first_of_day: BTreeMap<Day, usize> = BTreeMap::new();
+    for (index, day, _) in boardings(file) {
+        first_of_day.entry(day).or_insert(index);
+    }
+    let of_day = |(day, first): (Day, usize)| {
+        let stops = file.stops.iter().skip(first);
+        let listed = stops.filter_map(|stop| ListedStop::new(&stop.name, &stop.stop));
+        listed.map(move |stop| (day, stop))
+    };
+    first_of_day.into_iter().flat_map(of_day).collect()
+}
+
+/// The journey of a whole train, as lists of sales show it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct TrainRoute {
+    /// The name of its first stop: at most 255 bytes.
+    pub from: String,
+    /// The name of its last stop, likewise.
+    pub to: String,
+    /// When it leaves its first stop, by the clocks there; absent if its file does not say so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub departs_at: Option<LocalTime>,
+    /// When it arrives at its last stop, by the clocks there, likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrives_at: Option<LocalTime>,
+}
+
+impl TrainRoute {
+    /// The route of a train; `None` of a sale without stops.
+    #[must_use]
+    pub fn from_file(file: &SaleFile) -> Option<Self> {
+        let (first, last) = file.stops.first().zip(file.stops.last())?;
+        let name = |stop: &Stop| match StopLabel::new(&stop.name) {
+            Some(_) => stop.name.trim().to_owned(),
+            None => stop.stop.to_string(),
+        };
+        let at = |time: Option<ClockTime>| file.runs_on.zip(time).map(|(day, time)| time.on(day));
+        Some(Self {
+            from: name(first),
+            to: name(last),
+            departs_at: at(first.departs.or(first.arrives)),
+            arrives_at: at(last.arrives.or(last.departs)),
+        })
+    }
+}
+
 /// The journey of a train from the call at which it was found to the next stop of a label; `None` if it has no
 /// such call (any more), or does not call there later.
 #[must_use]
@@ -331,6 +493,126 @@ mod tests {
                 assert!(legs.is_some(), "{call:?} to {to}");
             }
         }
+    }
+
+    fn listed(stops: &[(&str, &str)]) -> Vec<ListedStop> {
+        let one = |(name, stop): &(&str, &str)| {
+            ListedStop::new(name, &StopId::new(*stop).unwrap()).unwrap()
+        };
+        let mut listed: Vec<ListedStop> = stops.iter().map(one).collect();
+        listed.sort_by(|one, other| one.mark.cmp(&other.mark));
+        listed
+    }
+
+    fn days(file: &SaleFile) -> Vec<String> {
+        let all = stops_by_day(file);
+        all.iter().map(|(day, stop)| format!("{day} {} {}", stop.name, stop.stop)).collect()
+    }
+
+    #[test]
+    fn the_stops_of_a_day_are_those_where_it_is_boarded_and_left() {
+        let file = train(json!("2026-11-21"), night_train());
+        let expected = [
+            "2026-11-21 Alt A",
+            "2026-11-21 b B",
+            "2026-11-21 c C",
+            "2026-11-21 d D",
+            "2026-11-22 b B",
+            "2026-11-22 c C",
+            "2026-11-22 d D",
+        ];
+        assert_eq!(days(&file), expected);
+        assert!(days(&train(Value::Null, night_train())).is_empty());
+        assert!(days(&SaleFile { state: SaleState::Cancelled, ..file.clone() }).is_empty());
+        // Whatever a search of that day can name is in the list of that day.
+        for call in calls(&file) {
+            let of_day = stops_by_day(&file).into_iter().filter(|(day, _)| *day == call.day);
+            let labels: BTreeSet<StopLabel> =
+                of_day.flat_map(|(_, stop)| [stop.mark.name, stop.mark.stop]).collect();
+            assert!(labels.contains(&call.stop) && labels.is_superset(&call.later), "{call:?}");
+        }
+    }
+
+    #[test]
+    fn a_stop_is_listed_by_a_name_that_finds_it() {
+        let long = "x".repeat(256);
+        let stops = json!([
+            { "stop": "A", "name": " Alt " }, { "stop": "B", "name": "" }, { "stop": "C", "name": long }
+        ]);
+        let file = train(json!("2026-11-21"), stops);
+        assert_eq!(days(&file), ["2026-11-21 Alt A", "2026-11-21 B B", "2026-11-21 C C"]);
+        // Lower case may be longer: two such labels are no key of a table.
+        let long = "\u{23a}".repeat(127);
+        assert_eq!(
+            ListedStop::new(&long, &StopId::new(&long).unwrap()).map(|one| one.name.len()),
+            Some(254)
+        );
+        assert!(StopMark::new(StopLabel("x".repeat(600)), StopLabel("y".repeat(400))).is_none());
+    }
+
+    #[test]
+    fn stops_of_one_name_are_one_entry_and_no_page_ends_amid_them() {
+        let stops = [
+            ("Neustadt", "2"),
+            ("Newport", "g"),
+            ("NEUSTADT", "1"),
+            ("Alt", "a"),
+            ("Neustadt", "3"),
+        ];
+        let all = listed(&stops);
+        let shown = |(named, next): (Vec<NamedStops>, Option<StopMark>)| {
+            let text = |one: &NamedStops| {
+                let ids: Vec<&str> = one.stops.iter().map(StopId::as_str).collect();
+                format!("{} {}", one.name, ids.join(","))
+            };
+            let named: Vec<String> = named.iter().map(text).collect();
+            (named, next.map(|next| next.to_string()))
+        };
+        let whole = StopsPage { stops: all.clone(), next: None };
+        let expected = ["Alt a", "NEUSTADT 1,2,3", "Newport g"].map(str::to_owned).to_vec();
+        assert_eq!(shown(whole.by_name()), (expected, None));
+        let part = |range: std::ops::Range<usize>| {
+            let stops = all[range].to_vec();
+            StopsPage { next: stops.last().map(|last| last.mark.clone()), stops }.by_name()
+        };
+        assert_eq!(shown(part(0..3)), (vec!["Alt a".to_owned()], Some("alt\ta".to_owned())));
+        let amid = (vec!["NEUSTADT 1,2".to_owned()], Some("neustadt\t2".to_owned()));
+        assert_eq!(shown(part(1..3)), amid, "a page of one name alone");
+        assert_eq!(StopsPage::default().by_name(), (Vec::new(), None));
+    }
+
+    #[test]
+    fn a_mark_of_a_stop_is_read_as_it_is_written_and_sorts_by_name() {
+        let marks: Vec<String> = listed(&[("京 B", "1"), ("京", "2"), ("Ab", "X")])
+            .iter()
+            .map(|stop| stop.mark.to_string())
+            .collect();
+        assert_eq!(marks, ["ab\tx", "京\t2", "京 b\t1"]);
+        let mut as_text = marks.clone();
+        as_text.sort();
+        assert_eq!(as_text, marks, "texts sort as their marks do");
+        for mark in &marks {
+            assert_eq!(mark.parse::<StopMark>().map(|mark| mark.to_string()).as_ref(), Ok(mark));
+        }
+        for bad in ["", "ab", "ab\t", "\tx", "Ab\tx", "ab \tx", "ab\tx\ty", "a\nb\tx"] {
+            assert_eq!(bad.parse::<StopMark>(), Err(InvalidStopMark), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn the_route_of_a_train_is_from_its_first_stop_to_its_last() {
+        let route = |file: &SaleFile| serde_json::to_value(TrainRoute::from_file(file)).unwrap();
+        let expected = json!({
+            "from": "Alt", "to": "d", "departs_at": "2026-11-21T22:10", "arrives_at": "2026-11-22T07:00"
+        });
+        let file = train(json!("2026-11-21"), night_train());
+        assert_eq!(route(&file), expected);
+        let read: Option<TrainRoute> = serde_json::from_value(expected).unwrap();
+        assert_eq!(read, TrainRoute::from_file(&file), "it is read as it is written");
+        let untimed =
+            train(Value::Null, json!([{ "stop": "A", "name": "" }, { "stop": "B", "name": "b" }]));
+        assert_eq!(route(&untimed), json!({ "from": "A", "to": "b" }));
+        assert_eq!(route(&train(Value::Null, json!([]))), Value::Null);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The list of the sales that are not archived: one item each, with the terms that the list repeats.
 
 use aws_sdk_dynamodb::types::TransactWriteItem;
+use serde::de::DeserializeOwned;
 
 use super::super::expressions::{Value, update};
 use super::super::items::{Fields, Item, item, number, text};
@@ -10,6 +11,7 @@ use engine::domain::basics::ids::SaleId;
 use engine::domain::basics::money::{Currency, MinorUnits, Money};
 use engine::domain::basics::time::Timestamp;
 use engine::domain::sale::event::EventFacts;
+use engine::domain::sale::timetable::TrainRoute;
 use engine::domain::sale::{SaleFile, SaleState};
 use engine::ports::{ListedSale, ListedTerms, StoreError, Stored};
 
@@ -21,7 +23,8 @@ pub(super) fn key(sale: &SaleId) -> Item {
 /// Writes the entry of a file.
 pub(super) fn write(table: &str, file: &SaleFile, version: u64) -> Stored<TransactWriteItem> {
     let terms = ListedTerms::from_file(file);
-    let ListedTerms { title, opens_at, closes_at, state, sold_out, price_from, event } = terms;
+    let ListedTerms { title, opens_at, closes_at, state, sold_out, price_from, event, route } =
+        terms;
     let mut with: Vec<Value> = vec![
         ("version", number(version)),
         ("title", text(title)),
@@ -50,6 +53,14 @@ pub(super) fn write(table: &str, file: &SaleFile, version: u64) -> Stored<Transa
         }
         None => gone.extend(["#event", "#event_of"]),
     }
+    match route {
+        Some(route) => {
+            let json = serde_json::to_string(&route).map_err(|error| broken(&file.sale, error))?;
+            with.push(("route", text(json)));
+            set += ", #route = :route, #route_of = :version";
+        }
+        None => gone.extend(["#route", "#route_of"]),
+    }
     let remove =
         if gone.is_empty() { String::new() } else { format!(" REMOVE {}", gone.join(", ")) };
     let expression = format!(
@@ -72,9 +83,11 @@ pub(super) fn read(item: &Item) -> Stored<ListedSale> {
         .ok_or_else(|| broken(&sale, format!("it is listed as {state}")))?;
     let (opens_at, closes_at) = (time("opens_ms")?, time("closes_ms")?);
     let price_from = read_price(&fields)?;
-    let event = read_event(&sale, &fields)?;
+    let event: Option<EventFacts> = read_json(&sale, &fields, "event", "event_of")?;
+    let route: Option<TrainRoute> = read_json(&sale, &fields, "route", "route_of")?;
     let sold_out = is_of_version(&fields, "sold_out_of")?;
-    let terms = ListedTerms { title, opens_at, closes_at, state, sold_out, price_from, event };
+    let terms =
+        ListedTerms { title, opens_at, closes_at, state, sold_out, price_from, event, route };
     Ok(ListedSale { sale, terms: Some(terms) })
 }
 
@@ -85,15 +98,22 @@ fn is_of_version(fields: &Fields<'_>, name: &str) -> Stored<bool> {
     Ok(of.is_some() && of == fields.maybe_number("version")?)
 }
 
-/// When and where the event of a sale is. One that only a later release can read is left out: the list is everybody's.
-fn read_event(sale: &SaleId, fields: &Fields<'_>) -> Stored<Option<EventFacts>> {
-    if !is_of_version(fields, "event_of")? {
+/// What an attribute of a sale says in JSON, if the attribute `of` says that it is of this version. What only a later
+/// release can read is left out: the list is everybody's.
+fn read_json<T: DeserializeOwned>(
+    sale: &SaleId,
+    fields: &Fields<'_>,
+    name: &str,
+    of: &str,
+) -> Stored<Option<T>> {
+    if !is_of_version(fields, of)? {
         return Ok(None);
     }
-    let json: String = fields.text("event")?;
-    let event = serde_json::from_str(&json);
-    let event = event.inspect_err(|error| tracing::warn!(%sale, %error, "its event is not listed"));
-    Ok(event.ok())
+    let json: String = fields.text(name)?;
+    let read = serde_json::from_str(&json);
+    let read =
+        read.inspect_err(|error| tracing::warn!(%sale, name, %error, "the list leaves it out"));
+    Ok(read.ok())
 }
 
 /// The lowest price of a sale.

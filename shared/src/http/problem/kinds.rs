@@ -150,6 +150,7 @@ problems! {
             OperatorPublish, OperatorCommand, OperatorRefund, OperatorOrders, OperatorExport, OperatorActions,
             ShowRevoked, OperatorCheckIn, OperatorCheckIns, OperatorReissue,
             OperatorFigures, OperatorTakings, OperatorAccounts, OperatorDisputes, KeepPicture, OperatorPicture, OperatorStanding,
+            ListStops,
         ],
         with [sometimes "at": part_of_request, sometimes "defects": of::<Vec<Defect>>];
     /// The order has seats of several tiers of a sale that keeps its tiers apart.

@@ -29,6 +29,7 @@ use shared::http::room_address::GroupAddress;
 use shared::http::routes::{NoRoute, Route};
 use shared::http::sales_page::{MAX_SALES, SalesCursor, SitemapStart};
 use shared::http::standing::StandingBody;
+use shared::http::stops::{STOPS, StopsQuery};
 use shared::http::ticket::{CheckInsBody, MAX_CHECK_INS, ReissueBody};
 use shared::http::tokens::AdmissionKeys;
 use shared::http::trains::{TRAINS, TrainsQuery};
@@ -101,6 +102,13 @@ fn answer(request: &Request, route: &Route) -> Result<(), Problem> {
             let again = asked.cursor.as_ref().map(|cursor| cursor.to_string().parse());
             assert_eq!(again, asked.cursor.map(Ok), "a cursor is written as it is read");
             assert!((1..=TRAINS).contains(&asked.limit) && asked.from != asked.to);
+            Ok(())
+        }
+        Route::ListStops => {
+            let asked = StopsQuery::from_request(request)?;
+            let again = asked.cursor.as_ref().map(|cursor| cursor.to_string().parse());
+            assert_eq!(again, asked.cursor.map(Ok), "a cursor is written as it is read");
+            assert!((1..=STOPS).contains(&asked.limit));
             Ok(())
         }
         Route::OperatorStanding(_) => Ok(StandingBody::read(request).map(drop)?),
@@ -381,6 +389,7 @@ fn check_route(request: &Request, route: &Route) {
         Route::ShowSale(sale) => ("GET", format!("/sales/{sale}")),
         Route::ShowAvailability(sale) => ("GET", format!("/sales/{sale}/availability")),
         Route::ListTrains => ("GET", "/trains".to_owned()),
+        Route::ListStops => ("GET", "/stops".to_owned()),
         Route::ShowMap(sale) => ("GET", format!("/sales/{sale}/map")),
         Route::ShowSalePage(sale) => ("GET", format!("/s/{sale}")),
         Route::ShowSitemap => ("GET", "/sitemap.xml".to_owned()),

@@ -40,6 +40,7 @@ pub(super) const CHECKS: &[Check] = &[
             edit("PathPattern: /api/sales/*/room/log", "!Ref LogPolicy", "!Ref JourneyPolicy"),
             edit("PathPattern: /api/trains\n", "!Ref TrainsPolicy", "!Ref JourneyPolicy"),
             edit("  TrainsPolicy:", "[date, from, to, limit, cursor]", "[from, to, limit, cursor]"),
+            edit("  StopsPolicy:", "[date, limit, cursor]", "[limit, cursor]"),
             edit("  ListPolicy:", "[limit, cursor]", "[limit]"),
             edit(
                 "  JourneyPolicy:",

@@ -26,6 +26,8 @@ use super::violation::Subject;
 pub struct Facts {
     /// Each sale of the catalogue that is audited.
     pub sales: BTreeMap<SaleId, SaleFacts>,
+    /// The stops of each day's list.
+    pub stops: BTreeSet<StopKey>,
     /// The payments for orders of those sales, and those for orders that do not exist.
     pub payments: Vec<PaymentFact>,
     /// The refunds of paid orders.
@@ -183,6 +185,8 @@ pub struct SaleFacts {
     pub version: u64,
     /// The calls by which searches find it.
     pub calls: BTreeMap<CallKey, CallFact>,
+    /// The stops that it has brought to the lists of days, with the highest version that wrote it.
+    pub stops: BTreeMap<StopKey, u64>,
     /// Its orders.
     pub orders: BTreeMap<OrderNumber, OrderFact>,
     /// Its claims, in no order; a seat-leg is duplicated if two items claim it.
@@ -222,6 +226,15 @@ pub struct CallKey {
     pub time: String,
 }
 
+/// A stop in the list of a day.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StopKey {
+    /// The day.
+    pub day: String,
+    /// The stop's name, a tab and its id, in lower case.
+    pub mark: String,
+}
+
 /// A call of a train, as searches find it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallFact {
@@ -244,6 +257,7 @@ impl SaleFacts {
             lifecycle: Lifecycle::Listed,
             version: 1,
             calls: BTreeMap::new(),
+            stops: BTreeMap::new(),
             orders: BTreeMap::new(),
             claims: Vec::new(),
             attendees: Vec::new(),

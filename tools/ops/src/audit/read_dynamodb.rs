@@ -32,7 +32,7 @@ use super::decode;
 use super::facts::{
     AccountFact, AwardFact, CallFact, CallKey, CheckInFact, ClaimFact, CounterFact, DoubleFact,
     EntryFact, Facts, LineFact, ORDERLESS, OrderFact, POSTED, PaymentFact, PointsFact, RefundFact,
-    SaleFacts, TicketFact, ToldFact, Unreadable, WaitingFact, WalletEntryFact, WalletFact,
+    SaleFacts, StopKey, TicketFact, ToldFact, Unreadable, WaitingFact, WalletEntryFact, WalletFact,
 };
 
 pub(super) type Item = HashMap<String, AttributeValue>;
@@ -181,6 +181,9 @@ impl Reading<'_> {
         if let Some(partition) = sale.strip_prefix("#trains#") {
             return self.call_item(item, partition, sk);
         }
+        if let Some(partition) = sale.strip_prefix("#stops#") {
+            return self.stop_item(item, partition, sk);
+        }
         if let Some((sale, copy)) = sale.split_once("#copy#") {
             // A compressed copy of a file: whoever finds it wanting reads the file itself.
             let (id, _): (SaleId, u8) = (parsed(sale, "pk")?, parsed(copy, "pk")?);
@@ -281,6 +284,23 @@ impl Reading<'_> {
         }
         let [day, stop, time] = [day, stop, time].map(str::to_owned);
         self.sale(&id)?.calls.insert(CallKey { day, stop, time }, fact);
+        Ok(())
+    }
+
+    /// A stop of a day's list, or a train that has brought it there.
+    fn stop_item(&mut self, item: &Item, partition: &str, sk: &str) -> Read<()> {
+        let Some((day, mark)) = partition.split_once('#') else {
+            let names = [text(item, "name")?, text(item, "stop")?].map(str::to_lowercase);
+            let [day, mark] = [partition, sk].map(str::to_owned);
+            let is_there = names.join("\t") == mark;
+            self.facts.stops.insert(StopKey { day, mark });
+            return if is_there { Ok(()) } else { Err("is not under its name and id".to_owned()) };
+        };
+        let (id, version): (SaleId, u64) = (parsed(sk, "sk")?, number(item, "version")?);
+        if self.is_audited(&id) {
+            let [day, mark] = [day, mark].map(str::to_owned);
+            self.sale(&id)?.stops.insert(StopKey { day, mark }, version);
+        }
         Ok(())
     }
 

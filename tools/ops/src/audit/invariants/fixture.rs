@@ -16,7 +16,7 @@ use engine::domain::sale::Sale;
 use super::super::facts::{
     AccountFact, CallFact, CallKey, CaptureFact, ClaimFact, CounterFact, DoubleFact, EntryFact,
     Facts, HeadFact, HeldFact, HoldFact, LedgerFacts, LineFact, OrderFact, PartKey, PaymentFact,
-    RefundFact, SaleFacts, ShardFact, TicketFact, TierBits, ToldFact,
+    RefundFact, SaleFacts, ShardFact, StopKey, TicketFact, TierBits, ToldFact,
 };
 use super::check;
 
@@ -264,6 +264,9 @@ pub(super) fn clean_facts() -> Facts {
             CallFact { version: 1, later, departs_ms: Some(departs.ms()) },
         );
     }
+    let on_day =
+        |name: &str| StopKey { day: "2026-11-21".to_owned(), mark: format!("{name}\t{name}") };
+    facts.stops = ["x", "y", "z"].map(|name| (on_day(name), 1)).into();
     for mut order in [paid, pending, cancelled, late] {
         order.settled = order.settled.max(1);
         let numbered = (1..).zip(order.told.iter().cloned()).collect();
@@ -277,6 +280,7 @@ pub(super) fn clean_facts() -> Facts {
         amount: euros(amount),
     };
     Facts {
+        stops: facts.stops.keys().cloned().collect(),
         sales: [(SaleId::new("g1").unwrap(), facts)].into(),
         payments: vec![
             PaymentFact { back_minor: MinorUnits(50), ..payment(1, "pi_1", true, 150) },

@@ -1,4 +1,4 @@
-//! Trains: searches find a train where it can be boarded, and nowhere else.
+//! Trains: searches find a train where it can be boarded, and nowhere else, and its stops are in the lists of its days.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use engine::domain::basics::time::Timestamp;
 use engine::domain::sale::archive::Lifecycle;
 use engine::domain::sale::{SaleFile, SaleState, Stop};
 
-use super::super::facts::{CallKey, Facts};
+use super::super::facts::{CallKey, Facts, SaleFacts, StopKey};
 use super::super::violation::{Rule, Subject};
 use super::Finding;
 
@@ -14,9 +14,12 @@ use super::Finding;
 const MINUTES_PER_DAY: u16 = 24 * 60;
 /// Most bytes of what a stop is found by.
 const MAX_LABEL_BYTES: usize = 255;
+/// Most bytes of name, tab and id of a stop in the list of a day: a longer one is not listed.
+const MAX_MARK_BYTES: usize = 1_000;
 
 /// Trains: each call at which a published train can be boarded is in the index with the stops that come later,
-/// and of its present version no other.
+/// and of its present version no other. If the train has brought stops to the lists of days, as every publication of
+/// this release does, each of its stops is there, in its name.
 ///
 /// What a process that died left of an earlier version may be there: whoever finds it passes over it. While a sale
 /// is being archived its calls may be there or not.
@@ -51,8 +54,69 @@ pub fn trains_are_found(facts: &Facts) -> Finding {
                 finding.add(sale, Subject::Sale, what);
             }
         }
+        check_stops(&mut finding, sale, &facts.stops);
     }
     finding
+}
+
+/// Whether the stops of a sale are in the lists of its days. A list may have a stop too many: it finds no train.
+fn check_stops(finding: &mut Finding, sale: &SaleFacts, listed: &BTreeSet<StopKey>) {
+    let is_present = |(_, version): &(&StopKey, &u64)| **version == sale.version;
+    if !sale.stops.iter().any(|stop| is_present(&stop)) {
+        // The release that published it kept no lists, or it has no day.
+        return;
+    }
+    let expected = match sale.lifecycle {
+        Lifecycle::Listed => stops(sale.sale.file()),
+        Lifecycle::Archived | Lifecycle::Unloading => BTreeSet::new(),
+    };
+    for stop in &expected {
+        let StopKey { day, mark } = stop;
+        let name = mark.replace('\t', ", ");
+        if !sale.stops.contains_key(stop) {
+            let what = format!("does not keep {name} in the list of stops of {day}");
+            finding.add(sale, Subject::Sale, what);
+        } else if !listed.contains(stop) {
+            finding.add(
+                sale,
+                Subject::Sale,
+                format!("misses {name} in the list of stops of {day}"),
+            );
+        }
+    }
+    if sale.lifecycle != Lifecycle::Unloading {
+        for (StopKey { day, mark }, _) in sale.stops.iter().filter(is_present) {
+            let key = StopKey { day: day.clone(), mark: mark.clone() };
+            if !expected.contains(&key) {
+                let name = mark.replace('\t', ", ");
+                let what =
+                    format!("keeps {name} in the list of stops of {day}, and has no such stop");
+                finding.add(sale, Subject::Sale, what);
+            }
+        }
+    }
+}
+
+/// The stops of a sale file by day: from the first that is boarded on a day to the last.
+fn stops(file: &SaleFile) -> BTreeSet<StopKey> {
+    let mut stops = BTreeSet::new();
+    let Some(runs_on) = file.runs_on.filter(|_| file.state != SaleState::Cancelled) else {
+        return stops;
+    };
+    let (mut day, boarded) = (runs_on, file.stops.len().saturating_sub(1));
+    for (index, stop) in file.stops.iter().enumerate().take(boarded) {
+        let minutes = stop.departs.or(stop.arrives).map(|time| time.minutes());
+        day = minutes.map_or(day, |minutes| runs_on.plus_days(minutes / MINUTES_PER_DAY));
+        for stop in &file.stops[index..] {
+            let (names, id) = (labels(stop), stop.stop.as_str().to_lowercase());
+            let Some(name) = names.last() else { continue };
+            let mark = format!("{name}\t{id}");
+            if mark.len() <= MAX_MARK_BYTES {
+                stops.insert(StopKey { day: day.to_string(), mark });
+            }
+        }
+    }
+    stops
 }
 
 fn shown(CallKey { day, stop, time }: &CallKey) -> String {
@@ -143,8 +207,55 @@ mod tests {
                 &[
                     "trains g1: the sale is found at x on 2026-11-21, 0805, and cannot be boarded there",
                     "trains g1: the sale is found at y on 2026-11-21, 2400, and cannot be boarded there",
+                    "trains g1: the sale keeps x, x in the list of stops of 2026-11-21, and has no such stop",
+                    "trains g1: the sale keeps y, y in the list of stops of 2026-11-21, and has no such stop",
+                    "trains g1: the sale keeps z, z in the list of stops of 2026-11-21, and has no such stop",
                 ],
             ),
+        ]);
+    }
+
+    fn stop(name: &str) -> StopKey {
+        StopKey { day: "2026-11-21".to_owned(), mark: format!("{name}\t{name}") }
+    }
+
+    #[test]
+    fn a_stop_that_no_list_has_is_named() {
+        assert_each(&[
+            (
+                |facts| {
+                    facts.stops.remove(&stop("z"));
+                },
+                &["trains g1: the sale misses z, z in the list of stops of 2026-11-21"],
+            ),
+            (
+                |facts| {
+                    sale_of(facts).stops.remove(&stop("z"));
+                },
+                &["trains g1: the sale does not keep z, z in the list of stops of 2026-11-21"],
+            ),
+            (
+                |facts| {
+                    sale_of(facts).stops.insert(stop("q"), 1);
+                },
+                &[
+                    "trains g1: the sale keeps q, q in the list of stops of 2026-11-21, and has no such stop",
+                ],
+            ),
+            // One that is over, or is left of an earlier version, and trains of a release without lists.
+            (
+                |facts| {
+                    facts.stops.insert(stop("q"));
+                },
+                &[],
+            ),
+            (
+                |facts| {
+                    sale_of(facts).stops.insert(stop("q"), 0);
+                },
+                &[],
+            ),
+            (|facts| sale_of(facts).stops.clear(), &[]),
         ]);
     }
 
