@@ -143,7 +143,7 @@ pub struct Bought {
 pub fn is_counting(sale: &Sale, now: Timestamp) -> bool {
     let file = sale.file();
     let last = i64::from(file.pay_window_seconds).saturating_add(KEPT_AFTER_SECONDS);
-    file.opens_at <= now && now < file.closes_at.plus_seconds(last)
+    file.opens_at <= now && now < sale.sells_until().plus_seconds(last)
 }
 
 /// Keeps a snapshot of the tokens of each sale, until `end`; returns the number kept. A sale without any request at its

@@ -172,7 +172,7 @@ fn the_sale(facts: &Facts<'_>, findings: &mut Findings) {
         return findings.say("sale", Verdict::Fail, "it is not published", "sale-file.md");
     };
     let file = sale.file();
-    let is_on = !stores.is_over && file.state == SaleState::Open && facts.now < file.closes_at;
+    let is_on = !stores.is_over && file.state == SaleState::Open && facts.now < sale.sells_until();
     let opens_in = file.opens_at.ms_since(facts.now) as f64 / 1_000.0;
     let when =
         if opens_in > 0.0 { format!("opens in {}", time(opens_in)) } else { "is open".to_owned() };

@@ -51,7 +51,8 @@ async fn make_turn(ports: &(impl Ports + BoardPorts), id: &SaleId, now: Timestam
         return Ok(false);
     };
     let file = listed.sale.file();
-    let is_open = (file.opens_at..file.closes_at).contains(&now) && !listed.lifecycle.is_over();
+    let sells = file.opens_at..listed.sale.sells_until();
+    let is_open = sells.contains(&now) && !listed.lifecycle.is_over();
     if !is_open || file.room.is_none() {
         return Ok(false);
     }

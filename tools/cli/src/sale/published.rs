@@ -70,7 +70,7 @@ pub(super) async fn status(
         headline(&sale),
         text(&reply, "state"),
         file.opens_at,
-        file.closes_at,
+        sale.sells_until(),
         text(&left, "as_of"),
         tier_table(&sale, Some(&available))
     ))
