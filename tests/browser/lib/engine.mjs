@@ -7,6 +7,7 @@ import { createHash } from "node:crypto";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { PATIENCE_MS, REPOSITORY, startProgram } from "./chromium.mjs";
 
@@ -86,9 +87,14 @@ export class Engine {
     return { status: answer.status, document: text.startsWith("{") ? JSON.parse(text) : text, headers: answer.headers };
   }
 
-  /** A request that must succeed: its document. */
+  /** A request that must succeed: its document. A store of a busy machine may not answer: then it is repeated, as the answer says. */
   async do(path, options) {
-    const { status, document } = await this.ask(path, options);
+    const until = Date.now() + PATIENCE_MS;
+    let { status, document } = await this.ask(path, options);
+    while (status === 503 && document.retry_after_seconds !== undefined && Date.now() < until) {
+      await sleep(1000 * document.retry_after_seconds);
+      ({ status, document } = await this.ask(path, options));
+    }
     if (status >= 300) throw new Error(`${path}: ${status} ${JSON.stringify(document)}`);
     return document;
   }
@@ -121,7 +127,7 @@ export class Engine {
       const { document } = await this.ask(path, options);
       if (wanted(document)) return document;
       if (Date.now() > deadline) throw new Error(`${path} is still ${JSON.stringify(document)}`);
-      await new Promise((later) => setTimeout(later, 100));
+      await sleep(100);
     }
   }
 
