@@ -296,9 +296,7 @@ async fn plan_rescue(
     if published.lifecycle.is_over() {
         return Ok(None);
     }
-    let has_left = |line: &OrderLine| {
-        published.sale.departure(line.legs).is_some_and(|departs| departs <= now)
-    };
+    let has_left = |line: &OrderLine| published.sale.has_left(line.legs, now);
     let lines = order.iter().flat_map(|order| &order.lines);
     if stands(Guard::Departure) && lines.into_iter().any(has_left) {
         return Ok(None);

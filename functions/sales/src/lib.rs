@@ -197,9 +197,9 @@ async fn list(
 ) -> Result<Cacheable<SalesReply>, Problem> {
     let cursor: Option<SalesCursor> = checks::query(request, "cursor")?;
     let most = checks::query_within(request, "limit", 1..=MAX_SALES)?.unwrap_or(SALES);
-    let after = cursor.as_ref().map(SalesCursor::sale);
+    let after = cursor.as_ref().map(|SalesCursor(sale)| sale);
     let page = app.ports.catalogue().listed(after, most).await?;
-    let next = page.next.clone().map(SalesCursor::after);
+    let next = page.next.clone().map(SalesCursor);
     let body = SalesReply { sales: summaries(app, page, now).await?, next };
     Ok(Cacheable { body, max_age_seconds: MAX_AGE_SECONDS })
 }

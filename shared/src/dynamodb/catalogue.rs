@@ -70,6 +70,8 @@ const MAX_READS: usize = 5;
 const UNLOADING: &str = "unloading";
 /// The lifecycle of a sale that is archived.
 const ARCHIVED: &str = "archived";
+/// The condition that no later version of a sale has written the item.
+const NOT_LATER: &str = "attribute_not_exists(#version) OR #version <= :version";
 /// The condition of whoever has taken the lease last, on a sale that is not archived.
 const HOLDS_LEASE: &str = "#lease = :epoch AND attribute_not_exists(#lifecycle)";
 /// The end of a lease that never ends: the year 9999. An archived sale has it, so that a release which

@@ -3,11 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::cursor::cursor;
 use super::sale_reply::SaleSummary;
 use engine::domain::basics::ids::{InvalidId, SaleId};
 
@@ -15,57 +14,12 @@ use engine::domain::basics::ids::{InvalidId, SaleId};
 pub const SALES: u16 = 100;
 /// The most sales on a page.
 pub const MAX_SALES: u16 = 200;
-/// What the text under a cursor begins with: the version of the cursor's form.
-const FORM: &str = "1:";
 
-/// Where a page of the list of sales begins: after a sale. As text it is opaque: the base64 of the form
-/// and the sale's id. It is checked, not signed: whoever makes one up is shown public sales after
-/// another name.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(into = "String")]
-#[schemars(with = "String")]
-pub struct SalesCursor(SaleId);
-
-/// A text that is no cursor of the list of sales.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("must be the `next` of another page")]
-pub struct InvalidCursor;
-
-impl SalesCursor {
-    /// The cursor of the page behind a sale.
-    #[must_use]
-    pub fn after(sale: SaleId) -> Self {
-        Self(sale)
-    }
-
-    /// The sale after which the page begins.
-    #[must_use]
-    pub fn sale(&self) -> &SaleId {
-        &self.0
-    }
-}
-
-impl fmt::Display for SalesCursor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&URL_SAFE_NO_PAD.encode(format!("{FORM}{}", self.0)))
-    }
-}
-
-impl From<SalesCursor> for String {
-    fn from(cursor: SalesCursor) -> Self {
-        cursor.to_string()
-    }
-}
-
-impl FromStr for SalesCursor {
-    type Err = InvalidCursor;
-
-    fn from_str(text: &str) -> Result<Self, InvalidCursor> {
-        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| InvalidCursor)?;
-        let text = String::from_utf8(bytes).map_err(|_| InvalidCursor)?;
-        let sale = text.strip_prefix(FORM).ok_or(InvalidCursor)?;
-        sale.parse().map(Self).map_err(|_| InvalidCursor)
-    }
+cursor! {
+    /// Where a page of the list of sales begins: after a sale. As text it is opaque: the base64 of the form
+    /// and the sale's id. It is checked, not signed: whoever makes one up is shown public sales after
+    /// another name.
+    SalesCursor(SaleId)
 }
 
 /// Where a part of the sitemap begins: after a sale, or as an empty text before the first.
@@ -98,11 +52,15 @@ pub struct SalesReply {
 
 #[cfg(test)]
 mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+    use super::super::cursor::InvalidCursor;
     use super::*;
 
     #[test]
     fn a_cursor_is_read_back_and_nothing_else_is() {
-        let cursor = SalesCursor::after(SaleId::new("g35-2026-11-21").unwrap());
+        let cursor = SalesCursor(SaleId::new("g35-2026-11-21").unwrap());
         let text = cursor.to_string();
         assert_eq!(text.parse(), Ok(cursor));
         let of = |text: &str| URL_SAFE_NO_PAD.encode(text);

@@ -1,15 +1,11 @@
 //! The stops of a day's trains: the query, and the reply.
 
-use std::fmt;
-use std::str::FromStr;
-
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use lambda_http::Request;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::checks::{self, Refusal};
+use super::cursor::cursor;
 use engine::domain::basics::calendar::Day;
 use engine::domain::basics::ids::StopId;
 use engine::domain::sale::timetable::{NamedStops, StopMark, StopsPage};
@@ -17,8 +13,6 @@ use engine::domain::sale::timetable::{NamedStops, StopMark, StopsPage};
 /// The number of stops on a page unless the request names another, and the most on a page: more than a country's railway
 /// calls at, so that a day is one object in every cache.
 pub const STOPS: u16 = 4_000;
-/// What the text under a cursor begins with: the version of the cursor's form.
-const FORM: &str = "1:";
 
 // With a name of 255 bytes and an id as long each, twice as long where JSON escapes it, a page stays below the 6 MB of a
 // function's reply.
@@ -50,39 +44,10 @@ impl StopsQuery {
     }
 }
 
-/// Where a page of stops begins: after a stop. As text it is opaque: the base64 of the form and the stop's mark. It is
-/// checked, not signed: whoever makes one up is shown the public stops after another name.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(into = "String")]
-#[schemars(with = "String")]
-pub struct StopsCursor(pub StopMark);
-
-/// A text that is no cursor of a list of stops.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("must be the `next` of another page")]
-pub struct InvalidCursor;
-
-impl fmt::Display for StopsCursor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&URL_SAFE_NO_PAD.encode(format!("{FORM}{}", self.0)))
-    }
-}
-
-impl From<StopsCursor> for String {
-    fn from(cursor: StopsCursor) -> Self {
-        cursor.to_string()
-    }
-}
-
-impl FromStr for StopsCursor {
-    type Err = InvalidCursor;
-
-    fn from_str(text: &str) -> Result<Self, InvalidCursor> {
-        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| InvalidCursor)?;
-        let text = String::from_utf8(bytes).map_err(|_| InvalidCursor)?;
-        let mark = text.strip_prefix(FORM).ok_or(InvalidCursor)?;
-        mark.parse().map(Self).map_err(|_| InvalidCursor)
-    }
+cursor! {
+    /// Where a page of stops begins: after a stop. As text it is opaque: the base64 of the form and the stop's mark. It is
+    /// checked, not signed: whoever makes one up is shown the public stops after another name.
+    StopsCursor(StopMark)
 }
 
 /// A page of the stops of a day, by name.
@@ -120,6 +85,10 @@ impl StopsReply {
 
 #[cfg(test)]
 mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+    use super::super::cursor::InvalidCursor;
     use super::*;
 
     #[test]

@@ -1,15 +1,11 @@
 //! The trains of a day between two stops: the query, and the reply.
 
-use std::fmt;
-use std::str::FromStr;
-
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use lambda_http::Request;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::checks::{self, Refusal};
+use super::cursor::cursor;
 use super::sale_reply::{Phase, SaleSummary, tiers_on};
 use crate::redis::availability::Reading;
 use engine::domain::basics::calendar::{ClockTime, Day, LocalTime};
@@ -23,8 +19,6 @@ use engine::ports::{ListedTerms, Published};
 /// The number of trains on a page unless the request names another, and the most on a page: for each train the function
 /// reads the sale and the seats that are left.
 pub const TRAINS: u16 = 20;
-/// What the text under a cursor begins with: the version of the cursor's form.
-const FORM: &str = "1:";
 
 /// A search for the trains of a day between two stops.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,39 +54,10 @@ impl TrainsQuery {
     }
 }
 
-/// Where a page of trains begins: after a call. As text it is opaque: the base64 of the form and the call. It
-/// is checked, not signed: whoever makes one up is shown public trains after another time.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(into = "String")]
-#[schemars(with = "String")]
-pub struct TrainsCursor(pub CallMark);
-
-/// A text that is no cursor of a search for trains.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("must be the `next` of another page")]
-pub struct InvalidCursor;
-
-impl fmt::Display for TrainsCursor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&URL_SAFE_NO_PAD.encode(format!("{FORM}{}", self.0)))
-    }
-}
-
-impl From<TrainsCursor> for String {
-    fn from(cursor: TrainsCursor) -> Self {
-        cursor.to_string()
-    }
-}
-
-impl FromStr for TrainsCursor {
-    type Err = InvalidCursor;
-
-    fn from_str(text: &str) -> Result<Self, InvalidCursor> {
-        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| InvalidCursor)?;
-        let text = String::from_utf8(bytes).map_err(|_| InvalidCursor)?;
-        let mark = text.strip_prefix(FORM).ok_or(InvalidCursor)?;
-        mark.parse().map(Self).map_err(|_| InvalidCursor)
-    }
+cursor! {
+    /// Where a page of trains begins: after a call. As text it is opaque: the base64 of the form and the call. It
+    /// is checked, not signed: whoever makes one up is shown public trains after another time.
+    TrainsCursor(CallMark)
 }
 
 /// A page of the trains of a day between two stops, by time.
@@ -185,8 +150,7 @@ pub fn journey(
     let sale = &published.sale;
     let TrainsQuery { day, from, to, .. } = asked;
     let legs = journey_from(sale.file(), *day, from, call, to)?;
-    let has_left = sale.departure(legs).is_some_and(|departs| departs <= now);
-    (!has_left && tiers_on(sale, legs).next().is_some()).then_some(legs)
+    (!sale.has_left(legs, now) && tiers_on(sale, legs).next().is_some()).then_some(legs)
 }
 
 impl TrainReply {
@@ -241,6 +205,10 @@ impl TrainStopReply {
 
 #[cfg(test)]
 mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+    use super::super::cursor::InvalidCursor;
     use super::*;
 
     #[test]

@@ -355,12 +355,7 @@ async fn a_train_in_the_list_of_sales_says_when_and_where_it_leaves() {
     let shown = fixture.get(Sender::Nobody, "/sales/g1").await.ok(200);
     assert_eq!(shown["route"], route);
     // A release that lists no routes replaces the terms and leaves the route, which is of another version then.
-    let update = fixture.dynamodb.update_item().table_name(fixture.sales_table());
-    let key = |text: &str| AttributeValue::S(text.to_owned());
-    let update = update.key("pk", key("#sales")).key("sk", key("g1"));
-    let update = update.update_expression("SET version = :v");
-    let update = update.expression_attribute_values(":v", AttributeValue::N("2".to_owned()));
-    update.send().await.unwrap();
+    fixture.list_as_of_version("g1", 2).await;
     let listed = fixture.get(Sender::Nobody, "/sales").await.ok(200);
     assert!(listed["sales"].as_array().unwrap().iter().all(|sale| sale["route"].is_null()));
 }
@@ -380,12 +375,7 @@ async fn a_sale_says_from_what_price() {
         assert!(sale["price_from_minor"].is_u64());
     }
     // A release that lists no prices replaces the terms and leaves the price, which is of another version then.
-    let update = fixture.dynamodb.update_item().table_name(fixture.sales_table());
-    let key = |text: &str| AttributeValue::S(text.to_owned());
-    let update = update.key("pk", key("#sales")).key("sk", key("g1"));
-    let update = update.update_expression("SET version = :v");
-    let update = update.expression_attribute_values(":v", AttributeValue::N("2".to_owned()));
-    update.send().await.unwrap();
+    fixture.list_as_of_version("g1", 2).await;
     let listed = fixture.get(Sender::Nobody, "/sales").await.ok(200);
     assert_eq!(price(&listed["sales"][0]), (Value::Null, Value::Null));
 }
@@ -438,6 +428,16 @@ async fn what_has_left_is_neither_found_nor_sold() {
 }
 
 impl Fixture {
+    /// Makes the list say that it repeats another version of a sale.
+    async fn list_as_of_version(&self, sale: &str, version: u64) {
+        let update = self.dynamodb.update_item().table_name(self.sales_table());
+        let key = |text: &str| AttributeValue::S(text.to_owned());
+        let update = update.key("pk", key("#sales")).key("sk", key(sale));
+        let update = update.update_expression("SET version = :v");
+        let version = AttributeValue::N(version.to_string());
+        update.expression_attribute_values(":v", version).send().await.unwrap();
+    }
+
     /// How many calls of trains the table has.
     async fn train_items(&self) -> usize {
         self.items_under("#trains#").await

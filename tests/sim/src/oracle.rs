@@ -342,9 +342,8 @@ impl Environment {
                 Reply::Settle(SettleReply::Settled),
                 _,
             ) => {
-                let mut departures =
-                    order.lines.iter().filter_map(|line| self.plan.sale.departure(line.legs));
-                if departures.any(|departs| departs <= order.changed_at) {
+                let sale = &self.plan.sale;
+                if order.lines.iter().any(|line| sale.has_left(line.legs, order.changed_at)) {
                     let what = format!("{} is rescued, and the train has left", order.number);
                     self.broken("departed", what);
                 }

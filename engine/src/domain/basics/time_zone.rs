@@ -59,6 +59,16 @@ impl TimeZone {
     }
 }
 
+impl TimeZone {
+    /// The moment of a local time that is not before another one: where clocks are put back, the second of the two if the
+    /// first is.
+    #[must_use]
+    pub fn moment_after(&self, local: LocalTime, last: Option<Timestamp>) -> Timestamp {
+        let [first, second] = self.moments(local);
+        if last.is_some_and(|last| first < last) { second } else { first }
+    }
+}
+
 impl Hash for TimeZone {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.name().hash(state);

@@ -214,12 +214,12 @@ fn check_times(file: &SaleFile, defects: &mut Vec<Defect>) {
                 defects.push(Defect::new(format!("stops[{index}].time_zone"), rule));
                 return;
             }
-            let [first, second] = match zone.zip(file.runs_on) {
-                Some((zone, runs_on)) => zone.moments(time.on(runs_on)).map(Timestamp::ms),
-                None => [time.minutes().into(); 2],
+            let time = match zone.zip(file.runs_on) {
+                Some((zone, runs_on)) => {
+                    zone.moment_after(time.on(runs_on), last.map(Timestamp::from_ms)).ms()
+                }
+                None => time.minutes().into(),
             };
-            // In the hour that clocks show twice, the one that fits.
-            let time = if last.is_some_and(|last| first < last) { second } else { first };
             if last.is_some_and(|last| time < last) {
                 let rule = "must not be before the time that stands before it";
                 defects.push(Defect::new(format!("stops[{index}].{name}"), rule));

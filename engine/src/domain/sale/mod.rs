@@ -285,6 +285,12 @@ impl Sale {
         self.departures.get(usize::from(legs.from())).copied().flatten()
     }
 
+    /// True once the train has left where a journey begins, as far as that is known.
+    #[must_use]
+    pub fn has_left(&self, legs: Legs, now: Timestamp) -> bool {
+        self.departure(legs).is_some_and(|departs| departs <= now)
+    }
+
     /// The whole journey.
     #[must_use]
     pub fn whole(&self) -> Legs {

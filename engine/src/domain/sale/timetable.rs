@@ -127,10 +127,7 @@ impl SaleFile {
             for (zone, day, time) in
                 times.filter_map(|time| Some((self.zone_of(stop)?, self.runs_on?, time)))
             {
-                let [first, second] = zone.moments(time.on(day));
-                // In the hour that clocks show twice, the one that fits.
-                let moment = if last.is_some_and(|last| first < last) { second } else { first };
-                last = last.max(Some(moment));
+                last = last.max(Some(zone.moment_after(time.on(day), last)));
             }
             last
         };

@@ -8,8 +8,6 @@
 mod linked_data;
 mod words;
 
-use std::sync::LazyLock;
-
 use engine::domain::basics::bytes::Hash;
 use engine::domain::basics::ids::SaleId;
 use engine::domain::basics::money::MinorUnits;
@@ -18,12 +16,11 @@ use engine::domain::sale::event::{AboutLink, EventAbout, EventFacts, FileAbout, 
 use engine::domain::sale::{SaleFile, Stop, TierFile};
 use engine::ports::{Catalogue as _, Ports as _};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use serde::Deserialize;
 use shared::http::origin::Origin;
 use shared::http::problem::Kind;
 use shared::http::respond::ScriptedPage;
 use shared::http::sale_reply::{Phase, SaleSummary};
-use shared::http::{Problem, checks};
+use shared::http::{Problem, checks, page_policy};
 use shared::runtime::app::App;
 
 use self::words::{Chosen, Told, beginning, chosen, paragraphs, price_range, price_text};
@@ -39,20 +36,6 @@ const STYLES: &str = "/assets/sale.css";
 const ICON: &str = "/assets/favicon.svg";
 const ENGLISH: &str = "en";
 const CHINESE: &str = "zh-Hans";
-
-/// The directives of the policy of all pages.
-static POLICY: LazyLock<String> = LazyLock::new(|| {
-    let text = include_str!("../../../../pages/policy.json");
-    let Policy { policy } = serde_json::from_str(text)
-        .unwrap_or_else(|error| unreachable!("pages/policy.json: {error}"));
-    // The page has no script and no styles of its own inside.
-    policy.join("; ").replace("{scripts}", "").replace("{styles}", "")
-});
-
-#[derive(Debug, Deserialize)]
-struct Policy {
-    policy: Vec<String>,
-}
 
 /// What the page shows of a sale.
 struct Shown<'s> {
@@ -166,8 +149,7 @@ pub(super) fn refused(app: &App, problem: Problem) -> ScriptedPage {
 
 /// The policy of the page, with the origins that its script may call.
 fn policy(app: &App) -> String {
-    let connect = app.site.connect.iter().map(|origin| format!(" {origin}"));
-    POLICY.replace("{connect}", &connect.collect::<String>())
+    page_policy::without_inline(&app.site.connect)
 }
 
 /// The document of the event. The page is useful without it.

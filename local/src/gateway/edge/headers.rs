@@ -4,18 +4,10 @@ use std::sync::LazyLock;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
+use shared::http::page_policy;
 
 /// The place of the policy that the build of the pages writes.
 const POLICY: &str = "{policy}";
-/// The place of the issuers' origins in that policy.
-const CONNECT: &str = "{connect}";
-/// The policy of pages that come without one: that of all pages, without inline scripts and styles.
-static DEFAULT_POLICY: LazyLock<String> = LazyLock::new(|| {
-    let Directives { policy } = serde_json::from_str(include_str!("../../../../pages/policy.json"))
-        .unwrap_or_else(|error| unreachable!("pages/policy.json: {error}"));
-    policy.join("; ").replace("{scripts}", "").replace("{styles}", "")
-});
-
 /// The document, read once.
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
     serde_json::from_str(include_str!("../../../../pages/headers.json"))
@@ -44,12 +36,6 @@ struct Header {
     deployed_only: bool,
 }
 
-/// What `pages/policy.json` says, of which the build makes `csp.json`.
-#[derive(Debug, Deserialize)]
-struct Directives {
-    policy: Vec<String>,
-}
-
 /// What `csp.json` says, which the build writes beside the pages.
 #[derive(Debug, Deserialize)]
 struct Policy {
@@ -60,9 +46,10 @@ struct Policy {
 /// pages may ask besides their own.
 pub(super) fn policy(csp_json: Option<&[u8]>, origins: &[String]) -> String {
     let read = csp_json.and_then(|json| serde_json::from_slice(json).ok());
-    let policy = read.map_or_else(|| DEFAULT_POLICY.clone(), |Policy { policy }| policy);
-    let origins: String = origins.iter().flat_map(|origin| [" ", origin]).collect();
-    policy.replace(CONNECT, &origins)
+    match read {
+        Some(Policy { policy }) => page_policy::with_origins(&policy, origins),
+        None => page_policy::without_inline(origins),
+    }
 }
 
 /// Sets the headers of the page at `path`.

@@ -15,6 +15,7 @@ use futures_util::future::try_join_all;
 use super::super::dynamo::{Dynamo, random_hex};
 use super::super::expressions::{conditional, keyed, removed};
 use super::super::items::{Fields, Item, item, number, text};
+use super::NOT_LATER;
 use engine::domain::basics::calendar::Day;
 use engine::domain::basics::ids::{SaleId, StopId};
 use engine::domain::sale::timetable::{ListedStop, StopMark, StopsPage};
@@ -77,7 +78,7 @@ async fn write_stop(
     let update = conditional(
         update.set_key(Some(train_key(day, &stop.mark, sale))),
         "SET #version = :version",
-        "attribute_not_exists(#version) OR #version <= :version",
+        NOT_LATER,
         [("version", number(version))],
     );
     // Another publication has taken a later version: the train is there.
@@ -124,9 +125,8 @@ async fn delete_stop(
 ) -> Stored<()> {
     let table = &db.tables().sales;
     let delete = db.client().delete_item().table_name(table);
-    let condition = "attribute_not_exists(#version) OR #version <= :version";
     let delete = delete.set_key(Some(train_key(day, mark, sale)));
-    db.delete(removed(delete, condition, [("version", number(version))])).await?;
+    db.delete(removed(delete, NOT_LATER, [("version", number(version))])).await?;
     if has_trains(db, day, mark).await? {
         return Ok(());
     }

@@ -14,6 +14,7 @@ use futures_util::future::try_join_all;
 use super::super::dynamo::Dynamo;
 use super::super::expressions::{conditional, keyed_and_filtered, removed};
 use super::super::items::{Fields, Item, item, number, text};
+use super::NOT_LATER;
 use engine::domain::basics::calendar::Day;
 use engine::domain::basics::ids::StopId;
 use engine::domain::basics::time::Timestamp;
@@ -75,8 +76,7 @@ async fn write_call(db: &Dynamo, call: &TrainCall, version: u64) -> Stored<()> {
         Some(_) => "SET #later = :later, #version = :version, #departs = :departs",
         None => "SET #later = :later, #version = :version REMOVE #departs",
     };
-    let condition = "attribute_not_exists(#version) OR #version <= :version";
-    let update = conditional(update.set_key(Some(key(call))), set, condition, with);
+    let update = conditional(update.set_key(Some(key(call))), set, NOT_LATER, with);
     // Another publication has taken a later version: this one will not come about.
     db.update(update).await.map(drop)
 }
@@ -99,9 +99,8 @@ pub(super) async fn delete(
 
 async fn delete_call(db: &Dynamo, call: &TrainCall, version: u64) -> Stored<()> {
     let delete = db.client().delete_item().table_name(&db.tables().sales);
-    let condition = "attribute_not_exists(#version) OR #version <= :version";
     let with = [("version", number(version))];
-    db.delete(removed(delete.set_key(Some(key(call))), condition, with)).await
+    db.delete(removed(delete.set_key(Some(key(call))), NOT_LATER, with)).await
 }
 
 /// A page of the trains that call at `from` on a day, have not left there, and call at `to` later, as they were a moment
