@@ -4,25 +4,32 @@
  *
  *   node tests/browser/run.mjs --check     opens the browser and loads a page, and runs no test
  *
+ * Tests that fail beside the others run once more, alone: a browser shares two processors with four others and their
+ * engines. What passes then is told by name, with why it failed, and counts as passed; many failures are no coincidence
+ * and are not tried again.
+ *
  * Where the browser does not open, the run ends with the reason and the exit code 1. No part of the run waits for ever:
  * each test, each file and the whole have a limit, which ONSALE_PATIENCE_SECONDS moves.
  */
 import { spawn } from "node:child_process";
-import { readdirSync } from "node:fs";
-import { constants } from "node:os";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { constants, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { checkBrowser, PATIENCE_MS, within } from "./lib/chromium.mjs";
 import { shared, startEngine } from "./lib/engine.mjs";
 
 /** How long one file may take, and all of them, in milliseconds. */
 const [FILE_MS, RUN_MS] = [5 * PATIENCE_MS, 10 * PATIENCE_MS];
+/** With more failures than these nothing is tried again. */
+const FEW = 3;
 /** How long what was started may take to end after SIGTERM, in milliseconds. */
 const END_MS = 5_000;
 
 const here = dirname(fileURLToPath(import.meta.url));
 const [options, names] = [process.argv.slice(2).filter((arg) => arg.startsWith("-")), process.argv.slice(2).filter((arg) => !arg.startsWith("-"))];
 const files = readdirSync(join(here, "tests")).filter((file) => file.endsWith(".test.mjs") && (names.length === 0 || names.some((name) => file.includes(name))));
+const paths = files.map((file) => join(here, "tests", file));
 
 const say = (text) => console.error(`browser: ${text}`);
 
@@ -44,9 +51,12 @@ function fileLimit() {
   return major > 21 || (major === 21 && minor >= 2) || (major === 20 && minor >= 11) ? [`--test-timeout=${FILE_MS}`] : [];
 }
 
-/** Runs the test files, and gives the exit code. */
-async function runTests(engine) {
-  const tests = spawn(process.execPath, ["--test", "--test-concurrency=2", "--test-reporter=spec", ...fileLimit(), ...options, ...files.map((file) => join(here, "tests", file))], {
+/** Runs `node --test`, with what it prints, and gives its exit code and the tests that passed and failed. */
+async function runTests(engine, args) {
+  const scratch = mkdtempSync(join(tmpdir(), "onsale-browser-"));
+  const kept = join(scratch, "outcomes");
+  const reporters = [`--test-reporter=${pathToFileURL(join(here, "lib/outcomes.mjs"))}`, `--test-reporter-destination=${kept}`];
+  const tests = spawn(process.execPath, ["--test", ...fileLimit(), ...reporters, ...args], {
     // In a group of its own, so that nothing of it stays behind.
     stdio: "inherit", detached: true, env: { ...process.env, ...shared(engine) },
   });
@@ -54,17 +64,40 @@ async function runTests(engine) {
   leader = tests.pid;
   try {
     const code = await within(RUN_MS, ended, "the run of the tests");
-    return Number.isInteger(code) ? code : 1;
+    const outcomes = readFileSync(kept, "utf8").split("\n").filter(Boolean).map((line) => JSON.parse(line));
+    return { code: Number.isInteger(code) ? code : 1, passed: outcomes.filter(({ why }) => why === undefined), failed: outcomes.filter(({ why }) => why !== undefined) };
   } catch (error) {
     say(error.message);
-    return 1;
+    return { code: 1, passed: [], failed: [] };
   } finally {
     const deadline = Date.now() + END_MS;
     signalTests("SIGTERM");
     while (signalTests(0) && Date.now() < deadline) await new Promise((later) => setTimeout(later, 100));
     signalTests("SIGKILL");
     leader = undefined;
+    rmSync(scratch, { recursive: true, force: true });
   }
+}
+
+/** Runs each of these tests alone, and gives those that fail again. */
+async function runAlone(engine, failed) {
+  const again = [];
+  for (const { name, why } of failed) {
+    // The file of a test is not known here: all call lib/fixture.mjs.
+    const pattern = `--test-name-pattern=/${name.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&")}$/`;
+    const { code, passed } = await runTests(engine, ["--test-concurrency=1", pattern, "--test-reporter=dot", "--test-reporter-destination=stdout", ...paths]);
+    const isPassed = code === 0 && passed.some((test) => test.name === name);
+    // What scripts/lanes counts.
+    say(isPassed ? `passed alone: ${name}. Beside the others: ${why}` : `failed alone too: ${name}`);
+    if (!isPassed) again.push(name);
+  }
+  return again;
+}
+
+/** Runs the test files, and those that fail alone; gives the exit code. */
+async function runFiles(engine) {
+  const { code, failed } = await runTests(engine, ["--test-concurrency=2", "--test-reporter=spec", "--test-reporter-destination=stdout", ...options, ...paths]);
+  return failed.length > 0 && failed.length <= FEW && (await runAlone(engine, failed)).length === 0 ? 0 : code;
 }
 
 async function run() {
@@ -72,7 +105,7 @@ async function run() {
   if (options.includes("--check")) return 0;
   const { engine, stop } = await startEngine();
   try {
-    return await runTests(engine);
+    return await runFiles(engine);
   } finally {
     await stop();
   }

@@ -279,8 +279,9 @@ export class Person {
     }, "the page does not come to rest");
   }
 
-  /** Fails if axe finds anything wrong with the page as it is. */
+  /** Fails if axe finds anything wrong with the page as it is; what is still being read is none yet. */
   async accessible(state) {
+    await this.wait(() => this.browser.executeScript(() => document.readyState === "complete" && document.querySelector("h1") !== null), "the page is not there");
     const found = await violations(this.browser);
     if (found.length > 0) throw new Error(`axe, ${state}:\n${found.join("\n")}`);
   }
