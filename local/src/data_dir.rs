@@ -5,6 +5,8 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use aws_lc_rs::digest;
+use engine::domain::basics::ids::{DeploymentId, InvalidId};
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
@@ -73,6 +75,17 @@ impl Secrets {
         })
     }
 
+    /// The engine's deployment id: eight digits, made from a secret, so that a data directory needs nothing new, and
+    /// another one has another.
+    ///
+    /// # Errors
+    /// An id of ours breaks the rules of ids: a defect.
+    pub fn deployment(&self) -> Result<DeploymentId, InvalidId> {
+        let made_from = format!("deployment:{}", self.identity);
+        let digest = digest::digest(&digest::SHA256, made_from.as_bytes());
+        DeploymentId::new(hex(&digest.as_ref()[..4]))
+    }
+
     /// Reads the secrets of an engine that has run on `dir`.
     ///
     /// # Errors
@@ -106,7 +119,11 @@ impl Secrets {
 fn random_hex() -> Result<String, Error> {
     let mut random = [0_u8; SECRET_BYTES];
     aws_lc_rs::rand::fill(&mut random).map_err(|_unspecified| Error::NoEntropy)?;
-    Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex(&random))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A data directory that this process has locked until it is dropped.

@@ -43,12 +43,7 @@ pub fn variables(config: &Config) -> Variables {
     let keys = apis.clone().map(|ProviderApi { provider, key, .. }| (provider, text(key)));
     let addresses =
         apis.filter_map(|ProviderApi { provider, url, .. }| Some((provider, url.clone()?)));
-    let (metrics, stage, cloudwatch) = match &config.metrics {
-        MetricsConfig::Off => Default::default(),
-        MetricsConfig::Emf { stage, endpoint } => {
-            ("emf".to_owned(), stage.clone(), endpoint.clone().unwrap_or_default())
-        }
-    };
+    let (metrics, stage, cloudwatch) = metrics(&config.metrics);
     let [merchants, merchants_file, merchants_secret] = merchants(&config.providers.merchants);
     let archive_after = config.sales.archive_after_days;
     let archive_after = archive_after.map_or_else(|| "never".to_owned(), |days| days.to_string());
@@ -58,7 +53,9 @@ pub fn variables(config: &Config) -> Variables {
     let origins: Vec<String> =
         config.providers.return_origins.iter().map(ToString::to_string).collect();
     let chains: Vec<String> = config.beacon.chains.others().iter().map(Chain::to_string).collect();
+    let deployment = config.providers.deployment.as_ref().map(ToString::to_string);
     let others = [
+        ("ONSALE_DEPLOYMENT_ID", deployment.unwrap_or_default()),
         ("ONSALE_CALLBACK_KEYS", entry_keys.join(",")),
         ("ONSALE_CALLBACK_SOURCES", sources.join(",")),
         ("ONSALE_EDGE_SECRETS", config.edge.text()),
@@ -98,6 +95,16 @@ pub fn variables(config: &Config) -> Variables {
         ("ONSALE_CA_FILE", config.ca_file.clone().unwrap_or_default()),
     ];
     queues.into_iter().chain(others).chain(bus(&config.bus)).chain(site(&config.site)).collect()
+}
+
+/// How metrics are written, of which stage, and where they are read.
+fn metrics(config: &MetricsConfig) -> (String, String, String) {
+    match config {
+        MetricsConfig::Off => Default::default(),
+        MetricsConfig::Emf { stage, endpoint } => {
+            ("emf".to_owned(), stage.clone(), endpoint.clone().unwrap_or_default())
+        }
+    }
 }
 
 /// Where the pages are, and what they may call.
@@ -191,6 +198,7 @@ mod tests {
 
     use super::*;
 
+    #[expect(clippy::too_many_lines, reason = "every field of the configuration")]
     fn config(topology: Topology, metrics: MetricsConfig) -> Config {
         let stripe = || ProviderId::new("stripe").unwrap();
         Config {
@@ -246,6 +254,7 @@ mod tests {
                 list_lag: ListLag::from_seconds(3).unwrap(),
                 only_started_here: true,
                 return_origins: vec![Origin::new("http://127.0.0.1:7").unwrap()],
+                deployment: Some("0123abcd".parse().unwrap()),
             },
             beacon: BeaconConfig {
                 urls: vec!["http://127.0.0.1:5".to_owned(), "http://127.0.0.1:6".to_owned()],

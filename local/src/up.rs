@@ -682,6 +682,7 @@ pub fn config(
             list_lag: endpoints.list_lag(),
             only_started_here: false,
             return_origins: RETURN_ORIGINS.iter().filter_map(|text| Origin::new(text)).collect(),
+            deployment: Some(secrets.deployment()?),
         },
         beacon: beacon_config(&endpoints.beacon),
         operators: OperatorsConfig::default(),

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use engine::domain::admission::call_rate::CallRate;
-use engine::domain::basics::ids::ProviderId;
+use engine::domain::basics::ids::{DeploymentId, ProviderId};
 use engine::domain::payment::grace::Grace;
 use fake_limits::Limits;
 use fake_payments::API_KEY;
@@ -141,6 +141,11 @@ pub fn audited(endpoints: &Endpoints) -> Target {
     Target::at(&endpoints.redis, &endpoints.dynamodb, &endpoints.table_prefix)
 }
 
+/// The deployment whose id the payments of the tests carry.
+pub fn deployment() -> DeploymentId {
+    DeploymentId::new("prod1").unwrap()
+}
+
 /// The configuration by which an engine calls this provider, without a grace: tests say what time it is.
 pub fn providers(provider: &PaymentProvider) -> ProvidersConfig {
     let api = ProviderApi {
@@ -150,7 +155,13 @@ pub fn providers(provider: &PaymentProvider) -> ProvidersConfig {
     };
     // Tests are about other things than waiting for turns.
     let call_rate = CallRate::from_per_second(1000).unwrap();
-    ProvidersConfig { apis: vec![api], grace: Grace::NONE, call_rate, ..ProvidersConfig::default() }
+    ProvidersConfig {
+        apis: vec![api],
+        grace: Grace::NONE,
+        call_rate,
+        deployment: Some(deployment()),
+        ..ProvidersConfig::default()
+    }
 }
 
 /// True if a server is not ours, so that a test about our own has nothing to test; it says so, and

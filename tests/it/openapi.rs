@@ -180,6 +180,25 @@ impl Client {
         assert_eq!(paid, json!({ "outcome": "accepted" }));
     }
 
+    /// A payment that this deployment has started and whose order is not there goes back because an operator says so.
+    async fn unmatched(&mut self) {
+        let word = self.example("tellUnmatched", "back");
+        let deployment = self.engine.secrets().deployment().unwrap();
+        let captured = |event: &mut Value| {
+            let object = &mut event["data"]["object"];
+            object["id"] = word["payment"].clone();
+            object["metadata"] =
+                json!({ "onsale_deployment": deployment, "onsale_order": word["order"] });
+        };
+        let with = With { change: Some(&captured), ..With::default() };
+        let kept = self.ok(200, "paymentCallback", "captured", with).await;
+        assert_eq!(kept, json!({ "outcome": "unmatched" }));
+        let listed = self.ok(200, "operatorUnmatched", "", With::default()).await;
+        assert_eq!(listed["unmatched"][0]["payment"], word["payment"]);
+        let told = self.ok(200, "tellUnmatched", "back", With::default()).await;
+        assert_eq!(told["state"], "due");
+    }
+
     /// Refunds a paid order of alice's under the terms of its sale, and one of carol's as operators do.
     async fn refunds(&mut self, alices: &Value, carols: &Value) {
         self.pay("pi_5", carols).await;
@@ -486,8 +505,12 @@ async fn every_example_can_be_sent_and_every_answer_is_as_described() {
     assert_eq!(client.send("refundOrder", "whole", none()).await.status, 404);
     assert_eq!(client.send("operatorOrder", "", none()).await.status, 404);
     assert_eq!(client.send("operatorOrders", "", none()).await.status, 422);
-    let unknown_order = client.ok(200, "paymentCallback", "captured", none()).await;
-    assert_eq!(unknown_order["outcome"], "refund");
+    let others = client.ok(200, "paymentCallback", "captured", none()).await;
+    assert_eq!(
+        others["outcome"], "ignored",
+        "nobody here has the order, and it does not say that it is ours"
+    );
+    client.unmatched().await;
     // Its rate is one a second, by a clock that does not wait for a busy machine.
     let mut refused = None;
     for _ in 0..MAX_ADMISSIONS_TRIED {

@@ -64,7 +64,7 @@ fn we_accept_what_stripe_signs() {
     let header = signed_by_stripe(SECRET, now);
     let secrets = ours();
     let payment = secrets.verify(Some(&header), BODY.as_bytes(), now).unwrap();
-    let capture = event::capture(&payment).unwrap().unwrap();
+    let capture = event::capture(&payment, None).unwrap().unwrap().capture;
     assert_eq!(capture.key.payment.as_str(), "pi_1");
     assert_eq!(capture.amount.to_string(), "12000 CNY");
     assert_eq!(capture.order.to_string(), "4611686018427387905");

@@ -19,6 +19,7 @@ use crate::domain::basics::number::OrderNumber;
 use crate::domain::basics::time::{Clock, Timestamp};
 use crate::domain::order::{Capture, Order};
 use crate::domain::payment::captures::{CapturePage, Cursor, ListLag, ListedDispute};
+use crate::domain::payment::ours::Reported;
 use crate::flows::dispute::{Refusal, record_dispute};
 use crate::flows::pay::pay_from_afar;
 use crate::ports::{
@@ -46,6 +47,8 @@ pub struct Reading {
     pub pages: u32,
     /// Captures on them, many of which were decided before.
     pub listed: u32,
+    /// Captures of other systems and deployments on the same accounts: nothing is done with them.
+    pub others: u32,
     /// Captures that no callback had reported.
     pub decided: u32,
     /// Disputes that were asked for, and are recorded as they are.
@@ -66,6 +69,7 @@ impl Reading {
             is_awaited: later.is_awaited,
             pages: self.pages + later.pages,
             listed: self.listed + later.listed,
+            others: self.others + later.others,
             decided: self.decided + later.decided,
             disputes: self.disputes + later.disputes,
             unreadable: self.unreadable + later.unreadable,
@@ -210,7 +214,8 @@ impl<P: Ports, C: Clock> Run<'_, P, C> {
 
     /// Decides what is on a page, unless it paid its order long ago.
     async fn decide(&mut self, page: &CapturePage) -> Stored<()> {
-        let numbers: BTreeSet<OrderNumber> = page.captures.iter().map(|one| one.order).collect();
+        let numbers: BTreeSet<OrderNumber> =
+            page.captures.iter().map(|one| one.capture.order).collect();
         if numbers.is_empty() {
             return Ok(());
         }
@@ -222,8 +227,17 @@ impl<P: Ports, C: Clock> Run<'_, P, C> {
             let order = orders.get(&capture.order);
             order.is_some_and(|order| order.payment.as_ref() == Some(&capture.key))
         };
-        let unreported: Vec<&Capture> =
-            page.captures.iter().filter(|capture| !is_decided(capture)).collect();
+        let elsewhere = self.ports.started_elsewhere();
+        let (ours, others): (Vec<&Reported>, Vec<&Reported>) = page
+            .captures
+            .iter()
+            .partition(|one| one.is_ours(orders.get(&one.capture.order), elsewhere));
+        self.reading.others += u32::try_from(others.len()).unwrap_or(u32::MAX);
+        let unreported: Vec<&Capture> = ours
+            .into_iter()
+            .map(|reported| &reported.capture)
+            .filter(|capture| !is_decided(capture))
+            .collect();
         let now = self.clock.time();
         for some in unreported.chunks(TOGETHER) {
             let decisions = some.iter().map(|capture| pay_from_afar(self.ports, capture, now));

@@ -11,6 +11,7 @@ use crate::domain::order::order_refund::OrderRefund;
 use crate::domain::order::refund::{RefundReply, RefundState};
 use crate::domain::order::{Order, PaymentRecord};
 use crate::domain::payment::dispute::{DisputeRefusal, DisputeReport, DisputeStep, decide_dispute};
+use crate::domain::payment::ours::Mark;
 use crate::domain::payment::refund::{RefundRefusal, decide_refund};
 use crate::domain::sale::LostDispute;
 use crate::flows::refund::request_part;
@@ -49,7 +50,9 @@ pub async fn record_dispute(
     let Some(report) = ports.provider().dispute(provider, dispute).await? else { return Ok(()) };
     for _ in 0..STEPS {
         let Some((order, payment)) = paid_by(ports, &report).await? else {
-            return Err(DisputeRefusal::NotAccepted.into());
+            // Another system's payment on the same account may name any number.
+            let is_marked = report.mark == Mark::Ours;
+            return if is_marked { Err(DisputeRefusal::NotAccepted.into()) } else { Ok(()) };
         };
         let is_lost = report.state == DisputeState::Lost;
         let refunds =

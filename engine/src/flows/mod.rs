@@ -35,4 +35,5 @@ pub mod stuck;
 pub mod sync;
 pub mod tell;
 pub mod tokens;
+pub mod unmatched;
 pub mod wallet;

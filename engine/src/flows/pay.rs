@@ -10,6 +10,7 @@ use crate::domain::order::refund::RefundState;
 use crate::domain::order::{
     Capture, Order, OrderEvent, OrderLine, OrderState, PaymentOutcome, PaymentRecord, RefundReason,
 };
+use crate::domain::payment::ours::{Mark, Reported};
 use crate::domain::payment::pay::{PaymentDecision, decide_payment};
 use crate::domain::sale::SaleState;
 use crate::flows::exchange;
@@ -49,9 +50,40 @@ pub async fn pay(ports: &impl Ports, capture: &Capture, now: Timestamp) -> Store
     Ok(record)
 }
 
+/// Does as [`pay`] with a capture that a provider has reported; `None` if it is not this deployment's (I13): nothing is
+/// recorded and nobody is asked.
+///
+/// # Errors
+/// As [`pay`].
+pub async fn pay_reported(
+    ports: &impl Ports,
+    reported: &Reported,
+    now: Timestamp,
+) -> Stored<Option<PaymentRecord>> {
+    if !is_ours(ports, reported).await? {
+        return Ok(None);
+    }
+    pay(ports, &reported.capture, now).await.map(Some)
+}
+
+/// True if a reported capture is this deployment's (I13). An order is read for a payment that carries no deployment's
+/// id.
+///
+/// # Errors
+/// Fails if the order cannot be read.
+pub async fn is_ours(ports: &impl Ports, reported: &Reported) -> Stored<bool> {
+    let order = match reported.mark {
+        Mark::Ours | Mark::Another => None,
+        Mark::None => ports.orders().get(reported.capture.order).await?,
+    };
+    Ok(reported.is_ours(order.as_ref(), ports.started_elsewhere()))
+}
+
 /// What is answered to a provider that has reported a capture; it need not report it again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answered {
+    /// It is not this deployment's: another system's on the same account.
+    Ignored,
     /// It is decided, and all that follows from it is done.
     Decided(PaymentRecord),
     /// It is in a queue, whose consumer decides it with [`pay`].
@@ -65,15 +97,17 @@ pub enum Answered {
 /// Fails if the queue does not take it either, or as `decision` if that would fail again.
 pub async fn answer(
     ports: &impl Ports,
-    capture: &Capture,
-    decision: Stored<PaymentRecord>,
+    reported: &Reported,
+    decision: Stored<Option<PaymentRecord>>,
 ) -> Stored<Answered> {
     match decision {
-        Ok(record) => Ok(Answered::Decided(record)),
+        Ok(Some(record)) => Ok(Answered::Decided(record)),
+        Ok(None) => Ok(Answered::Ignored),
         Err(error) if error.retryable() => {
-            tracing::warn!(%error, order = %capture.order, "a capture cannot be decided now");
+            let order = reported.capture.order;
+            tracing::warn!(%error, %order, "a capture cannot be decided now");
             if stands(Guard::KeepBeforeAnswer) {
-                ports.queue().keep(capture).await?;
+                ports.queue().keep(reported).await?;
             }
             Ok(Answered::Kept)
         }
@@ -211,8 +245,13 @@ async fn decide(ports: &impl Ports, capture: &Capture, now: Timestamp) -> Stored
     for _ in 0..ATTEMPTS {
         let order = ports.orders().get(capture.order).await?;
         let none = Tickets::NONE;
-        let accepted = PaymentOutcome::Accepted;
-        let (outcome, settlement, limit) = match decide_payment(order.as_ref(), capture) {
+        let decision = decide_payment(order.as_ref(), capture);
+        let is_unmatched = decision == PaymentDecision::Unmatched;
+        let (outcome, settlement, limit) = match decision {
+            PaymentDecision::Unmatched => {
+                let outcome = PaymentOutcome::Refund(RefundReason::UnknownOrder);
+                (outcome, Settlement::RefundOnly(None), none)
+            }
             PaymentDecision::AlreadyPaid => {
                 let known = ports.orders().payment(capture.order, &capture.key).await?;
                 let missing =
@@ -229,19 +268,10 @@ async fn decide(ports: &impl Ports, capture: &Capture, now: Timestamp) -> Stored
             PaymentDecision::Pay => {
                 let missing = || StoreError::Contract("paid without an order".to_owned());
                 let order = order.ok_or_else(missing)?;
-                if order.exchange.is_none() {
-                    let pay = OrderEvent::Pay;
-                    (accepted, apply_event(Some(order), pay, capture, accepted, now)?, none)
-                } else if let Some(settlement) =
-                    Box::pin(plan_payment(ports, order.clone(), capture, now)).await?
-                {
-                    (accepted, settlement, none)
-                } else {
-                    if let Some(end) = exchange::record_cancellation(ports, &order, now).await? {
-                        close_the_rest(ports, &end).await;
-                    }
+                let Some(settlement) = plan_acceptance(ports, order, capture, now).await? else {
                     continue;
-                }
+                };
+                (PaymentOutcome::Accepted, settlement, none)
             }
             // The buyer still has the tickets that the order was to replace: there is nothing to rescue.
             PaymentDecision::Rescue if rescue && replaces_none(order.as_ref()) => {
@@ -260,7 +290,11 @@ async fn decide(ports: &impl Ports, capture: &Capture, now: Timestamp) -> Stored
                 (outcome, apply_event(order, OrderEvent::PayTooLate, capture, outcome, now)?, none)
             }
         };
-        let record = PaymentRecord::decided(capture, outcome, now);
+        let record = if is_unmatched {
+            PaymentRecord::unmatched(capture, now)
+        } else {
+            PaymentRecord::decided(capture, outcome, now)
+        };
         match ports.orders().settle(&record, &settlement, limit).await? {
             SettleReply::Settled => return Ok(Decided { record, order: settlement.into_order() }),
             SettleReply::Known(record) => {
@@ -275,6 +309,27 @@ async fn decide(ports: &impl Ports, capture: &Capture, now: Timestamp) -> Stored
         }
     }
     Err(StoreError::Unavailable(format!("order {} keeps changing", capture.order)))
+}
+
+/// Plans that a capture pays its pending order; `None` if the order was an exchange whose old tickets cannot be given up
+/// any more, and is cancelled.
+async fn plan_acceptance(
+    ports: &impl Ports,
+    order: Order,
+    capture: &Capture,
+    now: Timestamp,
+) -> Stored<Option<Settlement>> {
+    if order.exchange.is_none() {
+        let accepted = PaymentOutcome::Accepted;
+        return apply_event(Some(order), OrderEvent::Pay, capture, accepted, now).map(Some);
+    }
+    let plan = Box::pin(plan_payment(ports, order.clone(), capture, now)).await?;
+    if plan.is_none()
+        && let Some(end) = exchange::record_cancellation(ports, &order, now).await?
+    {
+        close_the_rest(ports, &end).await;
+    }
+    Ok(plan)
 }
 
 fn replaces_none(order: Option<&Order>) -> bool {
@@ -361,7 +416,9 @@ pub async fn follow_up(ports: &impl Ports, record: &PaymentRecord, now: Timestam
                 RefundState::Requested
                 | RefundState::Pending
                 | RefundState::Failed
-                | RefundState::Refunded,
+                | RefundState::Refunded
+                | RefundState::Unmatched
+                | RefundState::Explained,
             )
             | None => Ok(()),
         },

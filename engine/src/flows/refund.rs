@@ -16,13 +16,20 @@ const ATTEMPTS: usize = 4;
 const AGAIN_SECONDS: i64 = 5;
 
 /// Puts a refund's request into the queue, also where it was before and nothing was heard of it
-/// since. Nothing is done for a payment that is not to be refunded, or that is refunded.
+/// since. Nothing is done for a payment that is not to be refunded, or that is refunded; one that waits for an
+/// operator is told again.
 ///
 /// # Errors
 /// Fails if a store does; running it again finishes it. The request may then be in the queue twice.
 pub async fn request(ports: &impl Ports, record: &PaymentRecord, now: Timestamp) -> Stored<()> {
     let Some(requested) = record.requested(now) else { return Ok(()) };
-    ports.queue().refund(record).await?;
+    if record.is_unmatched() {
+        let PaymentKey { provider, payment } = &record.capture.key;
+        let order = record.capture.order;
+        tracing::error!(%order, %provider, %payment, "a capture of no order waits for an operator");
+    } else {
+        ports.queue().refund(record).await?;
+    }
     match ports.orders().record_refund(&requested, None).await? {
         // A conflict: its consumer was quicker than this.
         ChangeReply::Done | ChangeReply::Conflict => Ok(()),
@@ -45,8 +52,17 @@ pub async fn refund(
     let mut reply = None;
     for _ in 0..ATTEMPTS {
         let (record, refund) = being_refunded(ports, order, key).await?;
-        if refund.state == RefundState::Refunded {
-            return Ok(refund);
+        match refund.state {
+            RefundState::Refunded => return Ok(refund),
+            // No money moves on the word of a message.
+            RefundState::Unmatched | RefundState::Explained => {
+                let text = format!("payment {} {}: nobody refunds it", key.provider, key.payment);
+                return Err(StoreError::Contract(text));
+            }
+            RefundState::Due
+            | RefundState::Requested
+            | RefundState::Pending
+            | RefundState::Failed => {}
         }
         let said = match &reply {
             Some(said) => said,

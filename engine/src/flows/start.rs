@@ -81,6 +81,7 @@ pub async fn start(
         let order = read_payable(ports, user, number, now).await?;
         // The money of the replaced tickets pays a covered order, so no provider is offered.
         let offer = offer.filter(|_| !order.is_covered());
+        let deployment = offer.and_then(|offer| offer.deployment.as_ref());
         let expires_at = offer.and_then(|offer| offer.expiry(choice.method, &order, now));
         let expires_at = expires_at.ok_or(Refusal::NotOffered)?;
         if let Some(open) = order.attempts.open().next() {
@@ -90,8 +91,10 @@ pub async fn start(
             close_former(ports, &order, open, now).await?;
             continue;
         }
-        let (attempts, attempt) =
-            order.attempts.with_another(choice, expires_at, now).ok_or(Refusal::TooMany)?;
+        let (attempts, attempt) = order
+            .attempts
+            .with_another(choice, deployment, expires_at, now)
+            .ok_or(Refusal::TooMany)?;
         let order = Order { attempts, ..order };
         if !stands(Guard::WriteBeforeStart) {
             let asked = start_attempt(ports, &order, attempt).await?;

@@ -38,6 +38,8 @@ pub enum Kind {
     Unclosed,
     /// Money that has not gone back.
     Refund,
+    /// A capture of no order, about which an operator decides.
+    Unmatched,
     /// A hold without an order.
     Hold,
 }
@@ -51,6 +53,7 @@ impl Kind {
             Self::Uncounted => "uncounted",
             Self::Unclosed => "unclosed",
             Self::Refund => "refund",
+            Self::Unmatched => "unmatched",
             Self::Hold => "hold",
         }
     }
@@ -236,7 +239,12 @@ fn stuck_refund(
     bound: Timestamp,
 ) -> Option<Stuck> {
     let says = match refund.state {
-        RefundState::Refunded => return None,
+        RefundState::Refunded | RefundState::Explained => return None,
+        RefundState::Unmatched => {
+            format!(
+                "{payment}: there is no such order; an operator sends it back or says what it was"
+            )
+        }
         RefundState::Failed => {
             let refusal = refund.refusal.as_deref().unwrap_or("nothing more");
             format!("{payment}: the provider has refused, and says: {refusal}")
@@ -253,7 +261,9 @@ fn stuck_refund(
             format!("{payment}: the provider has not finished it since {}", refund.changed_at)
         }
     };
-    Some(Stuck { kind: Kind::Refund, sale: None, order, since: Some(decided_at), why: vec![says] })
+    let is_unmatched = refund.state == RefundState::Unmatched;
+    let kind = if is_unmatched { Kind::Unmatched } else { Kind::Refund };
+    Some(Stuck { kind, sale: None, order, since: Some(decided_at), why: vec![says] })
 }
 
 /// A hold past its deadline whose order, if it has one, is not in the index.

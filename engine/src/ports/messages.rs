@@ -13,6 +13,7 @@ use crate::domain::basics::time::Timestamp;
 use crate::domain::order::attempt::AttemptNumber;
 use crate::domain::order::order_refund::{OrderRefund, RefundNumber};
 use crate::domain::order::{Capture, PaymentKey, PaymentOutcome, PaymentRecord, RefundReason};
+use crate::domain::payment::ours::{Mark, Reported};
 
 /// The most bytes of a message, and of a batch of them (a quota of SQS: 256 KiB until August 2025, which
 /// older clients and fakes keep; 1 MiB since).
@@ -290,21 +291,27 @@ pub struct Callback {
     /// The order's attempt that was paid; absent if the payment was not started by this engine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt: Option<AttemptNumber>,
+    /// True if the payment carries this deployment's id; absent if it carries none.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ours: bool,
 }
 
-impl From<Capture> for Callback {
-    fn from(capture: Capture) -> Self {
+impl From<Reported> for Callback {
+    fn from(reported: Reported) -> Self {
+        let Reported { capture, mark } = reported;
         let Capture { key: PaymentKey { provider, payment }, order, amount, attempt } = capture;
         let Money { amount_minor, currency } = amount;
-        Self { provider, payment, order, amount_minor, currency, attempt }
+        let ours = mark == Mark::Ours;
+        Self { provider, payment, order, amount_minor, currency, attempt, ours }
     }
 }
 
-impl From<Callback> for Capture {
+impl From<Callback> for Reported {
     fn from(message: Callback) -> Self {
-        let Callback { provider, payment, order, amount_minor, currency, attempt } = message;
+        let Callback { provider, payment, order, amount_minor, currency, attempt, ours } = message;
         let amount = Money { amount_minor, currency };
-        Self { key: PaymentKey { provider, payment }, order, amount, attempt }
+        let capture = Capture { key: PaymentKey { provider, payment }, order, amount, attempt };
+        Self { capture, mark: if ours { Mark::Ours } else { Mark::None } }
     }
 }
 
@@ -320,6 +327,7 @@ mod tests {
     const HEARD: &str = r#"{"sale":"g1-2026-11-21","order":"4611686018427387905","due_at":"2026-11-21T10:15:00.000Z","heard_at":"2026-11-21T10:15:01.000Z"}"#;
     const CLOSE: &str = r#"{"sale":"g1-2026-11-21","tier":"floor","order":"4611686018427387905"}"#;
     const BY_AN_ATTEMPT: &str = r#"{"provider":"stripe","payment":"pi_1","order":"4611686018427387905","amount_minor":110600,"currency":"CNY","attempt":2}"#;
+    const CARRIES_OUR_ID: &str = r#"{"provider":"stripe","payment":"pi_1","order":"4611686018427387905","amount_minor":110600,"currency":"CNY","attempt":2,"ours":true}"#;
     const DRAW: &str = r#"{"sale":"g1-2026-11-21"}"#;
     const REFUND: &str = r#"{"provider":"stripe","payment":"pi_1","order":"4611686018427387905","amount_minor":110600,"currency":"CNY","reason":"too_late"}"#;
     const OF_AN_ORDER: &str = r#"{"provider":"stripe","payment":"pi_1","order":"4611686018427387905","amount_minor":110600,"currency":"CNY","reason":"returned","refund":2}"#;
@@ -347,6 +355,7 @@ mod tests {
         survives::<ClosePayments>(CLOSE);
         survives::<Expiry>(HEARD);
         survives::<Callback>(BY_AN_ATTEMPT);
+        survives::<Callback>(CARRIES_OUR_ID);
         survives::<Refund>(REFUND);
         survives::<Refund>(OF_AN_ORDER);
         survives::<Callback>(CALLBACK);
@@ -354,8 +363,10 @@ mod tests {
 
     #[test]
     fn a_kept_capture_is_the_one_that_was_reported() {
-        let message = Callback::read(CALLBACK).unwrap();
-        assert_eq!(Callback::from(Capture::from(message.clone())), message);
+        for kept in [CALLBACK, BY_AN_ATTEMPT, CARRIES_OUR_ID] {
+            let message = Callback::read(kept).unwrap();
+            assert_eq!(Callback::from(Reported::from(message.clone())), message);
+        }
     }
 
     #[test]
@@ -382,8 +393,9 @@ mod tests {
             };
             assert!(refund.body().unwrap().len() <= MAX_REFUND_BYTES);
             let Refund { provider, payment, order, amount_minor, currency, .. } = refund;
-            let attempt = Some(AttemptNumber::FIRST);
-            let callback = Callback { provider, payment, order, amount_minor, currency, attempt };
+            let (attempt, ours) = (Some(AttemptNumber::FIRST), true);
+            let callback =
+                Callback { provider, payment, order, amount_minor, currency, attempt, ours };
             assert!(callback.body().unwrap().len() <= MAX_REFUND_BYTES);
         }
     }

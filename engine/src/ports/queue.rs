@@ -8,7 +8,8 @@ use crate::domain::basics::ids::{InventoryId, SaleId};
 use crate::domain::basics::number::OrderNumber;
 use crate::domain::basics::time::Timestamp;
 use crate::domain::order::order_refund::OrderRefund;
-use crate::domain::order::{Capture, Order, PaymentRecord};
+use crate::domain::order::{Order, PaymentRecord};
+use crate::domain::payment::ours::Reported;
 
 /// The longest delay of a message, in seconds (a quota of SQS).
 pub const LONGEST_DELAY_SECONDS: i64 = 900;
@@ -99,8 +100,8 @@ pub trait Queue: Send + Sync {
 
     /// Keeps a capture whose signature was verified in the callback queue, for its consumer to decide it. Once the
     /// queue has answered with success, the provider need not report the capture again.
-    fn keep(&self, capture: &Capture) -> impl Future<Output = Stored<()>> + Send {
-        let message = messages::Callback::from(capture.clone()).into();
+    fn keep(&self, reported: &Reported) -> impl Future<Output = Stored<()>> + Send {
+        let message = messages::Callback::from(reported.clone()).into();
         async move { self.send(&message, Some(KEEP_SECONDS)).await }
     }
 

@@ -11,7 +11,6 @@ use engine::domain::basics::ids::{PaymentId, ProviderId};
 use engine::domain::basics::money::{MinorUnits, Money};
 use engine::domain::basics::number::OrderNumber;
 use engine::domain::basics::time::Timestamp;
-use engine::domain::order::attempt::AttemptNumber;
 use engine::domain::order::{Capture, PaymentKey};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -23,6 +22,7 @@ use crate::disputes::{Dispute, Status};
 use crate::faults::{Fault, Plan, RequestKind};
 use crate::journal::Journal;
 use crate::ledger::{LedgerEntry, LedgerRefund};
+use crate::metadata::{Earlier, Metadata};
 use crate::settlement::Movement;
 use crate::webhook::Webhook;
 
@@ -63,12 +63,12 @@ pub(crate) struct State {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Intent {
     pub(crate) id: PaymentId,
-    pub(crate) order: OrderNumber,
+    #[serde(default)]
+    pub(crate) metadata: Metadata,
+    #[serde(flatten, skip_serializing)]
+    pub(crate) earlier: Earlier,
     pub(crate) amount: Money,
     pub(crate) created_ms: i64,
-    /// The attempt of the order that it paid, if it was one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) attempt: Option<AttemptNumber>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -123,19 +123,14 @@ pub(crate) struct RefundRequest {
 
 impl Intent {
     /// The payment as the engine's type.
+    ///
+    /// # Errors
+    /// [`Error`] if it names no order.
     pub(crate) fn capture(&self) -> Result<Capture, Error> {
         let provider = ProviderId::new(PROVIDER).map_err(broken)?;
         let key = PaymentKey { provider, payment: self.id.clone() };
-        let Self { order, amount, attempt, .. } = *self;
-        Ok(Capture { key, order, amount, attempt })
-    }
-
-    /// What the payment carries: Stripe's metadata are text.
-    fn metadata(&self) -> Value {
-        match self.attempt {
-            None => json!({ "order": self.order }),
-            Some(attempt) => json!({ "order": self.order, "attempt": attempt.to_string() }),
-        }
+        let order = self.metadata.order().ok_or_else(|| broken("it names no order"))?;
+        Ok(Capture { key, order, amount: self.amount, attempt: self.metadata.attempt() })
     }
 
     pub(crate) fn event(&self) -> Value {
@@ -151,7 +146,7 @@ impl Intent {
             "id": self.id, "object": "payment_intent", "status": "succeeded",
             "amount": self.amount.amount_minor, "amount_received": self.amount.amount_minor,
             "currency": lower(&self.amount), "created": self.created_ms.div_euclid(1000),
-            "metadata": self.metadata(), "livemode": false,
+            "metadata": self.metadata, "livemode": false,
         })
     }
 }
@@ -196,12 +191,16 @@ impl State {
 
     fn apply(&mut self, change: Change) {
         match change {
-            Change::Captured(intent) => {
+            Change::Captured(mut intent) => {
+                intent.metadata.or_earlier(&intent.earlier);
                 self.by_time.insert((intent.created_ms, intent.id.clone()));
-                self.by_order.entry(intent.order).or_default().insert(intent.id.clone());
+                if let Some(order) = intent.metadata.order() {
+                    self.by_order.entry(order).or_default().insert(intent.id.clone());
+                }
                 self.intents.insert(intent.id.clone(), intent);
             }
-            Change::Waiting(waiting) => {
+            Change::Waiting(mut waiting) => {
+                waiting.metadata.or_earlier(&waiting.earlier);
                 self.waiting.insert(waiting.id.clone(), waiting);
             }
             Change::Refunded(refund) => {
@@ -411,7 +410,7 @@ impl Accounts {
     pub(crate) fn capture(
         &self,
         id: Option<&str>,
-        order: OrderNumber,
+        metadata: Metadata,
         amount: Money,
         now: Timestamp,
     ) -> Result<Intent, Error> {
@@ -424,7 +423,8 @@ impl Accounts {
         if let Some(known) = book.state.intents.get(&id) {
             return Ok(known.clone());
         }
-        let intent = Intent { id, order, amount, created_ms: now.ms(), attempt: None };
+        let intent =
+            Intent { id, metadata, earlier: Earlier::default(), amount, created_ms: now.ms() };
         book.change([Change::Captured(intent.clone())])?;
         Ok(intent)
     }
@@ -545,8 +545,7 @@ impl Accounts {
         let captured = |intent: &Intent| Movement {
             source: format!("ch_{}", intent.id),
             payment: intent.id.clone(),
-            order: intent.order,
-            attempt: intent.attempt,
+            metadata: intent.metadata.clone(),
             amount: intent.amount,
             at_ms: intent.created_ms,
             category: "charge",
@@ -571,22 +570,25 @@ impl Accounts {
         moved.chain(disputes.flatten()).collect()
     }
 
-    /// Every payment with its refunds.
+    /// Every payment that names an order, with its refunds.
     pub(crate) fn ledger(&self) -> Vec<LedgerEntry> {
         let state = &self.book().state;
         let refund = |refund: &Refund| LedgerRefund {
             amount_minor: refund.amount_minor,
             status: refund.status.clone(),
         };
-        let entry = |intent: &Intent| LedgerEntry {
-            provider: PROVIDER.to_owned(),
-            payment: intent.id.to_string(),
-            order: intent.order,
-            amount_minor: intent.amount.amount_minor,
-            currency: intent.amount.currency,
-            refunds: state.refunds_of(intent.id.as_str()).map(refund).collect(),
+        let entry = |intent: &Intent| {
+            Some(LedgerEntry {
+                provider: PROVIDER.to_owned(),
+                payment: intent.id.to_string(),
+                order: intent.metadata.order()?,
+                deployment: intent.metadata.deployment().map(str::to_owned),
+                amount_minor: intent.amount.amount_minor,
+                currency: intent.amount.currency,
+                refunds: state.refunds_of(intent.id.as_str()).map(refund).collect(),
+            })
         };
-        state.intents.values().map(entry).collect()
+        state.intents.values().filter_map(entry).collect()
     }
 }
 
@@ -605,8 +607,12 @@ mod tests {
         Money { amount_minor: MinorUnits(500), currency: Currency::new("EUR").unwrap() }
     }
 
+    fn of_order() -> Metadata {
+        Metadata::of_order("7".parse().unwrap())
+    }
+
     fn capture(accounts: &Accounts, payment: &str) -> Result<Intent, Error> {
-        accounts.capture(Some(payment), "7".parse().unwrap(), amount(), NOW)
+        accounts.capture(Some(payment), of_order(), amount(), NOW)
     }
 
     fn refund(accounts: &Accounts) -> Result<Answer, Error> {
@@ -671,7 +677,7 @@ mod tests {
         let accounts = Accounts::new(State::default(), None, Lags::from_search_seconds(3));
         for second in 0..5 {
             let (id, at) = (format!("pi_{second}"), NOW.plus_seconds(second));
-            accounts.capture(Some(&id), "7".parse().unwrap(), amount(), at).unwrap();
+            accounts.capture(Some(&id), of_order(), amount(), at).unwrap();
         }
         let since = NOW.ms() / 1000;
         let page = |since: i64, after: Option<&str>, now: i64| {

@@ -5,14 +5,13 @@
 
 use engine::domain::basics::ids::PaymentId;
 use engine::domain::basics::money::Money;
-use engine::domain::basics::number::OrderNumber;
 use engine::domain::basics::time::Timestamp;
-use engine::domain::order::attempt::AttemptNumber;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::Error;
 use crate::account::{Accounts, Answer, Change, INVALID, Intent, Kept, broken, error, lower};
+use crate::metadata::{Earlier, Metadata};
 
 /// The shortest and the longest life of a session, in seconds.
 /// Source: <https://docs.stripe.com/api/checkout/sessions/create#create_checkout_session-expires_at>
@@ -43,8 +42,12 @@ pub(crate) enum Waits {
 pub(crate) struct Waiting {
     pub(crate) id: PaymentId,
     kind: Kind,
-    pub(crate) order: OrderNumber,
-    attempt: Option<AttemptNumber>,
+    #[serde(default)]
+    pub(crate) metadata: Metadata,
+    #[serde(flatten, skip_serializing)]
+    pub(crate) earlier: Earlier,
+    #[serde(default)]
+    client_reference_id: Option<String>,
     pub(crate) amount: Money,
     created_ms: i64,
     expires_ms: Option<i64>,
@@ -56,8 +59,8 @@ pub(crate) struct Waiting {
 /// A request to make one.
 pub(crate) struct WaitingRequest {
     pub(crate) kind: Kind,
-    pub(crate) order: OrderNumber,
-    pub(crate) attempt: Option<AttemptNumber>,
+    pub(crate) metadata: Metadata,
+    pub(crate) client_reference_id: Option<String>,
     pub(crate) amount: Money,
     pub(crate) expires_seconds: Option<i64>,
     pub(crate) success_url: Option<String>,
@@ -87,9 +90,7 @@ impl Waiting {
     fn shown(&self, base: &str, now: Timestamp) -> Value {
         let (amount, state) = (self.amount.amount_minor, self.state_at(now));
         let currency = lower(&self.amount);
-        let metadata = json!({
-            "order": self.order, "attempt": self.attempt.map(|attempt| attempt.to_string()),
-        });
+        let metadata = &self.metadata;
         match self.kind {
             Kind::Session => json!({
                 "id": self.id, "object": "checkout.session", "mode": "payment",
@@ -104,7 +105,7 @@ impl Waiting {
                 "amount_total": amount, "currency": currency,
                 "expires_at": self.expires_ms.map(|ms| ms.div_euclid(1000)),
                 "created": self.created_ms.div_euclid(1000), "livemode": false,
-                "client_reference_id": self.order, "metadata": metadata,
+                "client_reference_id": self.client_reference_id, "metadata": metadata,
             }),
             Kind::Intent => json!({
                 "id": self.id, "object": "payment_intent",
@@ -164,8 +165,9 @@ impl Accounts {
         let waiting = Waiting {
             id: PaymentId::new(name).map_err(broken)?,
             kind: request.kind,
-            order: request.order,
-            attempt: request.attempt,
+            metadata: request.metadata,
+            earlier: Earlier::default(),
+            client_reference_id: request.client_reference_id,
             amount: request.amount,
             created_ms: now.ms(),
             expires_ms,
@@ -235,10 +237,10 @@ impl Accounts {
         }
         let intent = Intent {
             id: payment,
-            order: waiting.order,
+            metadata: waiting.metadata.clone(),
+            earlier: Earlier::default(),
             amount: waiting.amount,
             created_ms: now.ms(),
-            attempt: waiting.attempt,
         };
         let paid = Waiting { state: Waits::Paid, ..waiting };
         book.change([Change::Captured(intent.clone()), Change::Waiting(paid)])?;

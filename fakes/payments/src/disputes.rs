@@ -95,8 +95,7 @@ impl Dispute {
         let moved = |source: String, amount_minor: MinorUnits, at_ms: i64, category| Movement {
             source,
             payment: intent.id.clone(),
-            order: intent.order,
-            attempt: intent.attempt,
+            metadata: intent.metadata.clone(),
             amount: Money { amount_minor, ..intent.amount },
             at_ms,
             category,

@@ -28,6 +28,7 @@ use crate::Error;
 use crate::account::{Accounts, Answer, CAPTURED, LOST, RefundRequest, error};
 use crate::attempts::{Kind, WaitingRequest};
 use crate::faults::Fault;
+use crate::metadata::Metadata;
 use crate::page;
 use crate::webhook::Webhook;
 
@@ -155,14 +156,14 @@ async fn create_intent(State(accounts): Shared, request: Request) -> Response {
         };
         let currency = form.get("currency").and_then(|code| Currency::new(code).ok());
         let Some(currency) = currency else { return Ok(missing("currency")) };
-        let order = form.get("metadata[order]").and_then(|order| order.parse().ok());
-        let Some(order) = order else { return Ok(missing("metadata[order]")) };
+        let metadata = Metadata::read(&form, "metadata");
         let (id, amount) = (form.get("id"), Money { amount_minor, currency });
-        if let Some(attempt) = form.get("metadata[attempt]") {
-            let request = waiting(Kind::Intent, order, attempt, amount, headers, &form);
+        if metadata.attempt().is_some() {
+            let request = waiting(Kind::Intent, metadata, amount, headers, &form);
             return accounts.wait(request, &base, Timestamp::now());
         }
-        let intent = accounts.capture(id.map(String::as_str), order, amount, Timestamp::now())?;
+        let id = id.map(String::as_str);
+        let intent = accounts.capture(id, metadata, amount, Timestamp::now())?;
         Ok((200, intent.shown()))
     })
     .await
@@ -171,8 +172,7 @@ async fn create_intent(State(accounts): Shared, request: Request) -> Response {
 /// What a request that makes a payment which waits says.
 fn waiting(
     kind: Kind,
-    order: OrderNumber,
-    attempt: &str,
+    metadata: Metadata,
     amount: Money,
     headers: &HeaderMap,
     form: &Form,
@@ -180,8 +180,8 @@ fn waiting(
     let key = headers.get("idempotency-key").and_then(|key| key.to_str().ok());
     WaitingRequest {
         kind,
-        order,
-        attempt: attempt.parse().ok(),
+        metadata,
+        client_reference_id: form.get("client_reference_id").cloned(),
         amount,
         expires_seconds: form.get("expires_at").and_then(|at| at.parse().ok()),
         success_url: form.get("success_url").cloned(),
@@ -219,12 +219,9 @@ async fn create_session(State(accounts): Shared, request: Request) -> Response {
         if !form.contains_key("success_url") {
             return Ok(invalid("success_url"));
         }
-        let of_payment = |name: &str| form.get(&format!("payment_intent_data[metadata][{name}]"));
-        let order = of_payment("order").and_then(|order| order.parse().ok());
-        let Some(order) = order else { return Ok(invalid("payment_intent_data[metadata][order]")) };
-        let attempt = of_payment("attempt").map(String::as_str).unwrap_or_default();
+        let metadata = Metadata::read(&form, "payment_intent_data[metadata]");
         let amount = Money { amount_minor, currency };
-        let request = waiting(Kind::Session, order, attempt, amount, headers, &form);
+        let request = waiting(Kind::Session, metadata, amount, headers, &form);
         accounts.wait(request, &base, Timestamp::now())
     })
     .await
@@ -323,14 +320,26 @@ async fn use_page(State(accounts): Shared, Path(id): Path<String>, body: Bytes) 
     }
 }
 
+/// The order that a search is for. Stripe combines clauses by `OR`, or by `AND`.
+/// Source: <https://docs.stripe.com/search#query-structure-and-terminology>
+fn searched(query: &str) -> Option<OrderNumber> {
+    let mut numbers = query.split(" OR ").map(|clause| {
+        let value = ["metadata['onsale_order']:'", "metadata['order']:'"]
+            .iter()
+            .find_map(|name| clause.strip_prefix(name))?;
+        value.strip_suffix('\'')?.parse::<OrderNumber>().ok()
+    });
+    let first = numbers.next()??;
+    numbers.all(|number| number == Some(first)).then_some(first)
+}
+
 async fn search(State(accounts): Shared, request: Request) -> Response {
     answered(request, |_, form| {
         accounts.count("search_captures");
         let query = form.get("query").map(String::as_str).unwrap_or_default();
-        let order =
-            query.strip_prefix("metadata['order']:'").and_then(|rest| rest.strip_suffix('\''));
-        let Some(order) = order.and_then(|order| order.parse().ok()) else {
-            let text = "This fake searches for metadata['order']:'<number>' only.";
+        let Some(order) = searched(query) else {
+            let text = "This fake searches for metadata['onsale_order']:'<number>' and \
+                        metadata['order']:'<number>' only, the same number in both.";
             return Ok(error(400, "invalid_request_error", None, text));
         };
         let found = match accounts.search_fault() {

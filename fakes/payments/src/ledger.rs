@@ -12,6 +12,9 @@ pub struct LedgerEntry {
     pub payment: String,
     /// The order it was made for.
     pub order: OrderNumber,
+    /// The deployment whose id it carries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deployment: Option<String>,
     pub amount_minor: MinorUnits,
     /// Currency of every amount of the entry.
     pub currency: Currency,

@@ -7,7 +7,7 @@
 //! | `GET /v1/payment_intents/{id}`, `POST …/cancel`, `POST …/confirm` | one that waits; confirming captures |
 //! | `POST /v1/checkout/sessions`, `GET …/{id}`, `POST …/{id}/expire` | with `Idempotency-Key`; `expires_at` half an hour to a day ahead |
 //! | `GET /pay/{id}`, `POST /pay/{id}` | the session's page, where a person pays, refuses or leaves |
-//! | `GET /v1/payment_intents/search` | only `metadata['order']:'<number>'` |
+//! | `GET /v1/payment_intents/search` | only `metadata['onsale_order']:'<number>' OR metadata['order']:'<number>'` |
 //! | `GET /v1/events` | only `payment_intent.succeeded` and those of disputes, by `types[]`, `created[gte]`, `limit`, `starting_after` |
 //! | `GET /v1/disputes/{id}` | with `expand[]=payment_intent` |
 //! | `POST /v1/refunds`, `GET /v1/refunds` | with `Idempotency-Key`; of one payment |
@@ -30,6 +30,7 @@ mod journal;
 mod keys;
 mod ledger;
 mod merchant;
+mod metadata;
 mod notices;
 mod page;
 mod server;
@@ -58,6 +59,7 @@ pub use crate::behaviour::Behaviour;
 pub use crate::faults::Fault;
 pub use crate::ledger::{LedgerEntry, LedgerRefund};
 pub use crate::merchant::{Form, MerchantFault, MerchantOptions, MerchantProvider, page_of_code};
+pub use crate::metadata::Metadata;
 pub use crate::notices::Notified;
 
 /// The provider's id: a segment of the callback's path, and of a payment's key.
@@ -188,7 +190,21 @@ impl PaymentProvider {
         amount: Money,
         now: Timestamp,
     ) -> Result<Capture, Error> {
-        self.accounts.capture(Some(payment), order, amount, now)?.capture()
+        self.accounts.capture(Some(payment), Metadata::of_order(order), amount, now)?.capture()
+    }
+
+    /// Captures a payment that another system has started, or another deployment, with what it carries.
+    ///
+    /// # Errors
+    /// [`Error::Provider`] if it cannot be kept.
+    pub fn capture_of_others(
+        &self,
+        payment: &str,
+        metadata: Metadata,
+        amount: Money,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        self.accounts.capture(Some(payment), metadata, amount, now).map(|_| ())
     }
 
     /// The bank takes money of a payment back, or asks first (`is_inquiry`): the dispute's name.

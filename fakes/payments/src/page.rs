@@ -45,7 +45,8 @@ fn document(waiting: &Waiting, text: &str, is_open: bool) -> Response {
         <button name=\"action\" value=\"leave\">Leave</button></form>";
     let form = if is_open { form } else { "" };
     // Neither needs escaping: a number, and an amount with its currency's letters.
-    let (order, amount) = (waiting.order, waiting.amount);
+    let order = waiting.metadata.order().map(|order| order.to_string()).unwrap_or_default();
+    let amount = waiting.amount;
     let body =
         format!("<h1>Payment</h1><p>Order {order}: {amount}, in minor units.</p>{text}{form}");
     html(StatusCode::OK, &body)

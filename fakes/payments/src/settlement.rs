@@ -1,12 +1,11 @@
 //! What a provider says it has captured, sent back, kept and paid out, in the layout of its own reports: everything so
 //! far. `GET /settlement`, which is no route of the providers': theirs are files behind more than one request.
 
+use crate::metadata::Metadata;
 use encoding_rs::GBK;
 use engine::domain::basics::ids::PaymentId;
 use engine::domain::basics::money::{Currency, MinorUnits, Money};
-use engine::domain::basics::number::OrderNumber;
 use engine::domain::basics::time::Timestamp;
-use engine::domain::order::attempt::AttemptNumber;
 
 use crate::Error;
 use crate::account::broken;
@@ -38,8 +37,7 @@ pub(crate) struct Movement {
     /// The id of what moved it.
     pub(crate) source: String,
     pub(crate) payment: PaymentId,
-    pub(crate) order: OrderNumber,
-    pub(crate) attempt: Option<AttemptNumber>,
+    pub(crate) metadata: Metadata,
     /// Below nothing for a refund.
     pub(crate) amount: Money,
     pub(crate) at_ms: i64,
@@ -62,19 +60,22 @@ pub(crate) fn stripe(mut movements: Vec<Movement>) -> Result<String, Error> {
         "reporting_category",
         "source_id",
         "payment_intent_id",
+        "payment_metadata[onsale_deployment]",
+        "payment_metadata[onsale_order]",
+        "payment_metadata[onsale_attempt]",
         "payment_metadata[order]",
         "payment_metadata[attempt]",
     ];
     let mut rows: Vec<Vec<String>> = vec![heading.map(str::to_owned).into()];
     let mut left: Option<(Currency, i64, i64)> = None;
-    for Movement { source, payment, order, attempt, amount, at_ms, category } in movements {
+    for Movement { source, payment, metadata, amount, at_ms, category } in movements {
         let Money { amount_minor: MinorUnits(gross), currency } = amount;
         let is_capture = category == "charge";
         let fee = if is_capture { share(gross, STRIPE_FEE.0) + STRIPE_FEE.1 } else { 0 };
         let balance = left.map_or(0, |(_, balance, _)| balance) + gross - fee;
         left = Some((currency, balance, at_ms));
         let at = utc(at_ms);
-        rows.push(vec![
+        let mut row = vec![
             format!("txn_{source}"),
             at.clone(),
             at,
@@ -85,14 +86,15 @@ pub(crate) fn stripe(mut movements: Vec<Movement>) -> Result<String, Error> {
             category.to_owned(),
             source,
             payment.to_string(),
-            order.to_string(),
-            attempt.map(|attempt| attempt.to_string()).unwrap_or_default(),
-        ]);
+        ];
+        let carried = ["onsale_deployment", "onsale_order", "onsale_attempt", "order", "attempt"];
+        row.extend(carried.map(|name| metadata.text(name).to_owned()));
+        rows.push(row);
     }
     if let Some((currency, balance, at_ms)) = left.filter(|(_, balance, _)| *balance > 0) {
         let (out, at) = (major(-balance, currency), utc(at_ms));
         let row = ["txn_po_1", &at, &at, &currency.to_string().to_ascii_lowercase(), &out];
-        let rest = [&major(0, currency), &out, "payout", "po_1", "", "", ""];
+        let rest = [&major(0, currency), &out, "payout", "po_1", "", "", "", "", "", ""];
         rows.push([&row[..], &rest].concat().into_iter().map(str::to_owned).collect());
     }
     written(rows)

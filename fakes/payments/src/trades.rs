@@ -227,8 +227,16 @@ impl Trade {
 
     /// The attempt that its number names.
     fn attempt(&self, rules: Rules) -> Option<AttemptKey> {
-        let (order, attempt) = self.number.split_once(rules.separator)?;
+        let parts: Vec<&str> = self.number.split(rules.separator).collect();
+        let ([order, attempt] | [_, order, attempt]) = parts[..] else { return None };
         format!("{order}-{attempt}").parse().ok()
+    }
+
+    /// The deployment that its number names.
+    fn deployment(&self, rules: Rules) -> Option<String> {
+        let parts: Vec<&str> = self.number.split(rules.separator).collect();
+        let [deployment, _, _] = parts[..] else { return None };
+        Some(deployment.to_owned())
     }
 }
 
@@ -462,6 +470,7 @@ impl Trades {
             Some(LedgerEntry {
                 provider: provider.to_owned(),
                 order: trade.attempt(self.rules)?.order,
+                deployment: trade.deployment(self.rules),
                 amount_minor: trade.terms.fen,
                 currency: Currency::new("CNY").ok()?,
                 refunds: trade.refunds.iter().rev().map(refund).collect(),

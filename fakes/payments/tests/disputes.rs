@@ -13,6 +13,7 @@ use engine::domain::order::refund::RefundReply;
 use engine::domain::order::{Capture, PaymentOutcome, PaymentRecord, RefundReason};
 use engine::domain::payment::captures::ListedDispute;
 use engine::domain::payment::dispute::DisputeReport;
+use engine::domain::payment::ours::Mark;
 use engine::ports::{Provider as _, StoreError, Stored};
 use fake_payments::{API_KEY, Lags, PROVIDER, PaymentProvider};
 use serde_json::{Value, json};
@@ -108,6 +109,7 @@ fn report(capture: &Capture, id: &str, state: DisputeState) -> Stored<Option<Dis
         order: capture.order,
         amount: euros(700),
         state,
+        mark: Mark::None,
     }))
 }
 

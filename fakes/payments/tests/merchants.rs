@@ -119,6 +119,7 @@ impl Shop {
             choice: PaymentChoice { provider, method, return_url },
             started_at: now,
             expires_at: now.plus_seconds(600),
+            deployment: None,
             reference: None,
             state: AttemptState::Open,
         }
@@ -229,7 +230,7 @@ async fn a_code_is_paid_on_its_page_and_the_merchant_is_told() {
         let (headers, body) = shop.inbox.letters().remove(0);
         let name = ProviderId::new(form.as_str()).unwrap();
         let verified = shop.ours.verify(&name, &headers, &body, Timestamp::now()).unwrap();
-        let told = shop.ours.capture(&verified).unwrap().unwrap();
+        let told = shop.ours.capture(&verified).unwrap().unwrap().capture;
         assert_eq!(told, shop.capture(&attempt).await, "{form:?}");
         assert_eq!((told.order.to_string().as_str(), told.amount), (ORDER, yuan()));
         assert_eq!(told.attempt, Some(AttemptNumber::FIRST));
@@ -432,7 +433,7 @@ async fn an_unruly_provider_repeats_reorders_and_probes() {
         let of = |(headers, body): &(HeaderMap, Bytes)| {
             let name = ProviderId::new(form.as_str()).unwrap();
             let verified = shop.ours.verify(&name, headers, body, Timestamp::now()).ok()?;
-            shop.ours.capture(&verified).unwrap()?.attempt.map(AttemptNumber::get)
+            shop.ours.capture(&verified).unwrap()?.capture.attempt.map(AttemptNumber::get)
         };
         let told: Vec<u8> = shop.inbox.letters().iter().filter_map(of).collect();
         assert!(!told.is_sorted(), "{form:?}: {told:?}");

@@ -2,7 +2,7 @@
 
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
 use engine::domain::basics::time::Timestamp;
-use engine::flows::pay::pay;
+use engine::flows::pay::pay_reported;
 use engine::ports::Stored;
 use engine::ports::messages::Callback;
 use futures_util::future::join_all;
@@ -19,7 +19,9 @@ pub async fn handle(app: &App, event: SqsEvent) -> SqsBatchResponse {
 /// Decides each capture and changes its order, by the same flow as a provider's callback.
 async fn decide(app: &App, messages: Vec<Callback>, now: Timestamp) -> Vec<Stored<()>> {
     let decisions = messages.into_iter().map(|message| async move {
-        let record = pay(&app.ports, &message.into(), now).await?;
+        let Some(record) = pay_reported(&app.ports, &message.into(), now).await? else {
+            return Ok(());
+        };
         let (order, payment) = (record.capture.order, &record.capture.key.payment);
         tracing::info!(%order, %payment, outcome = ?record.outcome, "a kept capture is decided");
         Ok(())

@@ -1,6 +1,6 @@
 //! `GET /operator/orders`, `GET /operator/orders/{order}`, `GET /operator/sales/{sale}/board`,
 //! `GET /operator/sales/{sale}/orders.csv`, `GET /operator/sales/{sale}/takings`, `GET /operator/actions`, `GET /operator/stuck`,
-//! `GET /operator/accounts`, `GET /operator/webhooks`, `GET /operator/disputes` and
+//! `GET /operator/accounts`, `GET /operator/webhooks`, `GET /operator/disputes`, `GET /operator/unmatched` and
 //! `GET /operator/sales/{sale}/check-ins`: an operator with a token watches sales, orders, money and doors.
 //! `POST /operator/sales/{sale}/check-ins`: a door reports the tickets that it has scanned.
 //! `POST /operator/orders/{order}/tickets/reissue`: an operator issues tickets of an order anew, with new codes.
@@ -40,6 +40,7 @@ use shared::http::takings::{self, TakingsReply};
 use shared::http::ticket::{
     CheckInBoardReply, CheckInsBody, CheckInsReply, DoubleReply, ReissueBody, ReissuedReply,
 };
+use shared::http::unmatched::{UnmatchedPageReply, UnmatchedReply};
 use shared::http::{Problem, checks, problem};
 use shared::runtime::app::App;
 use shared::runtime::functions::Function;
@@ -82,6 +83,8 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
         watched(app, request, webhooks(app)).await
     } else if let Ok(Route::OperatorDisputes) = route {
         watched(app, request, disputes(app, request)).await
+    } else if let Ok(Route::OperatorUnmatched) = route {
+        watched(app, request, unmatched(app, request, now)).await
     } else if let Ok(Route::OperatorCheckIns(sale)) = route {
         watched(app, request, check_ins(app, request, &sale)).await
     } else if let Ok(Route::OperatorCheckIn(sale)) = route {
@@ -276,8 +279,14 @@ async fn accounts(app: &App, request: &Request) -> Result<Answer<AccountsReply>,
             vec![Account::Merchant(published.sale.merchant().merchant, sale)]
         }
         None => {
-            let own =
-                [Account::Fees, Account::Owed, Account::Bank, Account::Costs, Account::Disputed];
+            let own = [
+                Account::Fees,
+                Account::Owed,
+                Account::Bank,
+                Account::Costs,
+                Account::Disputed,
+                Account::Explained,
+            ];
             let providers: BTreeSet<ProviderId> =
                 app.ports.offers().iter().map(|offer| offer.provider.clone()).collect();
             own.into_iter().chain(providers.into_iter().map(Account::Provider)).collect()
@@ -304,15 +313,38 @@ async fn disputes(app: &App, request: &Request) -> Result<Answer<DisputesReply>,
         Some("over") => false,
         Some(_) => return Err(Refusal::invalid("state", "must be open or over").into()),
     };
+    let before = mark(request)?;
+    let page = app.ports.operators().disputed_page(is_open, before.as_deref(), PAGE).await?;
+    Ok(Answer(page.into()))
+}
+
+/// The mark of the page that is asked for.
+fn mark(request: &Request) -> Result<Option<String>, Refusal> {
     let before: Option<String> = checks::query(request, "before")?;
     let is_known = |byte: u8| byte.is_ascii_digit() || byte == b'-';
     let is_mark =
         |mark: &String| (1..=MAX_MARK_CHARS).contains(&mark.len()) && mark.bytes().all(is_known);
     if !before.as_ref().is_none_or(is_mark) {
-        return Err(Refusal::invalid("before", "must be next of the page before").into());
+        return Err(Refusal::invalid("before", "must be next of the page before"));
     }
-    let page = app.ports.operators().disputed_page(is_open, before.as_deref(), PAGE).await?;
-    Ok(Answer(page.into()))
+    Ok(before)
+}
+
+/// Lists the payments of no order about which an operator is to decide, latest number first.
+async fn unmatched(
+    app: &App,
+    request: &Request,
+    now: Timestamp,
+) -> Result<Answer<UnmatchedPageReply>, Problem> {
+    let before = mark(request)?;
+    let page = app.ports.operators().unmatched_page(before.as_deref(), PAGE).await?;
+    let orders = app.ports.orders();
+    let each = page.payments.iter().map(|(order, key)| orders.payment(*order, key));
+    // The index may be behind its table.
+    let records = try_join_all(each).await?.into_iter().flatten();
+    let waiting = records.filter(|record| record.is_unmatched());
+    let unmatched = waiting.filter_map(|record| UnmatchedReply::new(&record, now)).collect();
+    Ok(Answer(UnmatchedPageReply { unmatched, next: page.next }))
 }
 
 /// Records the tickets that a door has scanned.

@@ -107,6 +107,8 @@ async fn answer(app: &App, request: &Request) -> Response<Body> {
             | Route::OperatorAccounts
             | Route::OperatorWebhooks
             | Route::OperatorDisputes
+            | Route::OperatorUnmatched
+            | Route::TellUnmatched
             | Route::PaymentCallback(_)
             | Route::TakeCallback(_)
             | Route::OperatorCheckIn(_)

@@ -1,12 +1,14 @@
 //! `POST /orders/{order}/refunds`: a buyer gives tickets of a paid order back, under the terms of its sale.
 //! `POST /orders/{order}/refunds/operator` and `POST /operator/orders/{order}/refunds`: an operator refunds tickets of
-//! a paid order, or some of its money.
+//! a paid order, or some of its money. `POST /operator/unmatched`: an operator says what becomes of a payment of no order.
 
 use engine::domain::basics::ids::UserId;
 use engine::domain::basics::number::OrderNumber;
 use engine::domain::basics::time::Timestamp;
+use engine::domain::order::PaymentKey;
 use engine::domain::payment::refund::RefundRequest;
 use engine::flows::give_back::{GivenBack, give_back};
+use engine::flows::unmatched::{Refusal, tell};
 use lambda_http::http::Response;
 use lambda_http::{Body, Request};
 use shared::http::Problem;
@@ -16,6 +18,7 @@ use shared::http::operators::{self, Action, ActionKind};
 use shared::http::order_refund::{BuyerRefundBody, OperatorRefundBody, OrderRefundReply};
 use shared::http::respond::{Answer, refuse, respond};
 use shared::http::routes::{NoRoute, Route};
+use shared::http::unmatched::{UnmatchedBody, UnmatchedReply};
 use shared::runtime::app::App;
 use shared::runtime::functions::Function;
 
@@ -39,6 +42,9 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
     } else if let Ok(Route::OperatorRefund(order)) = route {
         let operator = Operator::with_scope(request, app.operator_issuer(), Scope::Refund);
         respond(by_operator(app, request, operator, order, now)).await
+    } else if let Ok(Route::TellUnmatched) = route {
+        let operator = Operator::with_scope(request, app.operator_issuer(), Scope::Refund);
+        respond(of_no_order(app, request, operator, now)).await
     } else {
         refuse(NoRoute)
     }
@@ -71,6 +77,29 @@ async fn by_operator(
     let work = made(app, None, number, &asked, now);
     let reply = operators::recorded(app, &operator, action, now, work).await?;
     tracing::info!(operator = operator.who(), order = %number, %refund, "an order was refunded");
+    Ok(reply)
+}
+
+/// Takes an operator's word on a payment of no order, and records who said it and why.
+async fn of_no_order(
+    app: &App,
+    request: &Request,
+    operator: Result<Operator, Unknown>,
+    now: Timestamp,
+) -> Result<Answer<UnmatchedReply>, Problem> {
+    let operator = operator?;
+    let asked = UnmatchedBody::read(request)?;
+    let (order, key) = (asked.order, asked.key());
+    let PaymentKey { provider, payment } = &key;
+    let detail = format!("{:?} {provider} {payment}: {}", asked.word, asked.reason);
+    let action = Action::new(ActionKind::Unmatched).of_order(order).with(detail);
+    let work = async {
+        let record = tell(&app.ports, order, &key, asked.word.into(), now).await?;
+        let none = || Problem::from(Refusal::NotFound);
+        UnmatchedReply::new(&record, now).map(Answer).ok_or_else(none)
+    };
+    let reply = operators::recorded(app, &operator, action, now, work).await?;
+    tracing::info!(operator = operator.who(), %order, "an unmatched payment was decided");
     Ok(reply)
 }
 

@@ -129,6 +129,8 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
             | Route::OperatorAccounts
             | Route::OperatorWebhooks
             | Route::OperatorDisputes
+            | Route::OperatorUnmatched
+            | Route::TellUnmatched
             | Route::PaymentCallback(_)
             | Route::TakeCallback(_)
             | Route::ShowTickets(_)

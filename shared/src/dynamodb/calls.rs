@@ -7,15 +7,26 @@ use futures_util::future::BoxFuture;
 use super::dynamo::Dynamo;
 use super::expressions::conditional;
 use super::items::{Fields, Item, item, number, text};
-use super::tables::{calls_key, provider_key};
+use super::tables::{DEPLOYMENT, calls_key, provider_key};
 use crate::providers::{TurnRequest, Turns};
 use engine::domain::admission::call_rate::Take;
+use engine::domain::basics::ids::{DeploymentId, ProviderId};
 use engine::ports::{StoreError, Stored};
 
 /// Most attempts, where other processes take turns at the same moment.
 const ATTEMPTS: usize = 8;
 /// What is said after the last one: others have taken what there was.
 const BUSY_US: i64 = 250_000;
+
+/// An error after which nothing was sent to a provider, whatever was written here.
+fn known(error: StoreError) -> StoreError {
+    match error {
+        StoreError::Unknown(text) => StoreError::Unavailable(text),
+        error @ (StoreError::Unavailable(_) | StoreError::Limited(_) | StoreError::Contract(_)) => {
+            error
+        }
+    }
+}
 
 /// The turns, in DynamoDB.
 #[derive(Debug, Clone)]
@@ -68,17 +79,48 @@ impl DynamoCalls {
     }
 }
 
+impl DynamoCalls {
+    /// Writes the deployment's id for a provider if none is written; the one that is.
+    async fn owner(&self, provider: &ProviderId, own: &DeploymentId) -> Stored<String> {
+        let key = item([("pk", text(provider_key(provider))), ("sk", text(DEPLOYMENT))]);
+        let update = self.db.client().update_item().table_name(&self.db.tables().sales);
+        let condition = "attribute_not_exists(#deployment) OR #deployment = :own";
+        let with = [("own", text(own))];
+        let update = update.set_key(Some(key.clone()));
+        let update = conditional(update, "SET #deployment = :own", condition, with);
+        if self.db.update(update).await?.is_some() {
+            return Ok(own.to_string());
+        }
+        let kept = self.db.get(&self.db.tables().sales, key).await?.unwrap_or_default();
+        Fields::from_item(&kept).text("deployment")
+    }
+}
+
 impl Turns for DynamoCalls {
+    fn own<'a>(
+        &'a self,
+        provider: &'a ProviderId,
+        deployment: &'a DeploymentId,
+    ) -> BoxFuture<'a, Stored<()>> {
+        let own = async move {
+            let owner = self.owner(provider, deployment).await.map_err(known)?;
+            if owner == deployment.as_str() {
+                return Ok(());
+            }
+            tracing::error!(%provider, owner, own = %deployment, "the tables are another deployment's");
+            let text = format!(
+                "the payments of these tables at {provider} are the deployment {owner}'s, and this is {deployment}"
+            );
+            Err(StoreError::Unavailable(text))
+        };
+        own.boxed()
+    }
+
     fn take<'a>(&'a self, request: TurnRequest<'a>) -> BoxFuture<'a, Stored<Take>> {
         let take = async move {
             let taken = Self::take(self, request).await;
             // Whether or not turns were taken: none of them was used.
-            taken.map_err(|error| match error {
-                StoreError::Unknown(text) => StoreError::Unavailable(text),
-                error @ (StoreError::Unavailable(_)
-                | StoreError::Limited(_)
-                | StoreError::Contract(_)) => error,
-            })
+            taken.map_err(known)
         };
         take.boxed()
     }

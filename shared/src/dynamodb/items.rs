@@ -275,7 +275,8 @@ pub(super) fn attempts_attributes(
 }
 
 fn attempt_value(attempt: &Attempt) -> AttributeValue {
-    let Attempt { number: of_order, choice, started_at, expires_at, reference, state } = attempt;
+    let Attempt { number: of_order, choice, started_at, expires_at, deployment, reference, state } =
+        attempt;
     let PaymentChoice { provider, method, return_url } = choice;
     let mut map = item([
         ("number", number(of_order.get())),
@@ -286,6 +287,7 @@ fn attempt_value(attempt: &Attempt) -> AttributeValue {
         ("state", text(state.as_str())),
     ]);
     add(&mut map, return_url.iter().map(|url| ("return_url", text(url))));
+    add(&mut map, deployment.iter().map(|deployment| ("deployment", text(deployment))));
     add(&mut map, reference.iter().map(|reference| ("reference", text(reference))));
     AttributeValue::M(map)
 }
@@ -321,6 +323,7 @@ fn read_attempt(fields: &Fields<'_>) -> Stored<Attempt> {
         },
         started_at: fields.time("started_ms")?,
         expires_at: fields.time("expires_ms")?,
+        deployment: fields.maybe_text("deployment")?,
         reference: fields.maybe_text("reference")?,
         state: state.ok_or_else(|| fields.broken("state", "is no state"))?,
     })
@@ -586,10 +589,15 @@ pub(super) fn payment_item(record: &PaymentRecord) -> Item {
     item
 }
 
-/// The attributes that put a payment into the index of disputes; `None` if it has none.
+/// The attributes that put a payment into the index of disputes, which also has the unmatched captures; `None` if it is
+/// neither.
 pub(super) fn dispute_list_attributes(
     record: &PaymentRecord,
 ) -> Option<[(&'static str, AttributeValue); 2]> {
+    if record.is_unmatched() {
+        let at = tables::unmatched_at(record.capture.order);
+        return Some([("dispute_list", text(tables::UNMATCHED)), ("dispute_at", text(at))]);
+    }
     let changed_at = record.disputes.iter().map(|dispute| dispute.changed_at).max()?;
     let list = tables::dispute_list(record.open_dispute().is_some());
     let at = tables::dispute_at(changed_at, record.capture.order);

@@ -38,6 +38,7 @@ pub use ledger::{AccountSum, DynamoLedger};
 pub use log::{ALL_TIME, DynamoLog};
 pub use operators::{
     ACTIONS_DAYS, ActionsPage, DisputedPage, DisputedPayment, DynamoOperators, KeptAction, Overdue,
+    UnmatchedPage,
 };
 pub use orders::{DynamoOrders, Erased, Selection};
 pub use rooms::{DynamoRooms, membership_item};

@@ -17,7 +17,7 @@ use futures_util::future::try_join_all;
 use super::dynamo::{Dynamo, random_hex};
 use super::expressions::{keyed, placed};
 use super::items::{Fields, Item, attendee_key, item, number, read_currency, text};
-use super::tables::{ACTIONS, DISPUTES, DUE, action_key, dispute_list, payment_of_key};
+use super::tables::{ACTIONS, DISPUTES, DUE, UNMATCHED, action_key, dispute_list, payment_of_key};
 
 /// For how many days an action is kept.
 pub const ACTIONS_DAYS: i64 = 400;
@@ -74,6 +74,15 @@ pub struct DisputedPayment {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DisputedPage {
     pub payments: Vec<DisputedPayment>,
+    /// Where the next page begins; `None` at the end.
+    pub next: Option<String>,
+}
+
+/// A page of unmatched captures, latest number first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnmatchedPage {
+    /// The number of the order that each names, and the payment.
+    pub payments: Vec<(OrderNumber, PaymentKey)>,
     /// Where the next page begins; `None` at the end.
     pub next: Option<String>,
 }
@@ -142,6 +151,27 @@ impl DynamoOperators {
         );
         let (found, next) = self.latest(query, "dispute_at", most).await?;
         Ok(DisputedPage { payments: found.iter().map(read_disputed).collect::<Stored<_>>()?, next })
+    }
+
+    /// The captures of no order before a mark of which no operator has said what becomes of them, latest number first.
+    /// By the same index.
+    ///
+    /// # Errors
+    /// As the [ports](engine::ports).
+    pub async fn unmatched_page(&self, before: Option<&str>, most: u16) -> Stored<UnmatchedPage> {
+        let query = keyed(
+            self.db.client().query().table_name(&self.db.tables().orders).index_name(DISPUTES),
+            "#dispute_list = :list AND #dispute_at < :before",
+            [("list", text(UNMATCHED)), ("before", text(before.unwrap_or("~")))],
+        );
+        let (found, next) = self.latest(query, "dispute_at", most).await?;
+        let payments = found.iter().map(|item| {
+            let fields = Fields::from_item(item);
+            let sk: String = fields.text("sk")?;
+            let key = payment_of_key(&sk).ok_or_else(|| fields.broken("sk", "is no payment's"))?;
+            Ok((fields.text("order")?, key))
+        });
+        Ok(UnmatchedPage { payments: payments.collect::<Stored<_>>()?, next })
     }
 
     /// The last items that a query finds, the last of them first, and the mark before which the next page begins: the sort

@@ -386,6 +386,9 @@ pub fn waiting_order_key(shard: LogShard, order: OrderNumber) -> String {
 /// The partition that lists the webhooks; no sale id has a `#`.
 pub const WEBHOOKS: &str = "#webhooks";
 
+/// The sort key of the deployment under whose id payments are started at a provider.
+pub const DEPLOYMENT: &str = "deployment";
+
 /// The sort key of the turns of an operation of a provider's.
 #[must_use]
 pub fn calls_key(operation: &str) -> String {
@@ -548,6 +551,16 @@ pub fn order_of_key(sk: &str) -> Option<OrderNumber> {
 #[must_use]
 pub const fn dispute_list(is_open: bool) -> &'static str {
     if is_open { "open" } else { "over" }
+}
+
+/// The partition of the same index with the captures of no order of which no operator has said what becomes of them.
+pub const UNMATCHED: &str = "unmatched";
+
+/// The sort key of an unmatched capture there: text order is the order in which their numbers were minted, which is all
+/// that is known of their orders.
+#[must_use]
+pub fn unmatched_at(order: OrderNumber) -> String {
+    dispute_at(order.minted_at(), order)
 }
 
 /// The sort key of a disputed payment there: text order is the order of the last changes.

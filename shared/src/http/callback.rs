@@ -12,10 +12,11 @@ use crate::http::payment_reply::CallbackReply;
 use crate::http::problem::Problem;
 use crate::http::respond::{Answer, PlainText, Reply};
 use crate::runtime::app::App;
+use crate::runtime::metrics;
 use engine::domain::basics::ids::ProviderId;
 use engine::domain::basics::time::Timestamp;
-use engine::domain::order::Capture;
-use engine::flows::pay;
+use engine::domain::payment::ours::Reported;
+use engine::flows::pay::{self, Answered};
 use engine::ports::{Ports as _, StoreError};
 
 /// The time that the decision about a capture may take. The rest of the request's time is enough to keep the capture in
@@ -66,7 +67,7 @@ pub async fn accept(
     let providers = app.ports.provider();
     let callback = providers.verify(provider, request.headers(), request.body(), now)?;
     let reply = match providers.capture(&callback)? {
-        Some(capture) => decide(app, &capture, now).await?,
+        Some(reported) => decide(app, &reported, now).await?,
         None => CallbackReply::Ignored,
     };
     Ok(match providers.acknowledgement(provider) {
@@ -76,10 +77,14 @@ pub async fn accept(
 }
 
 /// Decides a capture within [`MAX_DECIDE`], or keeps it in the callback queue.
-async fn decide(app: &App, capture: &Capture, now: Timestamp) -> Result<CallbackReply, Problem> {
-    let decision = timeout(MAX_DECIDE, pay::pay(&app.ports, capture, now)).await;
+async fn decide(app: &App, reported: &Reported, now: Timestamp) -> Result<CallbackReply, Problem> {
+    let decision = timeout(MAX_DECIDE, pay::pay_reported(&app.ports, reported, now)).await;
     let decision = decision.unwrap_or_else(|late| Err(StoreError::Unknown(late.to_string())));
-    Ok(pay::answer(&app.ports, capture, decision).await?.into())
+    let answered = pay::answer(&app.ports, reported, decision).await?;
+    if answered == Answered::Ignored {
+        metrics::capture_of_others();
+    }
+    Ok(answered.into())
 }
 
 #[cfg(test)]

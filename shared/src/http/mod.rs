@@ -46,6 +46,7 @@ pub mod takings;
 pub mod ticket;
 pub mod tokens;
 pub mod trains;
+pub mod unmatched;
 pub mod visit;
 pub mod wallet;
 

@@ -44,6 +44,8 @@ pub enum ActionKind {
     Cancel,
     /// Tickets were issued anew.
     Reissue,
+    /// It was said what becomes of a payment of no order.
+    Unmatched,
 }
 
 impl ActionKind {
@@ -56,6 +58,7 @@ impl ActionKind {
             Self::Refund => "refund",
             Self::Cancel => "cancel",
             Self::Reissue => "reissue",
+            Self::Unmatched => "unmatched",
         }
     }
 }
@@ -141,7 +144,7 @@ pub struct ActionReply {
     pub who: String,
     /// How the operator was known: `iam` or `issuer`.
     pub way: String,
-    /// Kind of action: `publish`, `command_room`, `refund`, `cancel` or `reissue`.
+    /// Kind of action: `publish`, `command_room`, `refund`, `cancel`, `reissue` or `unmatched`.
     pub action: String,
     /// The sale.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -91,6 +91,8 @@ pub enum CallbackReply {
     Refund(RefundReason),
     /// It is not about a capture of ours.
     Ignored,
+    /// It is ours, and its order is not there: an operator decides.
+    Unmatched,
     /// It cannot be decided now, and is kept until it can.
     Kept,
 }
@@ -98,6 +100,8 @@ pub enum CallbackReply {
 impl From<Answered> for CallbackReply {
     fn from(answered: Answered) -> Self {
         match answered {
+            Answered::Ignored => Self::Ignored,
+            Answered::Decided(record) if record.is_unmatched() => Self::Unmatched,
             Answered::Decided(record) => record.outcome.into(),
             Answered::Kept => Self::Kept,
         }

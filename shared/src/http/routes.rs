@@ -218,6 +218,8 @@ routes! {
     OperatorAccounts: "GET" "/operator/accounts", Operator, Watch, OPERATORS;
     OperatorWebhooks: "GET" "/operator/webhooks", Operator, Watch, OPERATORS;
     OperatorDisputes: "GET" "/operator/disputes", Operator, Watch, OPERATORS;
+    OperatorUnmatched: "GET" "/operator/unmatched", Operator, Watch, OPERATORS;
+    TellUnmatched: "POST" "/operator/unmatched", RefundOrder, Refund, OPERATORS;
     PaymentCallback(ProviderId):
         "POST" "/payments/{provider}/callback", PayCallback, Provider, CALLBACKS;
     TakeCallback(CallbackAddress):
@@ -395,6 +397,8 @@ mod tests {
             ("GET", "/operator/accounts", Ok(Route::OperatorAccounts)),
             ("GET", "/operator/webhooks", Ok(Route::OperatorWebhooks)),
             ("GET", "/operator/disputes", Ok(Route::OperatorDisputes)),
+            ("GET", "/operator/unmatched", Ok(Route::OperatorUnmatched)),
+            ("POST", "/operator/unmatched", Ok(Route::TellUnmatched)),
             ("GET", "/orders/42/tickets", Ok(Route::ShowTickets(order()))),
             ("GET", "/ticket-keys", Ok(Route::ShowTicketKeys)),
             ("GET", "/sales/g1/revoked", Ok(Route::ShowRevoked(sale()))),

@@ -163,6 +163,7 @@ pub(super) fn attempt(method: PaymentMethod, seconds: i64) -> Attempt {
         },
         started_at: now,
         expires_at: now.plus_seconds(seconds),
+        deployment: None,
         reference: None,
         state: AttemptState::Open,
     }

@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures_util::future::BoxFuture;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, OnceCell};
 
 use engine::domain::admission::call_rate::{CallRate, Take};
-use engine::domain::basics::ids::ProviderId;
+use engine::domain::basics::ids::{DeploymentId, ProviderId};
 use engine::ports::{StoreError, Stored};
 
 /// Most turns that a process takes at once.
@@ -80,6 +80,19 @@ impl Operation {
         endpoint.part(self.share() * 5, 100)
     }
 
+    /// True if it changes something at the provider. Reading about others' payments harms nobody.
+    #[must_use]
+    pub const fn is_sent(self) -> bool {
+        match self {
+            Self::StartPayment | Self::ClosePayment | Self::Refund => true,
+            Self::ReadPayment
+            | Self::SearchCaptures
+            | Self::ListCaptures
+            | Self::ReadDispute
+            | Self::ListRefunds => false,
+        }
+    }
+
     /// The operation as the table has it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -116,11 +129,26 @@ pub trait Turns: fmt::Debug + Send + Sync {
     /// # Errors
     /// `Unavailable` if the place does not answer. Turns may then be lost, which harms nobody.
     fn take<'a>(&'a self, request: TurnRequest<'a>) -> BoxFuture<'a, Stored<Take>>;
+
+    /// Makes sure that the store's payments at a provider are started under this deployment's id: writes it if none
+    /// is written.
+    ///
+    /// # Errors
+    /// `Unavailable` if another id is written, as in a copy of another deployment's tables, or if the place does not
+    /// answer.
+    fn own<'a>(
+        &'a self,
+        provider: &'a ProviderId,
+        deployment: &'a DeploymentId,
+    ) -> BoxFuture<'a, Stored<()>>;
 }
 
 /// The limits of every provider: where turns are kept, and how many there are.
 #[derive(Debug, Clone, Default)]
-pub struct Limits(Option<(Arc<dyn Turns>, CallRate)>);
+pub struct Limits {
+    turns: Option<(Arc<dyn Turns>, CallRate)>,
+    own: Option<DeploymentId>,
+}
 
 impl Limits {
     /// None: every request leaves at once.
@@ -132,13 +160,21 @@ impl Limits {
     /// These calls a second for an endpoint of each provider, of which each operation has its part.
     #[must_use]
     pub fn new(turns: Arc<dyn Turns>, rate: CallRate) -> Self {
-        Self(Some((turns, rate)))
+        Self { turns: Some((turns, rate)), own: None }
+    }
+
+    /// These, and nothing is sent to a provider whose payments the store has under another deployment's id.
+    #[must_use]
+    pub fn of_deployment(self, own: Option<DeploymentId>) -> Self {
+        Self { own, ..self }
     }
 
     /// The limits of one provider.
     pub(super) fn of(&self, provider: &ProviderId) -> Limit {
         let queues = || Operation::ALL.map(|_| Queue::default());
-        Limit(self.0.as_ref().map(|(turns, rate)| Shared {
+        Limit(self.turns.as_ref().map(|(turns, rate)| Shared {
+            own: self.own.clone(),
+            is_owned: OnceCell::new(),
             turns: Arc::clone(turns),
             rate: *rate,
             provider: provider.clone(),
@@ -153,6 +189,9 @@ pub(super) struct Limit(Option<Shared>);
 
 #[derive(Debug)]
 struct Shared {
+    own: Option<DeploymentId>,
+    /// Set once the store's payments are known to be this deployment's.
+    is_owned: OnceCell<()>,
     turns: Arc<dyn Turns>,
     rate: CallRate,
     provider: ProviderId,
@@ -188,9 +227,13 @@ impl Limit {
     /// Waits for the turn of a request, two seconds at most.
     ///
     /// # Errors
-    /// [`StoreError::Limited`] if there is no turn within that time.
+    /// [`StoreError::Limited`] if there is no turn within that time; [`StoreError::Unavailable`] for an operation that
+    /// changes something at the provider, if the store is another deployment's.
     pub(super) async fn turn(&self, operation: Operation) -> Stored<()> {
         let Some(shared) = &self.0 else { return Ok(()) };
+        if operation.is_sent() {
+            shared.own().await?;
+        }
         let at_us = shared.turn_at(operation).await?;
         let wait_us = u64::try_from(at_us - now_us()).unwrap_or(0);
         tokio::time::sleep(Duration::from_micros(wait_us)).await;
@@ -199,6 +242,12 @@ impl Limit {
 }
 
 impl Shared {
+    async fn own(&self) -> Stored<()> {
+        let Some(own) = &self.own else { return Ok(()) };
+        let asked = || self.turns.own(&self.provider, own);
+        self.is_owned.get_or_try_init(asked).await.map(drop)
+    }
+
     /// The time of the next turn of an operation.
     async fn turn_at(&self, operation: Operation) -> Stored<i64> {
         let place = Operation::ALL.iter().position(|one| *one == operation).unwrap_or_default();
@@ -258,9 +307,21 @@ mod tests {
     #[derive(Debug, Default)]
     struct Memory {
         kept: StdMutex<(BTreeMap<Operation, i64>, u32)>,
+        owner: StdMutex<Option<DeploymentId>>,
     }
 
     impl Turns for Memory {
+        fn own<'a>(
+            &'a self,
+            _provider: &'a ProviderId,
+            deployment: &'a DeploymentId,
+        ) -> BoxFuture<'a, Stored<()>> {
+            let mut owner = self.owner.lock().unwrap();
+            let is_own = owner.get_or_insert_with(|| deployment.clone()) == deployment;
+            let other = || Err(StoreError::Unavailable("another deployment's".to_owned()));
+            Box::pin(async move { if is_own { Ok(()) } else { other() } })
+        }
+
         fn take<'a>(&'a self, request: TurnRequest<'a>) -> BoxFuture<'a, Stored<Take>> {
             let TurnRequest { operation, rate, calls, now_us, .. } = request;
             Box::pin(async move {
@@ -274,6 +335,25 @@ mod tests {
                 }
                 Ok(take)
             })
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_is_sent_from_the_tables_of_another_deployment() {
+        let memory = Arc::new(Memory::default());
+        let provider = ProviderId::new("stripe").unwrap();
+        let of = |deployment: &str| {
+            let rate = CallRate::from_per_second(1000).unwrap();
+            let own = DeploymentId::new(deployment).ok();
+            Limits::new(Arc::clone(&memory) as Arc<dyn Turns>, rate)
+                .of_deployment(own)
+                .of(&provider)
+        };
+        let (first, copy) = (of("prod1"), of("stage"));
+        for operation in Operation::ALL {
+            assert_eq!(first.turn(operation).await, Ok(()), "{operation:?}");
+            let is_refused = matches!(copy.turn(operation).await, Err(StoreError::Unavailable(_)));
+            assert_eq!(is_refused, operation.is_sent(), "{operation:?}");
         }
     }
 

@@ -16,6 +16,7 @@ mod limit;
 mod rotation;
 pub mod rsa;
 pub mod stripe;
+mod trade_number;
 #[cfg(test)]
 pub(crate) mod vectors;
 pub mod wechat;
@@ -32,8 +33,7 @@ use self::wechat::Wechat;
 use crate::runtime::config::{PaymentConfig, ProviderApi, ProvidersConfig};
 use crate::runtime::connections::Https;
 use crate::runtime::merchants::{Merchant, Merchants};
-use engine::domain::basics::ids::{DisputeId, PageMark, ProviderId};
-use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::ids::{DeploymentId, DisputeId, PageMark, ProviderId};
 use engine::domain::basics::time::Timestamp;
 use engine::domain::order::attempt::Attempt;
 use engine::domain::order::order_refund::OrderRefund;
@@ -41,6 +41,7 @@ use engine::domain::order::refund::RefundReply;
 use engine::domain::order::{Capture, Order, PaymentRecord};
 use engine::domain::payment::captures::{CapturePage, ListLag, Listing};
 use engine::domain::payment::dispute::DisputeReport;
+use engine::domain::payment::ours::Reported;
 use engine::domain::payment::start::{CloseReply, Offer, StartReply};
 use engine::ports::{Provider, StoreError, Stored};
 
@@ -62,12 +63,12 @@ pub trait PaymentProvider: fmt::Debug + Send + Sync {
         now: Timestamp,
     ) -> Result<VerifiedCallback<'a>, SignatureDefect>;
 
-    /// The capture that a callback reports; `None` if it reports something else, or a payment of
-    /// somebody else's.
+    /// The capture that a callback reports; `None` if it reports something else, or a payment that names no
+    /// order.
     ///
     /// # Errors
     /// Returns an [`EventDefect`] if a capture lacks what it must say.
-    fn capture(&self, callback: &VerifiedCallback<'_>) -> Result<Option<Capture>, EventDefect>;
+    fn capture(&self, callback: &VerifiedCallback<'_>) -> Result<Option<Reported>, EventDefect>;
 
     /// What can be paid with here; `None` if no payment is started here.
     fn offer(&self) -> Option<Offer> {
@@ -98,7 +99,7 @@ pub trait PaymentProvider: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// As [`Provider::captures`].
-    fn captures(&self, order: OrderNumber) -> BoxFuture<'_, Stored<Vec<Capture>>>;
+    fn captures<'a>(&'a self, order: &'a Order) -> BoxFuture<'a, Stored<Vec<Reported>>>;
 
     /// True if it finds captures by the order alone, however the payment was started. One that does not is
     /// asked by attempt ([`PaymentProvider::close`]): no order waits for a search of it.
@@ -161,6 +162,8 @@ pub trait PaymentProvider: fmt::Debug + Send + Sync {
 /// The configuration of one provider.
 struct Settings<'c> {
     name: &'c ProviderId,
+    /// The deployment's id, which payments carry.
+    deployment: Option<&'c DeploymentId>,
     /// The secrets of its callbacks, any of which may have signed; none if its callbacks are refused.
     secrets: Vec<&'c [u8]>,
     /// Most seconds by which a signature's time may differ from ours, in either direction.
@@ -199,6 +202,10 @@ impl Configured {
 #[derive(Debug, Default)]
 pub struct Providers {
     by_name: BTreeMap<ProviderId, Configured>,
+    /// True if payments of orders are also started elsewhere.
+    started_elsewhere: bool,
+    /// The deployment's id, which payments carry.
+    deployment: Option<DeploymentId>,
 }
 
 impl Providers {
@@ -232,6 +239,7 @@ impl Providers {
             let of_name = secrets.iter().filter(|(other, _)| other == name);
             let settings = Settings {
                 name,
+                deployment: apis.deployment.as_ref(),
                 secrets: of_name.map(|(_, secret)| secret.0.as_slice()).collect(),
                 tolerance_seconds: *tolerance_seconds,
                 api: apis.apis.iter().find(|api| api.provider == *name),
@@ -242,7 +250,8 @@ impl Providers {
             let provider = provider(&settings)?;
             by_name.insert(name.clone(), Configured { has_secret, has_key, provider });
         }
-        Ok(Self { by_name })
+        let (started_elsewhere, deployment) = (!apis.only_started_here, apis.deployment.clone());
+        Ok(Self { by_name, started_elsewhere, deployment })
     }
 
     /// These and the accounts of merchants, whose callbacks are trusted and whose APIs can be asked.
@@ -261,18 +270,29 @@ impl Providers {
                 let text = format!("provider {name} is configured twice");
                 return Err(StoreError::Contract(text));
             }
-            let https = https.clone();
+            let (https, own) = (https.clone(), self.deployment.clone());
             let provider: Box<dyn PaymentProvider> = match merchant {
-                Merchant::Wechat(merchant) => {
-                    Box::new(Wechat::new(name.clone(), merchant, tolerance_seconds, https, limits))
-                }
+                Merchant::Wechat(merchant) => Box::new(Wechat::new(
+                    name.clone(),
+                    merchant,
+                    own,
+                    tolerance_seconds,
+                    https,
+                    limits,
+                )),
                 Merchant::Alipay(merchant) => {
-                    Box::new(Alipay::new(name.clone(), merchant, https, limits))
+                    Box::new(Alipay::new(name.clone(), merchant, own, https, limits))
                 }
             };
             self.by_name.insert(name, Configured { has_secret: true, has_key: true, provider });
         }
         Ok(self)
+    }
+
+    /// The deployment's id, which payments carry; `None` if they carry none.
+    #[must_use]
+    pub fn deployment(&self) -> Option<&DeploymentId> {
+        self.deployment.as_ref()
     }
 
     /// The text with which a callback of a provider must be answered that is taken; see
@@ -333,7 +353,10 @@ impl Providers {
     ///
     /// # Errors
     /// Returns an [`EventDefect`] if a capture lacks what it must say.
-    pub fn capture(&self, callback: &VerifiedCallback<'_>) -> Result<Option<Capture>, EventDefect> {
+    pub fn capture(
+        &self,
+        callback: &VerifiedCallback<'_>,
+    ) -> Result<Option<Reported>, EventDefect> {
         match self.by_name.get(callback.provider()) {
             Some(configured) => configured.provider.capture(callback),
             None => Err(EventDefect("its provider is not configured here".to_owned())),
@@ -353,12 +376,14 @@ impl Provider for Providers {
     async fn captures(&self, order: &Order) -> Stored<Option<Vec<Capture>>> {
         let mut each = Vec::new();
         for configured in self.by_name.values().filter(|configured| configured.is_searched()) {
-            each.push(configured.provider.captures(order.number));
+            each.push(configured.provider.captures(order));
         }
         if each.is_empty() {
             return Ok(None);
         }
-        Ok(Some(try_join_all(each).await?.concat()))
+        let found = try_join_all(each).await?.concat().into_iter();
+        let ours = found.filter(|found| found.is_ours(Some(order), self.started_elsewhere));
+        Ok(Some(ours.map(|reported| reported.capture).collect()))
     }
 
     async fn list_captures(
@@ -435,7 +460,7 @@ mod tests {
             let body = vectors::text(&notification["body"]).into_bytes();
             let verified = providers.verify(&name(provider), &headers, &body, NOW).unwrap();
             let capture = providers.capture(&verified).unwrap().unwrap();
-            assert_eq!(capture.key.provider.as_str(), provider);
+            assert_eq!(capture.capture.key.provider.as_str(), provider);
         }
         // No order waits for a search that there is not, and nobody is asked.
         assert_eq!(providers.listings(ListLag::DEFAULT), []);

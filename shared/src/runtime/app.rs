@@ -51,7 +51,7 @@ use engine::domain::admission::room::code::made_code;
 use engine::domain::admission::room::join::IndexStock;
 use engine::domain::admission::room::memory::RoomMemory;
 use engine::domain::basics::bytes::{Nonce, Secret};
-use engine::domain::basics::ids::{Epoch, InvalidId, ReaderId};
+use engine::domain::basics::ids::{DeploymentId, Epoch, InvalidId, ProviderId, ReaderId};
 use engine::domain::basics::number::Mint;
 use engine::domain::basics::time::Timestamp;
 use engine::domain::inventory::capacity::CacheKind;
@@ -165,6 +165,14 @@ impl Turns for StoredTurns {
     fn take<'a>(&'a self, request: TurnRequest<'a>) -> BoxFuture<'a, Stored<Take>> {
         Turns::take(&self.0.calls, request)
     }
+
+    fn own<'a>(
+        &'a self,
+        provider: &'a ProviderId,
+        deployment: &'a DeploymentId,
+    ) -> BoxFuture<'a, Stored<()>> {
+        Turns::own(&self.0.calls, provider, deployment)
+    }
 }
 
 impl LivePorts {
@@ -211,7 +219,8 @@ impl LivePorts {
         }));
         let store = Arc::new(store);
         let turns = Arc::new(StoredTurns(Arc::clone(&store)));
-        let limits = Limits::new(turns, config.providers.call_rate);
+        let limits = Limits::new(turns, config.providers.call_rate)
+            .of_deployment(config.providers.deployment.clone());
         let merchants = &config.providers.merchants;
         let document = match merchants.secret() {
             Some(name) => Some(secret_document::read(&secrets_sdk, name).await?),

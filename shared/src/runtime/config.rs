@@ -20,7 +20,7 @@ use crate::runtime::merchants::{self, MERCHANTS_FILE, MerchantsSource};
 use crate::sqs::QueueUrls;
 use crate::tickets::{TICKET_KEYS, TicketSecrets};
 use engine::domain::admission::call_rate::CallRate;
-use engine::domain::basics::ids::ProviderId;
+use engine::domain::basics::ids::{DeploymentId, ProviderId};
 use engine::domain::basics::network::Network;
 use engine::domain::inventory::capacity::CacheKind;
 use engine::domain::order::attendee::MAX_ATTENDEE_KEYS;
@@ -247,6 +247,8 @@ pub struct ProvidersConfig {
     pub only_started_here: bool,
     /// The origins that buyers may come back to from a provider's page.
     pub return_origins: Vec<Origin>,
+    /// The deployment's id, which every payment carries that is started here; `None` if they carry none.
+    pub deployment: Option<DeploymentId>,
 }
 
 /// The API of a payment provider: its address and its key.
@@ -684,6 +686,7 @@ impl ProvidersConfig {
         const LIST_LAG: &str = "ONSALE_PROVIDER_LIST_LAG_SECONDS";
         const ONLY_HERE: &str = "ONSALE_PAYMENTS_ONLY_STARTED_HERE";
         const ORIGINS: &str = "ONSALE_RETURN_ORIGINS";
+        const DEPLOYMENT: &str = "ONSALE_DEPLOYMENT_ID";
         let provider = provider_named;
         let mut apis: Vec<ProviderApi> = Vec::new();
         for (name, key) in variables.pairs(KEYS)? {
@@ -728,7 +731,19 @@ impl ProvidersConfig {
         let merchants = MerchantsSource::read(|variable| variables.optional(variable));
         let merchants = merchants
             .map_err(|_| Defect { variable: MERCHANTS_FILE, rule: merchants::ONE_SOURCE })?;
-        Ok(Self { apis, merchants, grace, call_rate, list_lag, only_started_here, return_origins })
+        let deployment = variables.optional(DEPLOYMENT).map(DeploymentId::new).transpose();
+        let rule = "must be 4 to 9 of a-z and 0-9";
+        let deployment = deployment.map_err(|_| Defect { variable: DEPLOYMENT, rule })?;
+        Ok(Self {
+            apis,
+            merchants,
+            grace,
+            call_rate,
+            list_lag,
+            only_started_here,
+            return_origins,
+            deployment,
+        })
     }
 }
 

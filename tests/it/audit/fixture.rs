@@ -32,6 +32,7 @@ use engine::flows::tokens;
 use engine::ports::{Catalogue as _, Gate as _, Published, Seats as _};
 use local::servers::{DynamoDb, RedisOptions, RedisServer};
 use local::stores::sdk_config;
+use ops::audit::facts::{Book, BookFact, CaptureFact};
 use ops::audit::{self, Options, Report, Target};
 use redis::aio::MultiplexedConnection;
 use shared::dynamodb::{
@@ -307,7 +308,30 @@ impl Fixture {
     }
 
     pub(super) async fn audit(&self) -> Report {
-        audit::run(&self.target, &Options::at(LATER)).await.unwrap()
+        // What the provider has of this deployment, of another, and of a shop on the same account.
+        let captured = |order: &str, payment: &str, deployment: Option<&str>| BookFact {
+            capture: CaptureFact {
+                key: engine::domain::order::PaymentKey {
+                    provider: id("stripe"),
+                    payment: id(payment),
+                },
+                order: id(order),
+                amount: Money {
+                    amount_minor: MinorUnits(50),
+                    currency: Currency::new("EUR").unwrap(),
+                },
+            },
+            deployment: deployment.map(str::to_owned),
+        };
+        let book = Book {
+            own: Some(id("prod1")),
+            captured: vec![
+                captured("1024", "pi_stage", Some("stage")),
+                captured("48151", "pi_shop", None),
+            ],
+        };
+        let options = Options { book, ..Options::at(LATER) };
+        audit::run(&self.target, &options).await.unwrap()
     }
 
     pub(super) async fn violations(&self) -> Vec<String> {

@@ -95,9 +95,16 @@ pub(super) fn wrong_money(snapshot: &Snapshot, orders: &Numbers) -> Corruptions 
         ),
         (
             Change::Put("orders", with(item("pi_unknown"), [unasked])),
-            vec![format!(
-                "I5 payment stripe pi_unknown for order {unknown} is to be refunded but no refund was requested"
-            )],
+            vec![
+                format!(
+                    "I11 payment stripe pi_unknown for order {unknown} is listed with disputes as unmatched at \
+                     {:015}-{unknown:0>19}, and belongs as nowhere",
+                    unknown.minted_at().ms()
+                ),
+                format!(
+                    "I5 payment stripe pi_unknown for order {unknown} is to be refunded but no refund was requested"
+                ),
+            ],
         ),
         (
             Change::Delete("orders", item("pi_late")),

@@ -198,7 +198,7 @@ async fn a_pass_is_gone_on_with_page_by_page_and_by_one_reader_at_a_time() {
     for turn in 0..3 {
         let name = reader(&format!("r{turn}"));
         let reading = read_captures(&fixture.ports, &name, at(10 + turn), 1).await.unwrap();
-        pages.push((reading.listed, reading.decided, reading.unfinished));
+        pages.push((reading.listed, reading.others, reading.unfinished));
         let cursor = cursors.cursor(&stripe()).await.unwrap().unwrap();
         assert_eq!(cursor.pass.is_none(), turn == 2, "{cursor:?}");
     }
@@ -243,16 +243,19 @@ async fn searches_that_are_used_up_delay_an_order_for_less_than_a_minute_and_no_
     assert_eq!(fixture.calls("search_captures"), 0);
 
     // Refunds have turns of their own.
-    let second = fixture.unreported("pi_second", &ends);
-    let unknown = Capture { order: "2048".parse().unwrap(), ..second };
-    let record = engine::flows::pay::pay(&fixture.ports, &unknown, NOW).await.unwrap();
-    assert_eq!(record.outcome, PaymentOutcome::Refund(RefundReason::UnknownOrder));
+    let paid = fixture.ordered("paid").await;
+    let first = fixture.unreported("pi_first", &paid);
+    let second = fixture.unreported("pi_second", &paid);
+    let pay = async |capture| engine::flows::pay::pay(&fixture.ports, capture, NOW).await.unwrap();
+    assert_eq!(pay(&first).await.outcome, PaymentOutcome::Accepted);
+    let record = pay(&second).await;
+    assert_eq!(record.outcome, PaymentOutcome::Refund(RefundReason::SecondPayment));
     let message = Refund::from_record(&record).unwrap();
     fixture.use_up("list-refunds", 9).await;
     assert_eq!(refund_or_requeue(&fixture.ports, message, NOW).await, Ok(None), "it comes again");
     fixture.use_up("list-refunds", -1).await;
     // The process remembers for a moment that there were no turns.
-    let refunded = || refund(&fixture.ports, unknown.order, &unknown.key, NOW);
+    let refunded = || refund(&fixture.ports, second.order, &second.key, NOW);
     while let Err(StoreError::Limited(_)) = refunded().await {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }

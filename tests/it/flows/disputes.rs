@@ -192,9 +192,9 @@ async fn a_refund_that_the_provider_refuses_is_back_by_a_lost_dispute() {
     fixture.must_be_consistent().await;
 }
 
-/// What cannot be recorded holds up nothing behind it, and is counted for a person.
+/// What cannot be recorded holds up nothing behind it, and is counted for a person; another shop's dispute is none.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_dispute_of_nobodys_payment_is_counted_and_passed_by() {
+async fn a_dispute_that_cannot_be_recorded_is_counted_and_anothers_passed_by() {
     let fixture = Fixture::start().await;
     let (_, capture) = fixture.sold("ours").await;
     fixture.read_until(LATER).await;
@@ -205,7 +205,7 @@ async fn a_dispute_of_nobodys_payment_is_counted_and_passed_by() {
     // A second one beside it.
     fixture.disputed(&capture, 1, LATER.plus_seconds(9));
     let reading = fixture.reading("hour", LATER.plus_seconds(3600)).await;
-    assert_eq!((reading.disputes, reading.unreadable), (1, 2), "{reading:?}");
+    assert_eq!((reading.disputes, reading.unreadable), (2, 1), "{reading:?}");
     let (_, payment) = fixture.now_is(&capture).await;
     assert_eq!(payment.disputes.len(), 1);
     assert_eq!(payment.open_dispute().map(|open| &open.id), Some(&ours));

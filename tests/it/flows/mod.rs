@@ -19,6 +19,7 @@ mod event_bus;
 mod exchanging;
 mod keeping;
 mod limited;
+mod ours;
 mod reconciling;
 mod refund;
 mod reload;

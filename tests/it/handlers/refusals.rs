@@ -100,7 +100,7 @@ async fn each_refusal_has_its_problem() {
     let ignored = callback(stripe, json!({ "stripe-signature": ours(created) }), created).await;
     assert_eq!(ignored.ok(200), json!({ "outcome": "ignored" }));
     let unknown = fixture.callback("pi_9", &json!("1024"), 1).await.ok(200);
-    assert_eq!(unknown, json!({ "outcome": "refund", "reason": "unknown_order" }));
+    assert_eq!(unknown, json!({ "outcome": "ignored" }));
 }
 
 /// What the table of problems says of an admission is what becomes of it.

@@ -3,8 +3,8 @@
 
 use engine::domain::admission::gate::tokens::{TokenCounts, TokenSnapshot};
 use engine::domain::basics::ids::{
-    DisputeId, DoorName, Epoch, Legs, MerchantId, PaymentId, ProviderId, RequestFingerprint,
-    SaleId, Seat, SeatName, TierId, UserId,
+    DeploymentId, DisputeId, DoorName, Epoch, Legs, MerchantId, PaymentId, ProviderId,
+    RequestFingerprint, SaleId, Seat, SeatName, TierId, UserId,
 };
 use engine::domain::basics::money::{Currency, MinorUnits, Money};
 use engine::domain::basics::number::{Gene, OrderNumber};
@@ -26,6 +26,7 @@ use engine::domain::order::{
 };
 use engine::domain::payment::dispute::{DisputePlan, DisputeReport, DisputeStep, decide_dispute};
 use engine::domain::payment::exchange::redeem;
+use engine::domain::payment::ours::Mark;
 use engine::domain::payment::refund::{RefundPlan, RefundRequest, RefundedTickets, decide_refund};
 use engine::domain::sale::attachment::{Attachment, AttachmentKind};
 use engine::domain::sale::{MerchantTerms, PointsTerms, RefundTerms, SaleFile};
@@ -263,10 +264,16 @@ impl SeededRng {
         let choice = PaymentChoice { provider, method: PaymentMethod::Page, return_url: None };
         let expires_at = self.now.plus_seconds(1860);
         let first = AttemptNumber::FIRST;
+        let deployment = self.of(&[None, DeploymentId::new("prod1").ok()]);
         let attempts = match self.rng.random_range(0..4) {
             0 => order.attempts.with_state(first, self.of(&AttemptState::ALL)),
             1 => order.attempts.with_reference(first, &PaymentId::new("cs_1").unwrap()),
-            _ => match order.attempts.with_another(&choice, expires_at, self.now) {
+            _ => match order.attempts.with_another(
+                &choice,
+                deployment.as_ref(),
+                expires_at,
+                self.now,
+            ) {
                 Some((attempts, _)) => attempts,
                 None => order.attempts.with_state(first, AttemptState::Closed),
             },
@@ -397,6 +404,7 @@ impl SeededRng {
                 ..payment.capture.amount
             },
             state: self.of(&DisputeState::ALL),
+            mark: Mark::Ours,
         };
         let step = decide_dispute(&order, &payment, &[], &report, false, self.now).ok()?;
         let plan = match step {

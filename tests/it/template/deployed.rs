@@ -31,6 +31,7 @@ use engine::domain::ledger::subscriber::Wishes;
 use engine::domain::order::exchange::ExchangeRequest;
 use engine::domain::order::requested::RequestedLine;
 use engine::domain::order::{Capture, PaymentKey, TicketName};
+use engine::domain::payment::ours::Reported;
 use engine::domain::sale::serving::Settings;
 use engine::flows;
 use engine::flows::expire::Expiry;
@@ -354,7 +355,8 @@ impl Deployed {
             attempt: None,
         };
         let away = Err(StoreError::Unavailable("away".to_owned()));
-        let answered = flows::pay::answer(&self.app(function).ports, &capture, away).await;
+        let answered =
+            flows::pay::answer(&self.app(function).ports, &Reported::ours(capture), away).await;
         assert_eq!(answered, Ok(flows::pay::Answered::Kept));
     }
 

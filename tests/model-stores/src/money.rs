@@ -33,7 +33,11 @@ pub fn accounts_at_rest(stores: &Stores) -> Option<String> {
                 return Some(format!("{account} has {balance:?}"));
             }
             // No order's fact moves anything on the last two.
-            Account::Merchant(..) | Account::Fees | Account::Owed | Account::Disputed => {}
+            Account::Merchant(..)
+            | Account::Fees
+            | Account::Owed
+            | Account::Disputed
+            | Account::Explained => {}
             Account::Bank | Account::Costs => return Some(format!("{account} was written")),
         }
     }

@@ -17,7 +17,8 @@ use engine::domain::ledger::points::{Award, PointsStatement};
 use engine::domain::ledger::statistics::{TierTotals, changes};
 use engine::domain::ledger::wallet::{Wallet, WalletStatement};
 use engine::domain::ledger::{
-    Account, Balance, Transfer, booked, entries, of_no_order, of_no_order_now, transfers,
+    Account, Balance, Transfer, booked, entries, of_no_order, of_no_order_decided,
+    of_no_order_ended, transfers,
 };
 use engine::domain::order::attempt::Attempts;
 use engine::domain::order::attendee::{AttendeeHash, may_name};
@@ -469,7 +470,7 @@ impl OrdersModel {
         let key = (payment.capture.order, payment.capture.key.clone());
         self.payments.insert(key, payment.clone());
         self.refund_due(payment);
-        self.book(of_no_order_now(payment).as_slice());
+        self.book(of_no_order_decided(payment).as_slice());
     }
 
     /// Counts transfers on their accounts.
@@ -534,7 +535,7 @@ impl OrdersModel {
             stored.refund = Some(refund.clone());
         }
         self.refund_due(payment);
-        self.book(of_no_order_now(payment).as_slice());
+        self.book(of_no_order_ended(payment).as_slice());
         Ok(ChangeReply::Done)
     }
 

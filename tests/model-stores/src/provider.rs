@@ -14,6 +14,7 @@ use engine::domain::order::refund::RefundReply;
 use engine::domain::order::{Capture, Order, PaymentKey};
 use engine::domain::payment::captures::CapturePage;
 use engine::domain::payment::dispute::DisputeReport;
+use engine::domain::payment::ours::{Mark, Reported};
 use engine::domain::payment::start::{CloseReply, PaymentStep, StartReply};
 
 /// Captures on a page of the list: few, so that a pass has several.
@@ -35,6 +36,10 @@ pub struct ProviderModel {
     /// The attempts that were started, or closed before they were.
     pub attempts: BTreeMap<AttemptKey, AtProvider>,
     pub captured: BTreeMap<PaymentKey, Capture>,
+    /// Captures by no attempt whose payment carries the deployment's id all the same.
+    pub marked: BTreeSet<PaymentKey>,
+    /// Captures of other systems and deployments on the same account.
+    pub others: BTreeMap<PaymentKey, Reported>,
     /// The times from which its search finds captures; one without a time it finds at once.
     pub listed_at: BTreeMap<PaymentKey, Timestamp>,
     /// The captures that its list has or will have; one that is not here it never lists.
@@ -145,10 +150,24 @@ impl ProviderModel {
         });
         let rest = &listed[begin..];
         let page = &rest[..rest.len().min(PAGE)];
-        let captures = page.iter().filter_map(|(_, key)| self.captured.get(*key)).cloned();
+        let captures = page.iter().filter_map(|(_, key)| {
+            let own = self.captured.get(*key).map(|capture| self.reported(capture));
+            own.or_else(|| self.others.get(*key).cloned())
+        });
         let mark = |key: &PaymentKey| PageMark::new(key.payment.as_str()).ok();
         let next = page.last().filter(|_| rest.len() > PAGE).and_then(|(_, key)| mark(key));
         CapturePage { captures: captures.collect(), next, ..CapturePage::default() }
+    }
+
+    /// A capture as its provider reports it.
+    #[must_use]
+    pub fn reported(&self, capture: &Capture) -> Reported {
+        if let Some(others) = self.others.get(&capture.key) {
+            return others.clone();
+        }
+        let is_marked = capture.attempt.is_some() || self.marked.contains(&capture.key);
+        let mark = if is_marked { Mark::Ours } else { Mark::None };
+        Reported { capture: capture.clone(), mark }
     }
 
     /// Every capture for an order that is listed at `now`.

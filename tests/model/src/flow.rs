@@ -3,6 +3,7 @@
 use engine::domain::basics::ids::{Epoch, ReaderId};
 use engine::domain::basics::time::Timestamp;
 use engine::domain::order::{Capture, Order, PaymentOutcome};
+use engine::domain::payment::ours::Reported;
 use engine::flows::award::award;
 use engine::flows::cancel::{self, cancel};
 use engine::flows::captures::read_captures;
@@ -11,7 +12,7 @@ use engine::flows::dispute::{self, record_dispute};
 use engine::flows::expire::{Expiry, expire_or_requeue};
 use engine::flows::give_back::{self, give_back};
 use engine::flows::load::load;
-use engine::flows::pay::{Answered, answer, pay};
+use engine::flows::pay::{Answered, answer, pay_reported};
 use engine::flows::reconcile::reconcile;
 use engine::flows::refund::refund_or_requeue;
 use engine::flows::reserve::{self, reserve};
@@ -220,14 +221,18 @@ impl Flow {
                 }
             }
             Self::Pay { capture, now } => {
-                let decision = pay(ports, capture, *now).await;
+                let reported = Reported::ours(capture.clone());
+                let decision = pay_reported(ports, &reported, *now).await;
                 let answered = match scenario.keeps {
-                    true => answer(ports, capture, decision).await,
-                    false => decision.map(Answered::Decided),
+                    true => answer(ports, &reported, decision).await,
+                    false => {
+                        decision.map(|known| known.map_or(Answered::Ignored, Answered::Decided))
+                    }
                 };
                 match answered {
                     Ok(Answered::Decided(record)) => Outcome::Decided(record.outcome),
                     Ok(Answered::Kept) => Outcome::Kept,
+                    Ok(Answered::Ignored) => Outcome::Done,
                     Err(error) => Outcome::Failed(error),
                 }
             }
@@ -260,7 +265,9 @@ async fn consume(ports: &impl Ports, sent: &Sent, epoch: &Epoch, now: Timestamp)
         Message::Refund(message) => {
             refund_or_requeue(ports, message.clone(), now).await.map(|_refund| ())
         }
-        Message::Callback(kept) => pay(ports, &kept.clone().into(), now).await.map(|_record| ()),
+        Message::Callback(kept) => {
+            pay_reported(ports, &kept.clone().into(), now).await.map(|_record| ())
+        }
         Message::Close(message) => close_or_requeue(ports, message, now).await,
         Message::Points(order) => award(ports, *order).await.map(|_awarded| ()),
         // The model of rooms runs draws by itself.

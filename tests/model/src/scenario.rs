@@ -25,6 +25,7 @@ use engine::domain::order::{Capture, PaymentKey, PaymentOutcome, TicketName};
 use engine::domain::payment::captures::{ListLag, Listing};
 use engine::domain::payment::dispute::DisputeReport;
 use engine::domain::payment::grace::Grace;
+use engine::domain::payment::ours::Mark;
 use engine::domain::payment::refund::{RefundRequest, RefundedTickets};
 use engine::domain::payment::start::Offer;
 use engine::domain::sale::Sale;
@@ -448,7 +449,8 @@ impl Scenario {
     pub fn disputed(mut self) -> Self {
         let Capture { key: payment, order, amount, .. } = self.capture(0, 0);
         let (id, state) = (dispute(), DisputeState::Open);
-        let report = DisputeReport { id: id.clone(), payment, order, amount, state };
+        let report =
+            DisputeReport { id: id.clone(), payment, order, amount, state, mark: Mark::Ours };
         self.stores.provider.disputes.insert(id, report);
         Self { is_disputed: true, ..self }
     }
@@ -475,7 +477,7 @@ impl Scenario {
     #[must_use]
     pub fn offers(&self) -> Vec<Offer> {
         let methods = PaymentMethod::ALL.map(|method| (method, PAGE_SECONDS)).to_vec();
-        let offer = Offer { provider: provider(), methods, currencies: None };
+        let offer = Offer { provider: provider(), methods, currencies: None, deployment: None };
         self.has_starts().then_some(offer).into_iter().collect()
     }
 

@@ -8,7 +8,7 @@ use engine::domain::basics::bytes::Secret;
 use engine::domain::basics::ids::{Epoch, ReaderId};
 use engine::domain::basics::number::OrderNumber;
 use engine::domain::basics::time::Timestamp;
-use engine::domain::order::{Capture, OrderState};
+use engine::domain::order::{Capture, OrderState, PaymentRecord};
 use engine::domain::sale::archive::{Lifecycle, NotYet};
 use engine::domain::sale::{Sale, SaleState};
 use engine::flows::archive::{self, archive};
@@ -18,12 +18,13 @@ use engine::flows::captures::read_captures;
 use engine::flows::close::close_or_requeue;
 use engine::flows::expire::{Expiry, expire_or_requeue};
 use engine::flows::load::load;
-use engine::flows::pay::{Answered, answer, pay};
+use engine::flows::pay::{Answered, answer, pay_reported};
 use engine::flows::publish::{Refusal, publish, publish_with_room};
 use engine::flows::reconcile::reconcile;
 use engine::flows::refund::refund_or_requeue;
 use engine::flows::room::request::draw_or_requeue;
 use engine::flows::sync::sync;
+use engine::flows::unmatched::{Word, tell};
 use engine::ports::messages::{Callback, ClosePayments, Refund};
 use engine::ports::{Due, StoreError, Stored};
 use model_stores::{Message, Sent};
@@ -642,8 +643,8 @@ async fn decide_kept(
     executor
         .invoke("decide".to_owned(), place, |ports, now| async move {
             let mut done = Vec::new();
-            for capture in kept {
-                done.push(pay(&ports, &capture.into(), now).await.map(|_| ()));
+            for kept in kept {
+                done.push(pay_reported(&ports, &kept.into(), now).await.map(|_| ()));
             }
             done
         })
@@ -654,16 +655,20 @@ async fn decide_kept(
 pub(crate) async fn call_back(executor: Executor, capture: Capture, wait_ms: i64, place: u64) {
     executor.sleep(wait_ms).await;
     for (turn, seconds) in CALL_AGAIN_SECONDS.into_iter().enumerate() {
-        let capture = capture.clone();
+        let reported = executor.environment.lock().stores.provider.reported(&capture);
         let name = format!("callback {}", capture.key.payment);
         let done = executor
             .invoke(name, mix(place, turn as u64), |ports, now| async move {
-                let decision = pay(&ports, &capture, now).await;
-                answer(&ports, &capture, decision).await
+                let decision = pay_reported(&ports, &reported, now).await;
+                answer(&ports, &reported, decision).await
             })
             .await;
         match done {
             Some(Ok(Answered::Decided(_))) => return,
+            Some(Ok(Answered::Ignored)) => {
+                executor.environment.lock().tally.reach("capture ignored");
+                return;
+            }
             Some(Ok(Answered::Kept)) => {
                 executor.environment.lock().tally.reach("capture kept");
                 return;
@@ -673,6 +678,35 @@ pub(crate) async fn call_back(executor: Executor, capture: Capture, wait_ms: i64
         executor.sleep(seconds * 1000).await;
     }
     executor.environment.lock().broken("callback", format!("{:?} is never heard", capture.key));
+}
+
+/// An operator looks at what is unmatched once a while, and says what becomes of a capture.
+pub(crate) async fn decide_unmatched(executor: Executor, capture: Capture, word: Word, place: u64) {
+    for turn in 0.. {
+        executor.sleep(3_600_000).await;
+        let (order, key) = (capture.order, capture.key.clone());
+        {
+            let mut environment = executor.environment.lock();
+            let record = environment.stores.orders.payments.get(&(order, key.clone()));
+            if !record.is_some_and(PaymentRecord::is_unmatched) {
+                // It is on its way to be heard of, or an answer was lost.
+                if environment.oracle.told.contains(&key) {
+                    return;
+                }
+                continue;
+            }
+            environment.oracle.told.insert(key.clone());
+        }
+        let name = format!("operator on {}", key.payment);
+        let told = executor.invoke(name, mix(place, turn), |ports, now| async move {
+            tell(&ports, order, &key, word, now).await
+        });
+        if let Some(Ok(_)) = told.await {
+            let said = if word == Word::Explain { "explained" } else { "sent back" };
+            executor.environment.lock().tally.reach(&format!("unmatched {said}"));
+            return;
+        }
+    }
 }
 
 /// The provider does not call while the order is pending, nor for ten minutes after its end: only if

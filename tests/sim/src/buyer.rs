@@ -12,6 +12,7 @@ use engine::domain::order::attendee::Attendee;
 use engine::domain::order::order_refund::{AskedBy, RefundNumber};
 use engine::domain::order::requested::{RequestedLine, fingerprint};
 use engine::domain::order::{Capture, Order, PaymentKey, TicketName};
+use engine::domain::payment::ours::{Mark, Reported};
 use engine::domain::payment::refund::{RefundRequest, RefundedTickets};
 use engine::domain::sale::{AttendeeRule, Sale, Tier};
 use engine::flows::admit::admit;
@@ -21,10 +22,11 @@ use engine::flows::reserve::{Refusal, Reservation, Reserved, reserve};
 use engine::flows::room::published;
 use engine::flows::room::slot::{Became, MayAsk, may_ask, report};
 use engine::flows::start::{self, start};
+use engine::flows::unmatched::Word;
 use engine::ports::{Catalogue as _, Freshness, StoreError};
 use model_stores::{Caller, InList};
 
-use crate::actors::{call_back, never_call};
+use crate::actors::{call_back, decide_unmatched, never_call};
 use crate::environment::PortHandle;
 use crate::executor::Executor;
 use crate::fault::Fault;
@@ -543,8 +545,10 @@ impl Buyer {
             order.number
         };
         let capture = Capture { key, order: number, amount, attempt: None };
+        let mark = mark_of(place, number == order.number);
         environment.record(|| format!("PAYMENT {} of {amount} for {number}", capture.key.payment));
-        if number == order.number && !is_wrong && environment.now < order.pay_by {
+        let is_its_own = number == order.number && mark != Mark::Another;
+        if is_its_own && !is_wrong && environment.now < order.pay_by {
             environment.oracle.paid_in_time.insert(number);
         }
         let lag_ms = SeededRng::from_label(place, 9).between(0, MAX_LAG_MS);
@@ -552,7 +556,23 @@ impl Buyer {
         let list_lag_ms = SeededRng::from_label(place, 10).between(0, MAX_LIST_LAG_MS);
         let (made_at, from) = (environment.now, environment.now.plus_ms(list_lag_ms));
         let provider = &mut environment.stores.provider;
-        provider.capture_listed_at(capture.clone(), listed_at);
+        match mark {
+            Mark::Ours => {
+                provider.marked.insert(capture.key.clone());
+                provider.capture_listed_at(capture.clone(), listed_at);
+                let word = SeededRng::from_label(place, 12).pick(&[Word::SendBack, Word::Explain]);
+                let executor = self.executor.clone();
+                let operator = decide_unmatched(executor, capture.clone(), word, mix(place, 13));
+                self.executor.act(operator);
+            }
+            Mark::None if number == order.number => {
+                provider.capture_listed_at(capture.clone(), listed_at);
+            }
+            Mark::None | Mark::Another => {
+                let others = Reported { capture: capture.clone(), mark };
+                provider.others.insert(capture.key.clone(), others);
+            }
+        }
         provider.in_list.insert(capture.key.clone(), InList { made_at, from });
         environment.changes += 1;
         drop(environment);
@@ -573,6 +593,18 @@ impl Buyer {
         if again && turn == 0 {
             self.pay(rng, order, 1);
         }
+    }
+}
+
+/// What a payment carries: that of an order nothing, as it is started elsewhere; one that names no order here the
+/// deployment's id, another's, or none; and some that name an order another deployment's id, as a copy of its store has
+/// the same orders.
+fn mark_of(place: u64, is_its_own: bool) -> Mark {
+    let mut rng = SeededRng::from_label(place, 11);
+    match is_its_own {
+        true if rng.chance(10) => Mark::Another,
+        true => Mark::None,
+        false => rng.pick(&[Mark::Ours, Mark::None, Mark::Another]),
     }
 }
 

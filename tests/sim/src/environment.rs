@@ -275,7 +275,7 @@ impl Driver for PortHandle {
 
     fn offers(&self) -> Vec<Offer> {
         let methods = PaymentMethod::ALL.map(|method| (method, PAGE_SECONDS)).to_vec();
-        vec![Offer { provider: provider_id(), methods, currencies: None }]
+        vec![Offer { provider: provider_id(), methods, currencies: None, deployment: None }]
     }
 
     fn started_elsewhere(&self) -> bool {

@@ -13,6 +13,8 @@ pub(crate) fn unfinished(record: &PaymentRecord, provider: &ProviderModel) -> Op
         PaymentOutcome::Accepted if went_back => Some(format!("{key:?} paid and went back")),
         PaymentOutcome::Accepted => None,
         PaymentOutcome::Refund(_) if went_back && state == Some(RefundState::Refunded) => None,
+        // An operator has said what it was.
+        PaymentOutcome::Refund(_) if !went_back && state == Some(RefundState::Explained) => None,
         PaymentOutcome::Refund(_) => {
             Some(format!("{key:?} is {state:?}, and it went back: {went_back}"))
         }

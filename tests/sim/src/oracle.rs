@@ -49,6 +49,8 @@ pub(crate) struct Oracle {
     paid: BTreeSet<OrderNumber>,
     /// Orders for which the right amount was captured by their deadline.
     pub paid_in_time: BTreeSet<OrderNumber>,
+    /// Captures of no order of which an operator has said what becomes of them.
+    pub told: BTreeSet<PaymentKey>,
     /// Orders that had ended at some time, and tombstones.
     ended: BTreeSet<OrderNumber>,
     /// What was decided of each payment first.
@@ -755,6 +757,9 @@ impl Environment {
         if let Some(key) = self.stores.provider.refunded_again.first() {
             return Some(("I5", format!("{key:?} went back twice")));
         }
+        if let Some(what) = self.others_are_touched() {
+            return Some(("I13", what));
+        }
         for (number, order) in &db.orders {
             let has_ended = self.oracle.ended.contains(number);
             if has_ended && order.state == OrderState::Pending {
@@ -799,6 +804,26 @@ impl Environment {
             }
         }
         self.refunds_disagree().map(|what| ("I11", what))
+    }
+
+    /// What is another system's on the account is recorded nowhere and not sent back, and nothing is sent about a capture
+    /// of no order before an operator says so.
+    fn others_are_touched(&self) -> Option<String> {
+        let (db, provider) = (&self.stores.orders, &self.stores.provider);
+        for (key, others) in &provider.others {
+            let place = (others.capture.order, key.clone());
+            if db.payments.contains_key(&place) || provider.refunded.contains_key(key) {
+                return Some(format!("{key:?} is another system's, and was acted on"));
+            }
+        }
+        let of_none = |record: &&PaymentRecord| {
+            record.outcome == PaymentOutcome::Refund(RefundReason::UnknownOrder)
+                && !db.orders.contains_key(&record.capture.order)
+        };
+        let is_told = |record: &PaymentRecord| self.oracle.told.contains(&record.capture.key);
+        let decided = |record: &&PaymentRecord| !record.is_unmatched() && !is_told(record);
+        let sent = db.payments.values().filter(of_none).find(decided);
+        sent.map(|record| format!("{:?} is of no order, and goes back", record.capture.key))
     }
 
     /// What refunds are is on their orders and in their payments, and no more goes back than came.

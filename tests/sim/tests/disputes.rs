@@ -26,6 +26,7 @@ use engine::domain::order::{
     Capture, Issue, Order, OrderLine, OrderState, PaymentKey, PaymentOutcome, PaymentRecord, Ticket,
 };
 use engine::domain::payment::dispute::DisputeReport;
+use engine::domain::payment::ours::Mark;
 use engine::domain::payment::refund::{RefundRequest, RefundedTickets};
 use engine::domain::sale::MerchantTerms;
 use engine::flows::dispute::{Refusal, record_dispute};
@@ -155,7 +156,8 @@ fn move_dispute(rng: &mut SeededRng, stores: &mut Stores) {
             let amount = money([400, 1000][rng.below(2) as usize].min(left.0));
             let (payment, state) = (key(), DisputeState::Open);
             let order = stores.provider.captured[&payment].order;
-            let report = DisputeReport { id: id.clone(), payment, order, amount, state };
+            let report =
+                DisputeReport { id: id.clone(), payment, order, amount, state, mark: Mark::Ours };
             stores.provider.disputes.insert(id, report);
         }
         None => {}

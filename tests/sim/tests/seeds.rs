@@ -24,7 +24,7 @@ const RARE: [&str; 5] = [
 ];
 
 /// Outcomes that the runs must reach: else the simulator no longer tests what it should.
-const MUST_REACH: [&str; 127] = [
+const MUST_REACH: [&str; 130] = [
     "Catalogue::lease Conflict",
     "Catalogue::lease Done",
     "Catalogue::loaded Done",
@@ -71,6 +71,7 @@ const MUST_REACH: [&str; 127] = [
     "archiving refused: undecided",
     "archiving failed",
     "cancelled by its buyer",
+    "capture ignored",
     "capture kept",
     "message comes again",
     "order cancelled",
@@ -111,6 +112,8 @@ const MUST_REACH: [&str; 127] = [
     "sweep sold",
     "sweep synced",
     "sweep unloaded",
+    "unmatched explained",
+    "unmatched sent back",
     "room: AwaitsBeacon",
     "room: Close",
     "room: Drawn",

@@ -10,11 +10,12 @@ use engine::domain::basics::money::{Currency, MinorUnits, Money};
 use engine::domain::basics::time::Timestamp;
 use engine::domain::order::PaymentKey;
 use engine::domain::payment::grace::Grace;
+use local::data_dir::Secrets;
 use local::endpoints::Endpoints;
 use local::payment::PROVIDER;
 use serde_json::Value;
 
-use ops::audit::facts::{CaptureFact, LedgerFacts};
+use ops::audit::facts::{Book, BookFact, CaptureFact, LedgerFacts};
 use ops::audit::{self, DynamoDbTarget, Options, Report, Target};
 
 use super::engine::EngineArgs;
@@ -79,19 +80,20 @@ impl AuditCommand {
     }
 
     /// What the payment providers of a running `onsale up` have captured; of other engines nothing is known.
-    async fn book(&self, data_dir: &Path) -> Result<Vec<CaptureFact>, Failure> {
+    async fn book(&self, data_dir: &Path) -> Result<Book, Failure> {
         if self.redis.is_some() || self.engine.is_from_environment() {
-            return Ok(Vec::new());
+            return Ok(Book::default());
         }
         let Endpoints { provider, wechat, alipay, .. } = Endpoints::read(data_dir)?;
-        let mut book = Vec::new();
+        let mut book =
+            Book { own: Some(Secrets::read(data_dir)?.deployment()?), captured: Vec::new() };
         for provider in [provider, wechat, alipay].iter().filter(|url| !url.is_empty()) {
             let url = format!("{provider}/ledger");
             let entries: Vec<Value> = reqwest::get(&url).await?.error_for_status()?.json().await?;
             for entry in &entries {
                 let captured = capture(entry);
                 let unread = || format!("{url}: an entry cannot be read: {entry}");
-                book.push(captured.ok_or_else(unread)?);
+                book.captured.push(captured.ok_or_else(unread)?);
             }
         }
         Ok(book)
@@ -141,18 +143,19 @@ impl AuditCommand {
 }
 
 /// An entry of the provider's book.
-fn capture(entry: &Value) -> Option<CaptureFact> {
+fn capture(entry: &Value) -> Option<BookFact> {
     let text = |name: &str| entry.get(name)?.as_str();
     let provider = ProviderId::new(text("provider").unwrap_or(PROVIDER)).ok()?;
     let payment = PaymentId::new(text("payment")?).ok()?;
-    Some(CaptureFact {
+    let capture = CaptureFact {
         key: PaymentKey { provider, payment },
         order: text("order")?.parse().ok()?,
         amount: Money {
             amount_minor: MinorUnits(entry.get("amount_minor")?.as_i64()?),
             currency: Currency::new(text("currency")?).ok()?,
         },
-    })
+    };
+    Some(BookFact { capture, deployment: text("deployment").map(str::to_owned) })
 }
 
 /// 0 if clean, 1 if something breaks a rule, 2 if that is not known.
@@ -199,12 +202,13 @@ mod tests {
         });
         let captured = capture(&entry).unwrap();
         assert_eq!(
-            (captured.key.payment.as_str(), captured.amount.amount_minor),
+            (captured.capture.key.payment.as_str(), captured.capture.amount.amount_minor),
             ("pi_7", MinorUnits(500))
         );
         let mut elsewhere = entry;
         elsewhere["provider"] = serde_json::json!("wechat");
-        let providers = [captured, capture(&elsewhere).unwrap()].map(|fact| fact.key.provider);
+        let providers =
+            [captured, capture(&elsewhere).unwrap()].map(|fact| fact.capture.key.provider);
         assert_eq!(providers.map(|name| name.to_string()), ["stripe", "wechat"]);
         assert_eq!(capture(&serde_json::json!({ "payment": "pi_7", "order": 7 })), None);
     }

@@ -18,6 +18,7 @@ pub mod openapi;
 pub mod orders;
 pub mod pages;
 pub mod pay;
+mod payments;
 mod ready;
 pub mod rehearsal;
 pub mod repair;
@@ -104,6 +105,7 @@ enum Command {
     Orders(orders::OrdersCommand),
     Events(events::EventsCommand),
     Money(money::MoneyCommand),
+    Payments(payments::PaymentsCommand),
     Webhooks(webhooks::WebhooksCommand),
     Gate(gate::GateCommand),
     Room(room::RoomCommand),
@@ -146,6 +148,7 @@ impl Command {
             | Self::Orders(_)
             | Self::Events(_)
             | Self::Money(_)
+            | Self::Payments(_)
             | Self::Webhooks(_)
             | Self::Gate(_)
             | Self::Room(_)
@@ -192,6 +195,7 @@ impl Cli {
             Command::Orders(command) => on_heap(|| command.run(&data_dir, json)).await,
             Command::Events(command) => on_heap(|| command.run(&data_dir, json)).await,
             Command::Money(command) => on_heap(|| command.run(&data_dir, json)).await,
+            Command::Payments(command) => on_heap(|| command.run(&data_dir, json)).await,
             Command::Webhooks(command) => on_heap(|| command.run(&data_dir, json)).await,
             Command::Gate(command) => on_heap(|| command.run(&data_dir, json)).await,
             Command::Room(command) => on_heap(|| command.run(&data_dir, json)).await,

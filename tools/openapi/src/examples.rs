@@ -374,5 +374,6 @@ pub(super) fn callback_replies() -> Vec<(&'static str, &'static str, Value)> {
         ("accepted", "It paid its order", json!({ "outcome": "accepted" })),
         ("refund", "It goes back", json!({ "outcome": "refund", "reason": "too_late" })),
         ("ignored", "It is not about a capture of ours", json!({ "outcome": "ignored" })),
+        ("unmatched", "It is ours, and an operator decides", json!({ "outcome": "unmatched" })),
     ]
 }

@@ -151,6 +151,8 @@ pub(super) fn operation(route: RouteName) -> Operation {
         RouteName::OperatorAccounts => operators::accounts(),
         RouteName::OperatorWebhooks => operators::webhooks(),
         RouteName::OperatorDisputes => operators::disputes(),
+        RouteName::OperatorUnmatched => operators::unmatched(),
+        RouteName::TellUnmatched => operators::tell_unmatched(),
         RouteName::PaymentCallback | RouteName::TakeCallback => payment_callback(),
         RouteName::ShowTickets => tickets::show(),
         RouteName::ShowTicketKeys => tickets::keys(),

@@ -15,6 +15,7 @@ use shared::http::operators::{
 use shared::http::respond::CSV;
 use shared::http::standing::StandingBody;
 use shared::http::takings::{self, TakingsReply};
+use shared::http::unmatched::{UnmatchedBody, UnmatchedPageReply, UnmatchedReply};
 
 use super::operations::{
     Body, JSON, NOT_KEPT, Operation, Parameter, Success, cancel_order, publish_sale, refund_order,
@@ -337,6 +338,58 @@ pub(super) fn disputes() -> Operation {
                 "opened_at": "2026-11-21T10:00:00Z", "changed_at": "2026-11-21T10:00:00Z"
             });
             vec![("open", "An open dispute", json!({ "disputes": [dispute] }))]
+        }),
+    }
+}
+
+fn unmatched_payment(state: &str) -> Value {
+    json!({
+        "order": "169218430493097984", "minted": true, "provider": "stripe", "payment": "pi_1", "amount_minor": 12_000,
+        "currency": "CNY", "decided_at": "2026-11-21T10:00:00Z", "state": state
+    })
+}
+
+pub(super) fn unmatched() -> Operation {
+    Operation {
+        id: "operatorUnmatched",
+        tag: TAG,
+        summary: "List the payments of no order, latest number first",
+        description: "Captures that carry this deployment's id and whose order is not there, about which an operator is to \
+                      decide. A change is listed some time after it is recorded.",
+        parameters: vec![parameter(
+            "before",
+            "Where the page begins: `next` of the page before.",
+            |_| json!({ "type": "string" }),
+            None,
+        )],
+        body: None,
+        success: reply("A page of payments.", Schemas::written::<UnmatchedPageReply>, || {
+            vec![("one", "A payment", json!({ "unmatched": [unmatched_payment("unmatched")] }))]
+        }),
+    }
+}
+
+pub(super) fn tell_unmatched() -> Operation {
+    Operation {
+        id: "tellUnmatched",
+        tag: TAG,
+        summary: "Say what becomes of a payment of no order",
+        description: "Its money goes back, or it is known what it was and its money stays. The same again changes nothing; \
+                      the opposite is refused.",
+        parameters: Vec::new(),
+        body: Some(Body {
+            schema: Schemas::read::<UnmatchedBody>,
+            most_bytes: MAX_BODY_BYTES,
+            examples: || {
+                let word = json!({
+                    "order": "169218430493097984", "provider": "stripe", "payment": "pi_1", "word": "send_back",
+                    "reason": "the backup lost the order"
+                });
+                vec![("back", "Its money goes back", word)]
+            },
+        }),
+        success: reply("The payment.", Schemas::written::<UnmatchedReply>, || {
+            vec![("back", "Its money goes back", unmatched_payment("due"))]
         }),
     }
 }

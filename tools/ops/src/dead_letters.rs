@@ -478,6 +478,9 @@ impl<'a, P: Ports> DeadLetterQueues<'a, P> {
             None => "the payment was accepted and does not go back",
             Some(RefundState::Refunded) => "the money went back; moved back it does nothing",
             Some(RefundState::Failed) => "the provider has refused; moved back it is asked again",
+            Some(RefundState::Unmatched | RefundState::Explained) => {
+                "no order is known for the payment: an operator decides, and no message refunds it"
+            }
             Some(RefundState::Due | RefundState::Requested | RefundState::Pending) => {
                 "the money has not gone back: the provider or DynamoDB was out of reach; moved \
                  back it is asked for again, once"

@@ -36,7 +36,7 @@ pub async fn find<P: Ports>(
     let mut found = stuck(ports, older_than_seconds, now).await?;
     for which in [QueueName::Expiry, QueueName::Sync, QueueName::Refund] {
         let mut late: Vec<&mut Stuck> =
-            found.stuck.iter_mut().filter(|stuck| queue_of(stuck.kind) == which).collect();
+            found.stuck.iter_mut().filter(|stuck| queue_of(stuck.kind) == Some(which)).collect();
         if late.is_empty() {
             continue;
         }
@@ -49,13 +49,14 @@ pub async fn find<P: Ports>(
     Ok(found)
 }
 
-/// The queue of the messages that finish what is late.
-fn queue_of(kind: Kind) -> QueueName {
+/// The queue of the messages that finish what is late; `None` for what an operator finishes.
+fn queue_of(kind: Kind) -> Option<QueueName> {
     match kind {
-        Kind::Pending | Kind::Hold => QueueName::Expiry,
-        Kind::Uncounted => QueueName::Sync,
-        Kind::Unclosed => QueueName::Close,
-        Kind::Refund => QueueName::Refund,
+        Kind::Pending | Kind::Hold => Some(QueueName::Expiry),
+        Kind::Uncounted => Some(QueueName::Sync),
+        Kind::Unclosed => Some(QueueName::Close),
+        Kind::Refund => Some(QueueName::Refund),
+        Kind::Unmatched => None,
     }
 }
 

@@ -67,6 +67,10 @@ pub enum Guard {
     RestoreUnsold,
     /// A hold that ends without an order leaves a tombstone, so that a late writer fails.
     Tombstone,
+    /// A capture is acted on only if its payment carries the deployment's id, or names an order that exists.
+    Ours,
+    /// A capture of ours whose order is not there waits for an operator, and is not sent back by itself.
+    Unmatched,
     /// An order does not expire before its time.
     Deadline,
     /// The provider is asked for the payment before an order expires.
@@ -165,7 +169,7 @@ pub enum Guard {
 impl Guard {
     /// Every guard but [`Self::OF_ROOMS`], [`Self::OF_TICKETS`], [`Self::OF_POSTINGS`],
     /// [`Self::OF_DISPUTES`], [`Self::OF_EXCHANGES`], [`Self::OF_WALLETS`], [`Self::OF_POINTS`] and [`Self::OF_TELLING`], for the test that removes each.
-    pub const ALL: [Self; 48] = [
+    pub const ALL: [Self; 50] = [
         Self::ClaimCondition,
         Self::StateCondition,
         Self::NumberOnce,
@@ -194,6 +198,8 @@ impl Guard {
         Self::RestoreCounter,
         Self::RestoreUnsold,
         Self::Tombstone,
+        Self::Ours,
+        Self::Unmatched,
         Self::Deadline,
         Self::AskProvider,
         Self::Grace,

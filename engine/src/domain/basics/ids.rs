@@ -130,6 +130,15 @@ macro_rules! text_id {
 }
 
 text_id!(
+    /// A deployment among all that share an account at a payment provider. Every payment that it starts carries it, so
+    /// that one deployment never acts on the payments of another. Nine characters leave room for an order's number and
+    /// an attempt's in the 32 that WeChat Pay gives a trade number.
+    DeploymentId, 9, "deployment id", "4 to 9 of a-z and 0-9",
+    |text| (4..=DeploymentId::MAX_BYTES).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit()),
+    schemars::json_schema!({ "type": "string", "pattern": "^[a-z0-9]{4,9}$" })
+);
+text_id!(
     /// A sale: a show on a date, or a train on a date. Part of every Redis and DynamoDB key.
     SaleId, 64, "sale id", "1 to 64 of a-z, 0-9 and - (not first or last)", |text| is_slug(text, SaleId::MAX_BYTES), slug_schema(SaleId::MAX_BYTES)
 );

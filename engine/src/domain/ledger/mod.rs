@@ -16,6 +16,6 @@ mod transfers;
 pub mod wallet;
 
 pub use transfers::{
-    Account, Balance, Transfer, TransferCode, booked, entries, of_no_order, of_no_order_now,
-    transfers,
+    Account, Balance, Transfer, TransferCode, booked, entries, of_no_order, of_no_order_decided,
+    of_no_order_ended, transfers,
 };

@@ -92,9 +92,12 @@ impl PostingKind {
         let is_of_wallets = match &account {
             Account::Provider(provider) => provider.is_wallet(),
             Account::Merchant(merchant, _) => merchant.is_wallet(),
-            Account::Fees | Account::Owed | Account::Bank | Account::Costs | Account::Disputed => {
-                false
-            }
+            Account::Fees
+            | Account::Owed
+            | Account::Bank
+            | Account::Costs
+            | Account::Disputed
+            | Account::Explained => false,
         };
         if is_of_wallets {
             return Err(PostingFault::Wallets);

@@ -115,6 +115,7 @@ impl Takings {
                 // A refund was counted when it was made, a dispute is counted if it is lost, and postings belong to no
                 // order.
                 TransferCode::SentBack
+                | TransferCode::Explained
                 | TransferCode::Disputed
                 | TransferCode::DisputeOver
                 | TransferCode::ProviderFee

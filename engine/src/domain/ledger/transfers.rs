@@ -37,6 +37,8 @@ pub enum Account {
     Costs,
     /// What is in dispute, with the opposite sign: a provider has taken it back, and whose it is, is not decided.
     Disputed,
+    /// Captures of no order of which an operator has said what they were.
+    Explained,
 }
 
 impl Account {
@@ -45,7 +47,7 @@ impl Account {
     pub const fn may_be_below_nothing(&self) -> bool {
         match self {
             Self::Provider(_) | Self::Bank | Self::Costs | Self::Disputed => true,
-            Self::Merchant(..) | Self::Fees | Self::Owed => false,
+            Self::Merchant(..) | Self::Fees | Self::Owed | Self::Explained => false,
         }
     }
 }
@@ -60,6 +62,7 @@ impl fmt::Display for Account {
             Self::Bank => f.write_str("bank"),
             Self::Costs => f.write_str("costs"),
             Self::Disputed => f.write_str("disputed"),
+            Self::Explained => f.write_str("explained"),
         }
     }
 }
@@ -74,6 +77,7 @@ impl FromStr for Account {
             None if text == "bank" => Ok(Self::Bank),
             None if text == "costs" => Ok(Self::Costs),
             None if text == "disputed" => Ok(Self::Disputed),
+            None if text == "explained" => Ok(Self::Explained),
             Some(("provider", provider)) => ProviderId::new(provider).map(Self::Provider),
             Some(("merchant", rest)) => {
                 let (merchant, sale) = rest.split_once(':').ok_or(invalid)?;
@@ -107,6 +111,8 @@ pub enum TransferCode {
     Commission,
     /// A capture that buys nothing, from the provider to what is owed.
     Unowned,
+    /// A capture of no order that an operator has explained, from what is owed.
+    Explained,
     /// A refund of a paid order, from the merchant to what is owed.
     Refund,
     /// The commission on it, given up, from the fees to what is owed.
@@ -133,10 +139,11 @@ pub enum TransferCode {
 
 impl TransferCode {
     /// Every code, for tables and tests.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Sale,
         Self::Commission,
         Self::Unowned,
+        Self::Explained,
         Self::Refund,
         Self::CommissionBack,
         Self::SentBack,
@@ -157,6 +164,7 @@ impl TransferCode {
             Self::Sale => "sale",
             Self::Commission => "commission",
             Self::Unowned => "unowned",
+            Self::Explained => "explained",
             Self::Refund => "refund",
             Self::CommissionBack => "commission_back",
             Self::SentBack => "sent_back",
@@ -202,7 +210,7 @@ pub fn booked<'a>(orders: impl IntoIterator<Item = &'a Order>) -> Vec<Transfer> 
 }
 
 /// The transfers so far of a capture without an order. No order has facts of the capture, so settling never books it:
-/// its own record books it, and the record of its refund books it once more ([`of_no_order_now`]).
+/// its own record books it ([`of_no_order_decided`]), and its end once more ([`of_no_order_ended`]).
 #[must_use]
 pub fn of_no_order(payment: &PaymentRecord) -> Vec<Transfer> {
     if payment.outcome != PaymentOutcome::Refund(RefundReason::UnknownOrder) {
@@ -212,22 +220,37 @@ pub fn of_no_order(payment: &PaymentRecord) -> Vec<Transfer> {
     let provider = || Account::Provider(key.provider.clone());
     let transfer = |from, to, code| Transfer { from, to, code, amount: *amount };
     let mut moved = vec![transfer(provider(), Account::Owed, TransferCode::Unowned)];
-    if payment.refund.as_ref().is_some_and(|refund| refund.state == RefundState::Refunded) {
-        moved.push(transfer(Account::Owed, provider(), TransferCode::SentBack));
+    match payment.refund.as_ref().map(|refund| refund.state) {
+        Some(RefundState::Refunded) => {
+            moved.push(transfer(Account::Owed, provider(), TransferCode::SentBack));
+        }
+        Some(RefundState::Explained) => {
+            moved.push(transfer(Account::Owed, Account::Explained, TransferCode::Explained));
+        }
+        Some(
+            RefundState::Due
+            | RefundState::Requested
+            | RefundState::Pending
+            | RefundState::Failed
+            | RefundState::Unmatched,
+        )
+        | None => {}
     }
     moved.retain(|transfer| !transfer.is_nothing());
     moved
 }
 
-/// The transfer of a payment's record that is written now: [`of_no_order`] without the transfers before it.
+/// The transfer of [`of_no_order`] that is booked where the decision is recorded.
 #[must_use]
-pub fn of_no_order_now(payment: &PaymentRecord) -> Option<Transfer> {
-    let state = payment.refund.as_ref()?.state;
-    let is_new = match state {
-        RefundState::Due | RefundState::Refunded => true,
-        RefundState::Requested | RefundState::Pending | RefundState::Failed => false,
-    };
-    of_no_order(payment).pop().filter(|_| is_new)
+pub fn of_no_order_decided(payment: &PaymentRecord) -> Option<Transfer> {
+    of_no_order(payment).into_iter().next()
+}
+
+/// The transfer of [`of_no_order`] that is booked where the end is recorded: the money is back, or an operator has
+/// said what it was. `None` before.
+#[must_use]
+pub fn of_no_order_ended(payment: &PaymentRecord) -> Option<Transfer> {
+    of_no_order(payment).into_iter().nth(1)
 }
 
 fn summed<'a>(
@@ -481,25 +504,31 @@ pub(crate) mod tests {
         let nobodys = decided(RefundReason::UnknownOrder);
         let owed = "provider:stripe > owed unowned 700 EUR".to_owned();
         let back = "owed > provider:stripe sent_back 700 EUR".to_owned();
-        let now = |payment: &PaymentRecord| texts(of_no_order_now(payment).as_slice());
+        let explained = "owed > explained explained 700 EUR".to_owned();
+        let decided_now = texts(of_no_order_decided(&nobodys).as_slice());
         assert_eq!(
-            (texts(&of_no_order(&nobodys)), now(&nobodys)),
+            (texts(&of_no_order(&nobodys)), decided_now),
             (vec![owed.clone()], vec![owed.clone()])
         );
         for state in RefundState::ALL {
             let refund = nobodys.refund.clone().map(|refund| Refund { state, ..refund });
             let later = PaymentRecord { refund, ..nobodys.clone() };
             let expected = match state {
-                RefundState::Due => (vec![owed.clone()], vec![owed.clone()]),
                 RefundState::Refunded => (vec![owed.clone(), back.clone()], vec![back.clone()]),
-                RefundState::Requested | RefundState::Pending | RefundState::Failed => {
-                    (vec![owed.clone()], vec![])
+                RefundState::Explained => {
+                    (vec![owed.clone(), explained.clone()], vec![explained.clone()])
                 }
+                RefundState::Due
+                | RefundState::Requested
+                | RefundState::Pending
+                | RefundState::Failed
+                | RefundState::Unmatched => (vec![owed.clone()], vec![]),
             };
-            assert_eq!((texts(&of_no_order(&later)), now(&later)), expected, "{state:?}");
+            let ended = texts(of_no_order_ended(&later).as_slice());
+            assert_eq!((texts(&of_no_order(&later)), ended), expected, "{state:?}");
         }
         let of_an_order = decided(RefundReason::SecondPayment);
-        assert_eq!((of_no_order(&of_an_order), of_no_order_now(&of_an_order)), (vec![], None));
+        assert_eq!((of_no_order(&of_an_order), of_no_order_decided(&of_an_order)), (vec![], None));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::basics::ids::{PaymentId, ProviderId};
+use crate::domain::basics::ids::{DeploymentId, PaymentId, ProviderId};
 use crate::domain::basics::number::OrderNumber;
 use crate::domain::basics::time::Timestamp;
 use crate::domain::basics::within_order::numbered_within_order;
@@ -218,6 +218,9 @@ pub struct Attempt {
     /// The time at which the provider ends the attempt if nobody else does: at the order's deadline, or as soon after
     /// it as the provider allows.
     pub expires_at: Timestamp,
+    /// The deployment's id that its payment carries, in the names that the provider has of it; `None` if it was started
+    /// before payments carried one. Kept, so that the same names are sent for it whatever the deployment's id is later.
+    pub deployment: Option<DeploymentId>,
     /// The provider's name of it, once it has answered.
     pub reference: Option<PaymentId>,
     /// What is known of it.
@@ -270,12 +273,13 @@ impl Attempts {
         self.all.iter().find(|attempt| attempt.number == number)
     }
 
-    /// Adds an open attempt of this choice, which its provider ends at `expires_at`; returns the attempts with its
+    /// Adds an open attempt of this choice, which carries `deployment` and which its provider ends at `expires_at`; returns the attempts with its
     /// number. `None` if there are [`MAX_ATTEMPTS`] already.
     #[must_use]
     pub fn with_another(
         &self,
         choice: &PaymentChoice,
+        deployment: Option<&DeploymentId>,
         expires_at: Timestamp,
         now: Timestamp,
     ) -> Option<(Self, AttemptNumber)> {
@@ -286,6 +290,7 @@ impl Attempts {
             choice: choice.clone(),
             started_at: now,
             expires_at,
+            deployment: deployment.cloned(),
             reference: None,
             state: AttemptState::Open,
         };
@@ -335,11 +340,11 @@ mod tests {
     fn attempts_are_numbered_and_bounded() {
         let mut attempts = Attempts::default();
         for expected in 1..=MAX_ATTEMPTS {
-            let (next, number) = attempts.with_another(&choice("stripe"), NOW, NOW).unwrap();
+            let (next, number) = attempts.with_another(&choice("stripe"), None, NOW, NOW).unwrap();
             assert_eq!((number.get(), next.version), (expected, u32::from(expected)));
             attempts = next;
         }
-        assert_eq!(attempts.with_another(&choice("stripe"), NOW, NOW), None);
+        assert_eq!(attempts.with_another(&choice("stripe"), None, NOW, NOW), None);
         assert_eq!(attempts.open().count(), usize::from(MAX_ATTEMPTS));
         let paid = Attempts { paid: Some(AttemptNumber::FIRST), ..attempts.clone() };
         assert_eq!(paid.open().count(), usize::from(MAX_ATTEMPTS) - 1, "it has done what it could");
@@ -372,7 +377,8 @@ mod tests {
 
     #[test]
     fn the_same_choice_is_answered_with_the_same_attempt_for_less_than_a_day() {
-        let (attempts, number) = Attempts::default().with_another(&choice("a"), NOW, NOW).unwrap();
+        let (attempts, number) =
+            Attempts::default().with_another(&choice("a"), None, NOW, NOW).unwrap();
         let attempt = attempts.get(number).unwrap();
         assert!(attempt.answers(&choice("a"), NOW.plus_seconds(REPEATED_FOR_SECONDS - 1)));
         assert!(!attempt.answers(&choice("a"), NOW.plus_seconds(REPEATED_FOR_SECONDS)));

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::attempt::AttemptNumber;
 use super::dispute::Dispute;
-use super::refund::Refund;
+use super::refund::{Refund, RefundState};
 use crate::domain::basics::ids::{PaymentId, ProviderId};
 use crate::domain::basics::money::{MinorUnits, Money};
 use crate::domain::basics::number::OrderNumber;
@@ -152,6 +152,19 @@ impl PaymentRecord {
         let back = MinorUnits::ZERO;
         let (capture, disputes) = (capture.clone(), Vec::new());
         Self { capture, outcome, decided_at: now, refund, back, disputes, captured: None }
+    }
+
+    /// What is recorded now of a capture of ours whose order is not there: it waits for an operator.
+    #[must_use]
+    pub fn unmatched(capture: &Capture, now: Timestamp) -> Self {
+        let outcome = PaymentOutcome::Refund(RefundReason::UnknownOrder);
+        Self { refund: Some(Refund::unmatched(now)), ..Self::decided(capture, outcome, now) }
+    }
+
+    /// True if it is a capture of ours of no order, and no operator has said what becomes of it.
+    #[must_use]
+    pub fn is_unmatched(&self) -> bool {
+        self.refund.as_ref().is_some_and(|refund| refund.state == RefundState::Unmatched)
     }
 }
 

@@ -35,12 +35,23 @@ pub enum RefundState {
     Failed,
     /// The money was refunded.
     Refunded,
+    /// The capture is of this deployment and of no order: nothing is sent before an operator says so.
+    Unmatched,
+    /// An operator has said what an unmatched capture was: nothing is sent.
+    Explained,
 }
 
 impl RefundState {
     /// Every state, for tables and tests.
-    pub const ALL: [Self; 5] =
-        [Self::Due, Self::Requested, Self::Pending, Self::Failed, Self::Refunded];
+    pub const ALL: [Self; 7] = [
+        Self::Due,
+        Self::Requested,
+        Self::Pending,
+        Self::Failed,
+        Self::Refunded,
+        Self::Unmatched,
+        Self::Explained,
+    ];
 
     /// The state as it is written in JSON and in the database.
     #[must_use]
@@ -51,11 +62,14 @@ impl RefundState {
             Self::Pending => "pending",
             Self::Failed => "failed",
             Self::Refunded => "refunded",
+            Self::Unmatched => "unmatched",
+            Self::Explained => "explained",
         }
     }
 
     /// True if `next` may be recorded over this state. Whoever comes late with older news writes
-    /// nothing: what the provider said outranks a request, and a refund is final.
+    /// nothing: what the provider said outranks a request, and a refund is final. Only an operator
+    /// ends `Unmatched`.
     #[must_use]
     pub const fn may_become(self, next: Self) -> bool {
         match (self, next) {
@@ -63,14 +77,27 @@ impl RefundState {
             | (
                 Self::Due | Self::Requested | Self::Pending | Self::Failed,
                 Self::Pending | Self::Failed | Self::Refunded,
-            ) => true,
-            (_, Self::Due)
-            | (Self::Pending | Self::Failed | Self::Refunded, Self::Requested)
-            | (Self::Refunded, Self::Pending | Self::Failed | Self::Refunded) => false,
+            )
+            | (Self::Unmatched, Self::Unmatched | Self::Due | Self::Explained) => true,
+            (
+                Self::Due
+                | Self::Requested
+                | Self::Pending
+                | Self::Failed
+                | Self::Refunded
+                | Self::Explained,
+                Self::Due | Self::Unmatched | Self::Explained,
+            )
+            | (Self::Pending | Self::Failed, Self::Requested)
+            | (
+                Self::Refunded | Self::Unmatched | Self::Explained,
+                Self::Requested | Self::Pending | Self::Failed | Self::Refunded,
+            ) => false,
         }
     }
 
-    /// Seconds without news after which it is requested again; `None` once it is refunded.
+    /// Seconds without news after which it is requested again; `None` once nothing more follows. An
+    /// unmatched capture is told again every day.
     /// `Requested` leaves the queue the time for one redelivery. A day and an hour after a refusal
     /// the provider has forgotten the idempotency key (Stripe keeps one for a day), so that the
     /// request is made anew and not answered with the old refusal.
@@ -81,7 +108,8 @@ impl RefundState {
             Self::Requested => Some(5 * 60),
             Self::Pending => Some(60 * 60),
             Self::Failed => Some(25 * 60 * 60),
-            Self::Refunded => None,
+            Self::Unmatched => Some(24 * 60 * 60),
+            Self::Refunded | Self::Explained => None,
         }
     }
 }
@@ -103,7 +131,13 @@ impl Refund {
         Self { state: RefundState::Due, changed_at: now, refusal: None }
     }
 
-    /// When it is requested again if nothing is heard of it; `None` once it is refunded.
+    /// What becomes of a capture of no order: an operator decides.
+    #[must_use]
+    pub fn unmatched(now: Timestamp) -> Self {
+        Self { state: RefundState::Unmatched, changed_at: now, refusal: None }
+    }
+
+    /// When it is requested again if nothing is heard of it; `None` once nothing more follows.
     #[must_use]
     pub fn again_at(&self) -> Option<Timestamp> {
         self.state.again_after_seconds().map(|seconds| self.changed_at.plus_seconds(seconds))
@@ -123,14 +157,15 @@ pub enum RefundReply {
 
 impl Refund {
     /// The refund with its request put into the queue (again) now; what the provider has said of it
-    /// stays. `None` if the money was refunded.
+    /// stays. An unmatched one is told again now. `None` if nothing more follows.
     #[must_use]
     pub fn requested(&self, now: Timestamp) -> Option<Self> {
         let state = match self.state {
             RefundState::Due | RefundState::Requested => RefundState::Requested,
             RefundState::Pending => RefundState::Pending,
             RefundState::Failed => RefundState::Failed,
-            RefundState::Refunded => return None,
+            RefundState::Unmatched => RefundState::Unmatched,
+            RefundState::Refunded | RefundState::Explained => return None,
         };
         Some(Self { state, changed_at: now, refusal: self.refusal.clone() })
     }
@@ -160,6 +195,15 @@ impl PaymentRecord {
     #[must_use]
     pub fn after_reply(&self, reply: &RefundReply, now: Timestamp) -> Option<Self> {
         self.refund.as_ref()?.after_reply(reply, now).map(|refund| self.with_refund(refund))
+    }
+
+    /// The record after an operator's word on an unmatched capture: `state` is `Due` if the money is to go
+    /// back, `Explained` if it is not. `None` if the capture is not, or no longer, unmatched.
+    #[must_use]
+    pub fn matched_as(&self, state: RefundState, now: Timestamp) -> Option<Self> {
+        let refund = self.refund.as_ref().filter(|it| it.state == RefundState::Unmatched)?;
+        let is_word = matches!(state, RefundState::Due | RefundState::Explained);
+        is_word.then(|| self.with_refund(Refund { state, changed_at: now, ..refund.clone() }))
     }
 
     fn with_refund(&self, refund: Refund) -> Self {
@@ -201,11 +245,13 @@ mod tests {
     #[test]
     fn the_table_of_states() {
         const TABLE: &str = "
-            due       : - x x x x
-            requested : - x x x x
-            pending   : - - x x x
-            failed    : - - x x x
-            refunded  : - - - - -";
+            due       : - x x x x - -
+            requested : - x x x x - -
+            pending   : - - x x x - -
+            failed    : - - x x x - -
+            refunded  : - - - - - - -
+            unmatched : x - - - - x x
+            explained : - - - - - - -";
         for (row, state) in TABLE.trim().lines().zip(RefundState::ALL) {
             let (name, cells) = row.split_once(':').unwrap();
             assert_eq!(name.trim(), state.as_str());
@@ -214,7 +260,7 @@ mod tests {
             for (cell, next) in cells.into_iter().zip(RefundState::ALL) {
                 assert_eq!(state.may_become(next), cell == "x", "{state:?} → {next:?}");
             }
-            let is_open = state != RefundState::Refunded;
+            let is_open = !matches!(state, RefundState::Refunded | RefundState::Explained);
             assert_eq!(state.again_after_seconds().is_some(), is_open, "{state:?}");
             assert_eq!(serde_json::to_value(state).unwrap(), state.as_str());
         }

@@ -6,10 +6,11 @@
 //! end of the one before, and only what is older than the lag counts as read.
 
 use super::grace::Grace;
+use super::ours::Reported;
 use crate::domain::basics::guard::{Guard, stands};
 use crate::domain::basics::ids::{DisputeId, PageMark, ProviderId};
 use crate::domain::basics::time::{BoundedSeconds, Timestamp};
-use crate::domain::order::{Capture, Order};
+use crate::domain::order::Order;
 
 /// Seconds by which each pass overlaps the pass before: no capture may be listed later than that after it was made.
 /// Stripe publishes no such lag; its deliveries are a matter of seconds.
@@ -58,8 +59,8 @@ pub struct ListedDispute {
 /// A part of a provider's list, newest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CapturePage {
-    /// The captures of orders of ours.
-    pub captures: Vec<Capture>,
+    /// The captures that name an order, whosever it is.
+    pub captures: Vec<Reported>,
     /// Disputes of which something is told, newest first: each is to be asked for.
     pub disputes: Vec<ListedDispute>,
     /// Entries that say too little to be decided: money for a person to find.

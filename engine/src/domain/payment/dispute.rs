@@ -10,6 +10,7 @@
 //! ask: the provider says the dispute's present state, and the flow records one step after the other until the order
 //! says the same.
 
+use super::ours::Mark;
 use super::refund::{RefundRequest, RefundedTickets};
 use crate::domain::basics::ids::DisputeId;
 use crate::domain::basics::money::{Currency, MinorUnits, Money};
@@ -34,6 +35,8 @@ pub struct DisputeReport {
     /// What was taken back.
     pub amount: Money,
     pub state: DisputeState,
+    /// What the payment says of who started it.
+    pub mark: Mark,
 }
 
 /// Why a dispute cannot be recorded: something for a person to look at.
@@ -187,7 +190,10 @@ impl Loss {
             RefundState::Due | RefundState::Requested | RefundState::Failed => {
                 refund.asked_by != AskedBy::Dispute && refund.amount.amount_minor <= rest
             }
-            RefundState::Pending | RefundState::Refunded => false,
+            RefundState::Pending
+            | RefundState::Refunded
+            | RefundState::Unmatched
+            | RefundState::Explained => false,
         };
         let refund = refunds.iter().find(is_untaken)?;
         let (state, refusal) = (RefundState::Refunded, Some(mark_of(dispute)));
@@ -317,6 +323,7 @@ mod tests {
             order: payment.capture.order,
             amount: money(amount, "EUR"),
             state,
+            mark: Mark::Ours,
         }
     }
 

@@ -50,14 +50,21 @@ pub enum PaymentDecision {
     AlreadyPaid,
     /// Send the money back; the order stays as it is.
     Refund(RefundReason),
+    /// Keep it until an operator says what it was: its order is not there.
+    Unmatched,
 }
 
 /// Decides what a capture does to its order. Reads nothing but its arguments.
 #[must_use]
 pub fn decide_payment(order: Option<&Order>, capture: &Capture) -> PaymentDecision {
-    let Some(order) = order.filter(|order| !order.is_tombstone()) else {
-        return PaymentDecision::Refund(RefundReason::UnknownOrder);
+    let Some(order) = order else {
+        let back = PaymentDecision::Refund(RefundReason::UnknownOrder);
+        return if stands(Guard::Unmatched) { PaymentDecision::Unmatched } else { back };
     };
+    // A tombstone is there: no order can come under its number.
+    if order.is_tombstone() {
+        return PaymentDecision::Refund(RefundReason::UnknownOrder);
+    }
     if order.payment.as_ref() == Some(&capture.key) {
         return PaymentDecision::AlreadyPaid;
     }
@@ -184,5 +191,9 @@ mod tests {
         for (order, amount, expected) in cases {
             assert_eq!(decide(&order, "p1", amount), expected, "{:?}", order.state);
         }
+        let order = order(OrderState::Pending, None);
+        let capture =
+            Capture { key: key("p1"), order: order.number, amount: order.total, attempt: None };
+        assert_eq!(decide_payment(None, &capture), PaymentDecision::Unmatched);
     }
 }

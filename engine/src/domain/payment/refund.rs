@@ -371,7 +371,10 @@ impl OrderRefund {
         let asked = |other: &&Self| {
             other.key != self.key
                 && match other.refund.state {
-                    RefundState::Due | RefundState::Requested => false,
+                    RefundState::Due
+                    | RefundState::Requested
+                    | RefundState::Unmatched
+                    | RefundState::Explained => false,
                     RefundState::Pending | RefundState::Failed | RefundState::Refunded => {
                         other.amount.amount_minor > MinorUnits::ZERO
                     }

@@ -1,7 +1,7 @@
 //! Starting a payment: what providers offer, and their replies when an attempt is started or closed.
 
 use crate::domain::basics::guard::{Guard, stands};
-use crate::domain::basics::ids::{PaymentId, ProviderId};
+use crate::domain::basics::ids::{DeploymentId, PaymentId, ProviderId};
 use crate::domain::basics::money::Currency;
 use crate::domain::basics::time::Timestamp;
 use crate::domain::order::attempt::{Attempt, PaymentMethod};
@@ -16,6 +16,8 @@ pub struct Offer {
     pub methods: Vec<(PaymentMethod, u32)>,
     /// The only currencies that it takes; `None` if it takes every one.
     pub currencies: Option<Vec<Currency>>,
+    /// The deployment's id, which its payments carry.
+    pub deployment: Option<DeploymentId>,
 }
 
 impl Offer {
@@ -111,8 +113,9 @@ mod tests {
 
     #[test]
     fn an_absent_attempt_counts_as_closed_once_it_has_expired() {
-        let (attempts, number) =
-            Attempts::default().with_another(&choice("a"), NOW.plus_seconds(60), NOW).unwrap();
+        let (attempts, number) = Attempts::default()
+            .with_another(&choice("a"), None, NOW.plus_seconds(60), NOW)
+            .unwrap();
         let attempt = attempts.get(number).unwrap();
         let is_final = |reply: CloseReply, after| reply.is_final(attempt, NOW.plus_seconds(after));
         assert!(is_final(CloseReply::Closed, 0));

@@ -12,7 +12,7 @@ use crate::dynamodb::items::{
 };
 use engine::domain::basics::number::OrderNumber;
 use engine::domain::basics::tickets::Tickets;
-use engine::domain::ledger::of_no_order_now;
+use engine::domain::ledger::{Transfer, of_no_order_decided, of_no_order_ended};
 use engine::domain::order::refund::{Refund, RefundState};
 use engine::domain::order::{Order, OrderState, PaymentKey, PaymentRecord};
 use engine::ports::{ChangeReply, SettleReply, Settlement, StoreError, Stored};
@@ -69,7 +69,7 @@ impl DynamoOrders {
             Settlement::RefundOnly(None) => {}
         }
         let leading = plan.len().min(2);
-        plan.extend(self.counted_of_no_order(payment)?);
+        plan.extend(self.counted_of_no_order(of_no_order_decided(payment))?);
         if let Some(order) = settlement.order() {
             plan.extend(self.wallet_moves(order)?);
         }
@@ -98,7 +98,7 @@ impl DynamoOrders {
             plan.push((Part::Order, self.refunded(order, payment)?));
         }
         let leading = plan.len();
-        plan.extend(self.counted_of_no_order(payment)?);
+        plan.extend(self.counted_of_no_order(of_no_order_ended(payment))?);
         if let Some(order) = order {
             plan.extend(self.wallet_moves(order)?);
         }
@@ -109,8 +109,8 @@ impl DynamoOrders {
     }
 
     /// What the record of a payment moves by itself.
-    fn counted_of_no_order<'a>(&self, payment: &PaymentRecord) -> Stored<Plan<'a>> {
-        let Some(transfer) = of_no_order_now(payment) else { return Ok(Vec::new()) };
+    fn counted_of_no_order<'a>(&self, transfer: Option<Transfer>) -> Stored<Plan<'a>> {
+        let Some(transfer) = transfer else { return Ok(Vec::new()) };
         let items = self.ledger().count_of_no_order(&transfer)?;
         Ok(items.into_iter().map(|item| (Part::Account, item)).collect())
     }
@@ -178,11 +178,16 @@ impl DynamoOrders {
         let set: Vec<String> = with.iter().map(|(name, _)| format!("#{name} = :{name}")).collect();
         let is_written = |name: &&&str| with.iter().any(|(written, _)| *written == **name);
         let all = ["refusal", "due_shard", "due_ms"];
-        let gone: Vec<String> =
+        let mut gone: Vec<String> =
             all.iter().filter(|name| !is_written(name)).map(|name| format!("#{name}")).collect();
+        // What an operator decides leaves the list of unmatched captures.
+        if matches!(refund.state, RefundState::Due | RefundState::Explained) {
+            gone.extend(["#dispute_list".to_owned(), "#dispute_at".to_owned()]);
+        }
         let remove =
             if gone.is_empty() { String::new() } else { format!(" REMOVE {}", gone.join(", ")) };
-        const FROM: [&str; RefundState::ALL.len()] = ["from0", "from1", "from2", "from3", "from4"];
+        const FROM: [&str; RefundState::ALL.len()] =
+            ["from0", "from1", "from2", "from3", "from4", "from5", "from6"];
         let before = RefundState::ALL.into_iter().filter(|state| state.may_become(refund.state));
         let from: Vec<Value> =
             FROM.into_iter().zip(before.map(|state| text(state.as_str()))).collect();

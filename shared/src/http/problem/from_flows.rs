@@ -10,7 +10,9 @@ use engine::domain::payment::exchange::ExchangeRefusal;
 use engine::domain::payment::refund::RefundRefusal;
 use engine::domain::ticket::ReissueRefusal;
 use engine::flows::room::join;
-use engine::flows::{admit, cancel, give_back, publish, reissue, reserve, start, wallet};
+use engine::flows::{
+    admit, cancel, give_back, publish, reissue, reserve, start, unmatched, wallet,
+};
 use engine::ports::StoreError;
 
 /// Delay before the next attempt after a store failed, in milliseconds.
@@ -190,6 +192,18 @@ impl From<give_back::Refusal> for Problem {
         match refusal {
             Refusal::NotFound => no_such_order(),
             Refusal::Refused(refused) => refused.into(),
+            Refusal::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<unmatched::Refusal> for Problem {
+    fn from(refusal: unmatched::Refusal) -> Self {
+        use unmatched::Refusal;
+        let detail = refusal.to_string();
+        match refusal {
+            Refusal::NotFound => Self::new(Kind::NotFound, detail),
+            Refusal::SaidOtherwise => Self::new(Kind::SaidOtherwise, detail),
             Refusal::Store(error) => error.into(),
         }
     }

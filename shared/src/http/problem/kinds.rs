@@ -137,7 +137,7 @@ problems! {
     UnsupportedMediaType:
         UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", "The body must be JSON", final, kept,
         by [
-            PublishSale, JoinRoom, BringRound, CommandRoom, BeginVisit, Admit, Reserve, StartPayment, GiveBack,
+            TellUnmatched, PublishSale, JoinRoom, BringRound, CommandRoom, BeginVisit, Admit, Reserve, StartPayment, GiveBack,
             RefundOrder,
             OperatorPublish, OperatorCommand, OperatorRefund, OperatorCheckIn, OperatorReissue,
             KeepPicture, OperatorPicture, OperatorStanding,
@@ -145,7 +145,7 @@ problems! {
     /// The request breaks a rule.
     Invalid: UNPROCESSABLE_ENTITY, "invalid", "The request breaks a rule", final, kept,
         by [
-            PublishSale, ListSales, ShowSitemap, ShowAvailability, ShowMap, ListTrains, JoinRoom, ShowRoomLog, BringRound, CommandRoom,
+            TellUnmatched, OperatorUnmatched, PublishSale, ListSales, ShowSitemap, ShowAvailability, ShowMap, ListTrains, JoinRoom, ShowRoomLog, BringRound, CommandRoom,
             BeginVisit, Admit, Reserve, ListOrders, StartPayment, GiveBack, RefundOrder, PaymentCallback,
             OperatorPublish, OperatorCommand, OperatorRefund, OperatorOrders, OperatorExport, OperatorActions,
             ShowRevoked, OperatorCheckIn, OperatorCheckIns, OperatorReissue,
@@ -165,7 +165,7 @@ problems! {
     /// The sender is unknown.
     NotAuthenticated: UNAUTHORIZED, "not-authenticated", "The sender is not known", final, undecided,
         by [
-            PublishSale, JoinRoom, CommandRoom, BeginVisit, Admit, Reserve, ListOrders, ShowOrder, CancelOrder,
+            TellUnmatched, OperatorUnmatched, PublishSale, JoinRoom, CommandRoom, BeginVisit, Admit, Reserve, ListOrders, ShowOrder, CancelOrder,
             StartPayment, GiveBack, ListRefunds, RefundOrder, PaymentCallback, OperatorPublish,
             OperatorCommand, OperatorRefund, OperatorCancel, OperatorOrder, OperatorOrders,
             OperatorBoard, OperatorExport, OperatorActions, OperatorStuck, ShowTickets, OperatorCheckIn,
@@ -221,7 +221,7 @@ problems! {
     /// The caller is no operator, or may not do this.
     NotPermitted: FORBIDDEN, "not-permitted", "Only an operator may do this", final, none,
         by [
-            PublishSale, CommandRoom, RefundOrder, OperatorPublish, OperatorCommand, OperatorRefund,
+            TellUnmatched, OperatorUnmatched, PublishSale, CommandRoom, RefundOrder, OperatorPublish, OperatorCommand, OperatorRefund,
             OperatorCancel, OperatorOrder, OperatorOrders, OperatorBoard, OperatorExport, OperatorActions,
             OperatorStuck, OperatorCheckIn, OperatorCheckIns, OperatorReissue,
             OperatorFigures, OperatorTakings, OperatorAccounts, OperatorWebhooks, OperatorDisputes, KeepPicture, OperatorPicture, OperatorStanding,
@@ -236,7 +236,7 @@ problems! {
     /// The thing does not exist, or is not the caller's.
     NotFound: NOT_FOUND, "not-found", "There is no such thing", final, kept,
         by [
-            PublishSale, ShowSale, ShowSalePage, ShowSitemap, ShowAvailability, ShowMap, JoinRoom, ShowRoom, ShowPlainRoom, ShowRoomLog,
+            TellUnmatched, PublishSale, ShowSale, ShowSalePage, ShowSitemap, ShowAvailability, ShowMap, JoinRoom, ShowRoom, ShowPlainRoom, ShowRoomLog,
             ShowRoomLeaves, ShowRoomWindow, BringRound, CommandRoom, BeginVisit, Admit, Reserve, ShowOrder,
             CancelOrder, StartPayment, GiveBack, ListRefunds, RefundOrder, PaymentCallback, OperatorPublish,
             OperatorCommand, OperatorRefund, OperatorCancel, OperatorOrder, OperatorOrders,
@@ -324,6 +324,9 @@ problems! {
     /// A dispute of the payment is open.
     PaymentDisputed: CONFLICT, "payment-disputed", "The payment is disputed", final, kept,
         by [Reserve, GiveBack, RefundOrder, OperatorRefund];
+    /// An operator has said something else of the payment of no order.
+    SaidOtherwise: CONFLICT, "said-otherwise", "An operator has said otherwise", final, kept,
+        by [TellUnmatched];
     /// The terms of the moment of buying do not let the buyer give the ticket back, or not any more.
     RefundNotAllowed: FORBIDDEN, "refund-not-allowed", "The terms allow no refund", final, none,
         by [GiveBack];

@@ -14,25 +14,23 @@ use super::request::{Request, business};
 use super::response::{self, Failure, Meaning};
 use super::trade::{
     ByNumber, CURRENCY, Closed, PagePay, Precreate, Precreated, Refund, RefundFound, RefundQuery,
-    RefundStatus, Refunded, Trade, part_number, refund_number, trade_number,
+    RefundStatus, Refunded, SEPARATOR, Trade, part_number, refund_number,
 };
 use crate::providers::account::{Account, Answer, Effect};
 use crate::providers::limit::{Limits, Operation};
 use crate::providers::rotation::Rotation;
 use crate::providers::rsa::{SigningKey, Unsigned, VerifyingKey};
-use crate::providers::{EventDefect, SignatureDefect, beijing};
+use crate::providers::{EventDefect, SignatureDefect, beijing, trade_number};
 use crate::runtime::connections::Https;
 use crate::runtime::merchants::{AlipayMerchant, Shop};
-use engine::domain::basics::ids::{PaymentId, ProviderId};
+use engine::domain::basics::ids::{DeploymentId, PaymentId, ProviderId};
 use engine::domain::basics::money::Money;
-use engine::domain::basics::number::OrderNumber;
 use engine::domain::basics::time::Timestamp;
-use engine::domain::order::attempt::{
-    Attempt, AttemptKey, AttemptNumber, PaymentMethod, ReturnUrl,
-};
+use engine::domain::order::attempt::{Attempt, PaymentMethod, ReturnUrl};
 use engine::domain::order::order_refund::OrderRefund;
 use engine::domain::order::refund::RefundReply;
-use engine::domain::order::{Capture, Order, PaymentRecord};
+use engine::domain::order::{Order, PaymentRecord};
+use engine::domain::payment::ours::Reported;
 use engine::domain::payment::start::{CloseReply, PaymentStep, StartReply};
 use engine::ports::{StoreError, Stored};
 
@@ -62,6 +60,8 @@ pub(super) struct Api {
     account: Account,
     shop: Shop,
     seller_id: String,
+    /// The deployment's id, which payments carry.
+    own: Option<DeploymentId>,
     own_keys: Rotation<SigningKey>,
     keys: Vec<VerifyingKey>,
 }
@@ -85,6 +85,7 @@ impl Api {
     pub(super) fn new(
         name: ProviderId,
         merchant: AlipayMerchant,
+        own: Option<DeploymentId>,
         https: Https,
         limits: &Limits,
     ) -> Self {
@@ -93,7 +94,12 @@ impl Api {
         let own_keys = Rotation::new(private_key, next_private_key);
         let url = shop.url.as_deref().unwrap_or(URL);
         let account = Account::unsigned(name, url, MAX_ANSWER_BYTES, https, limits);
-        Self { account, shop, seller_id, own_keys, keys: public_keys }
+        Self { account, shop, seller_id, own, own_keys, keys: public_keys }
+    }
+
+    /// The deployment's id, which payments carry.
+    pub(super) fn own(&self) -> Option<&DeploymentId> {
+        self.own.as_ref()
     }
 
     pub(super) fn provider(&self) -> &ProviderId {
@@ -106,15 +112,16 @@ impl Api {
     }
 
     /// The capture that a notification reports.
-    pub(super) fn notified(&self, body: &[u8]) -> Result<Option<Capture>, EventDefect> {
+    pub(super) fn notified(&self, body: &[u8]) -> Result<Option<Reported>, EventDefect> {
         let (app_id, seller_id) = (&self.shop.app_id, &self.seller_id);
-        notification::capture(body, Payee { provider: self.provider(), app_id, seller_id })
+        let own = self.own.as_ref();
+        notification::capture(body, Payee { provider: self.provider(), app_id, seller_id, own })
     }
 
-    /// Every capture of an order: of each attempt that it can have, as there is no search by order.
-    pub(super) async fn captures(&self, order: OrderNumber) -> Stored<Vec<Capture>> {
-        let each = AttemptNumber::all().map(|number| async move {
-            match self.query(AttemptKey { order, number }).await? {
+    /// Every capture of an order's attempts, as there is no search by order.
+    pub(super) async fn captures(&self, order: &Order) -> Stored<Vec<Reported>> {
+        let each = order.attempts.all.iter().map(|attempt| async move {
+            match self.query(&trade_number::of_attempt(order.number, attempt, SEPARATOR)).await? {
                 Some(trade) => self.captured(&trade),
                 None => Ok(None),
             }
@@ -138,7 +145,7 @@ impl Api {
                 "the attempt would end in little more than a minute, and no trade is that short",
             );
         }
-        let number = trade_number(attempt.key(order.number));
+        let number = trade_number::of_attempt(order.number, attempt, SEPARATOR);
         let reference = PaymentId::new(number.as_str())
             .map_err(|error| StoreError::Contract(error.to_string()))?;
         let step = match attempt.choice.method {
@@ -207,8 +214,8 @@ impl Api {
     }
 
     /// Closes an attempt. "Not there" is not "closed": a page that the buyer has not opened may still be.
-    pub(super) async fn close(&self, key: AttemptKey) -> Stored<CloseReply> {
-        let out_trade_no = trade_number(key);
+    pub(super) async fn close(&self, order: &Order, attempt: &Attempt) -> Stored<CloseReply> {
+        let out_trade_no = trade_number::of_attempt(order.number, attempt, SEPARATOR);
         let call = Call::new(Operation::ClosePayment, Effect::Write, "alipay.trade.close");
         let parameters = ByNumber { out_trade_no: out_trade_no.clone() };
         let closed: Result<Closed, Failure> = self.call(call, &parameters).await?;
@@ -223,9 +230,9 @@ impl Api {
             }
             Err(_) => {}
         }
-        let Some(trade) = self.query(key).await? else { return Ok(CloseReply::Absent) };
-        if let Some(capture) = self.captured(&trade)? {
-            return Ok(CloseReply::Paid(capture));
+        let Some(trade) = self.query(&out_trade_no).await? else { return Ok(CloseReply::Absent) };
+        if let Some(reported) = self.captured(&trade)? {
+            return Ok(CloseReply::Paid(reported.capture));
         }
         Ok(if trade.trade_status.is_closed() { CloseReply::Closed } else { CloseReply::NotYet })
     }
@@ -293,10 +300,9 @@ impl Api {
     }
 
     /// The trade of an attempt; `None` if Alipay knows none.
-    async fn query(&self, key: AttemptKey) -> Stored<Option<Trade>> {
-        let out_trade_no = trade_number(key);
+    async fn query(&self, out_trade_no: &str) -> Stored<Option<Trade>> {
         let call = Call::new(Operation::ReadPayment, Effect::Read, "alipay.trade.query");
-        let parameters = ByNumber { out_trade_no: out_trade_no.clone() };
+        let parameters = ByNumber { out_trade_no: out_trade_no.to_owned() };
         let found: Result<Trade, Failure> = self.call(call, &parameters).await?;
         match found {
             Ok(trade) if trade.out_trade_no == out_trade_no => Ok(Some(trade)),
@@ -306,8 +312,9 @@ impl Api {
         }
     }
 
-    fn captured(&self, trade: &Trade) -> Stored<Option<Capture>> {
-        trade.capture(self.provider()).map_err(|EventDefect(defect)| self.contract(&defect))
+    fn captured(&self, trade: &Trade) -> Stored<Option<Reported>> {
+        let capture = trade.capture(self.provider(), self.own.as_ref());
+        capture.map_err(|EventDefect(defect)| self.contract(&defect))
     }
 
     /// Signs and makes a request, and reads its answer: a success, or a failure that Alipay has decided on.

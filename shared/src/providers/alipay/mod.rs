@@ -20,13 +20,13 @@ use crate::providers::limit::Limits;
 use crate::providers::rsa::VerifyingKey;
 use crate::runtime::connections::Https;
 use crate::runtime::merchants::AlipayMerchant;
-use engine::domain::basics::ids::ProviderId;
-use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::ids::{DeploymentId, ProviderId};
 use engine::domain::basics::time::Timestamp;
 use engine::domain::order::attempt::{Attempt, PaymentMethod};
 use engine::domain::order::order_refund::OrderRefund;
 use engine::domain::order::refund::RefundReply;
-use engine::domain::order::{Capture, Order, PaymentRecord};
+use engine::domain::order::{Order, PaymentRecord};
+use engine::domain::payment::ours::Reported;
 use engine::domain::payment::start::{CloseReply, Offer, StartReply};
 use engine::ports::Stored;
 
@@ -45,10 +45,11 @@ impl Alipay {
     pub(super) fn new(
         name: ProviderId,
         merchant: AlipayMerchant,
+        own: Option<DeploymentId>,
         https: Https,
         limits: &Limits,
     ) -> Self {
-        Self(Api::new(name, merchant, https, limits))
+        Self(Api::new(name, merchant, own, https, limits))
     }
 }
 
@@ -60,12 +61,12 @@ pub fn queried(
     body: &[u8],
     keys: &[VerifyingKey],
     provider: &ProviderId,
-) -> Result<Option<Capture>, EventDefect> {
+) -> Result<Option<Reported>, EventDefect> {
     let value = response::verified(body, "alipay.trade.query", keys)
         .map_err(|unbelieved| EventDefect(unbelieved.to_string()))?;
     let read: Result<Trade, Failure> =
         response::read(value).map_err(|error| EventDefect(error.to_string()))?;
-    read.map_err(|failure| EventDefect(failure.text()))?.capture(provider)
+    read.map_err(|failure| EventDefect(failure.text()))?.capture(provider, None)
 }
 
 impl PaymentProvider for Alipay {
@@ -83,7 +84,7 @@ impl PaymentProvider for Alipay {
         Ok(VerifiedCallback::new(self.0.provider(), body))
     }
 
-    fn capture(&self, callback: &VerifiedCallback<'_>) -> Result<Option<Capture>, EventDefect> {
+    fn capture(&self, callback: &VerifiedCallback<'_>) -> Result<Option<Reported>, EventDefect> {
         self.0.notified(callback.body())
     }
 
@@ -91,15 +92,15 @@ impl PaymentProvider for Alipay {
         let methods = [PaymentMethod::Page, PaymentMethod::Code]
             .map(|method| (method, MIN_LIFE_SECONDS))
             .to_vec();
-        let provider = self.0.provider().clone();
-        Some(Offer { provider, methods, currencies: Some(yuan()) })
+        let (provider, deployment) = (self.0.provider().clone(), self.0.own().cloned());
+        Some(Offer { provider, methods, currencies: Some(yuan()), deployment })
     }
 
     fn has_search(&self) -> bool {
         false
     }
 
-    fn captures(&self, order: OrderNumber) -> BoxFuture<'_, Stored<Vec<Capture>>> {
+    fn captures<'a>(&'a self, order: &'a Order) -> BoxFuture<'a, Stored<Vec<Reported>>> {
         Box::pin(self.0.captures(order))
     }
 
@@ -128,7 +129,7 @@ impl PaymentProvider for Alipay {
         order: &'a Order,
         attempt: &'a Attempt,
     ) -> BoxFuture<'a, Stored<CloseReply>> {
-        Box::pin(self.0.close(attempt.key(order.number)))
+        Box::pin(self.0.close(order, attempt))
     }
 
     fn acknowledgement(&self) -> Option<&'static str> {

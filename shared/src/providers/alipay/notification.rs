@@ -11,8 +11,8 @@ use super::request::{SIGN_TYPE, signed_text};
 use super::trade::Trade;
 use crate::providers::rsa::VerifyingKey;
 use crate::providers::{EventDefect, SignatureDefect};
-use engine::domain::basics::ids::ProviderId;
-use engine::domain::order::Capture;
+use engine::domain::basics::ids::{DeploymentId, ProviderId};
+use engine::domain::payment::ours::Reported;
 
 /// Most parameters: a notification has some thirty.
 const MAX_PARAMETERS: usize = 128;
@@ -28,6 +28,8 @@ pub(super) struct Payee<'a> {
     pub(super) provider: &'a ProviderId,
     pub(super) app_id: &'a str,
     pub(super) seller_id: &'a str,
+    /// The deployment's id, which its payments carry.
+    pub(super) own: Option<&'a DeploymentId>,
 }
 
 /// Checks the signature of a notification.
@@ -61,7 +63,7 @@ fn signed(parameters: &Parameters<'_>) -> String {
 ///
 /// # Errors
 /// Returns an [`EventDefect`] if it is another app's or seller's, or a capture that does not say enough.
-pub(super) fn capture(body: &[u8], payee: Payee<'_>) -> Result<Option<Capture>, EventDefect> {
+pub(super) fn capture(body: &[u8], payee: Payee<'_>) -> Result<Option<Reported>, EventDefect> {
     let defect = |text: &str| EventDefect(text.to_owned());
     let parameters = parameters(body).ok_or_else(|| defect("it is no form"))?;
     let value = |name: &str| parameters.get(name).map(AsRef::as_ref);
@@ -77,7 +79,7 @@ pub(super) fn capture(body: &[u8], payee: Payee<'_>) -> Result<Option<Capture>, 
     let fields = parameters.into_iter();
     let fields = fields.map(|(name, value)| (name.into_owned(), value.into_owned().into()));
     let trade = serde_json::from_value::<Trade>(Value::Object(fields.collect()));
-    trade.map_err(|error| EventDefect(error.to_string()))?.capture(payee.provider)
+    trade.map_err(|error| EventDefect(error.to_string()))?.capture(payee.provider, payee.own)
 }
 
 /// The parameters of a form; `None` if one is there twice, or if there are too many.
@@ -110,12 +112,12 @@ mod tests {
         body: &str,
         app_id: &str,
         seller_id: &str,
-    ) -> Result<Option<Capture>, EventDefect> {
+    ) -> Result<Option<Reported>, EventDefect> {
         let provider = "alipay".parse().unwrap();
-        capture(body.as_bytes(), Payee { provider: &provider, app_id, seller_id })
+        capture(body.as_bytes(), Payee { provider: &provider, app_id, seller_id, own: None })
     }
 
-    fn read(body: &str) -> Result<Option<Capture>, EventDefect> {
+    fn read(body: &str) -> Result<Option<Reported>, EventDefect> {
         let alipay = &vectors()["alipay"];
         capture_for(body, &text(&alipay["app_id"]), &text(&alipay["seller_id"]))
     }
@@ -183,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_notification_of_a_payment_is_a_capture() {
-        let capture = read(&body(0)).unwrap().unwrap();
+        let Reported { capture, .. } = read(&body(0)).unwrap().unwrap();
         assert_eq!(capture.key.payment.as_str(), "2027011522001473371000001");
         assert_eq!(capture.amount.to_string(), "110600 CNY", "not what the buyer paid");
         assert_eq!(read(&body(1)), Ok(None));

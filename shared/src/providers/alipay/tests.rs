@@ -24,7 +24,7 @@ fn account(url: &str) -> Alipay {
     let merchants = Merchants::read(document.as_bytes()).unwrap();
     let (name, merchant) = merchants.by_name.into_iter().next().unwrap();
     let Merchant::Alipay(merchant) = merchant else { unreachable!() };
-    Alipay::new(name, merchant, https(), &limits())
+    Alipay::new(name, merchant, None, https(), &limits())
 }
 
 fn form(text: &str) -> BTreeMap<String, String> {
@@ -251,6 +251,15 @@ async fn a_close_is_not_believed_without_proof() {
     assert!(matches!(close(not_waiting, unknown).await, Err(StoreError::Contract(_))));
 }
 
+/// The order with two attempts.
+fn with_attempts() -> Order {
+    let order = order(yuan(110_600));
+    let (choice, at) = (code().choice, order.pay_by);
+    let (attempts, _) = order.attempts.with_another(&choice, None, at, order.created_at).unwrap();
+    let (attempts, _) = attempts.with_another(&choice, None, at, order.created_at).unwrap();
+    Order { attempts, ..order }
+}
+
 #[tokio::test]
 async fn the_captures_of_an_order_are_those_of_its_attempts() {
     let fake =
@@ -259,10 +268,10 @@ async fn the_captures_of_an_order_are_those_of_its_attempts() {
             false => failed(asked, "40004", "ACQ.TRADE_NOT_EXIST"),
         })
         .await;
-    let captures = account(&fake.url).captures("169218430493097984".parse().unwrap()).await;
+    let captures = account(&fake.url).captures(&with_attempts()).await;
     let captures = captures.unwrap();
-    let payments: Vec<&str> = captures.iter().map(|one| one.key.payment.as_str()).collect();
-    assert_eq!((payments, fake.asked().len()), (vec![PAYMENT], 8));
+    let payments: Vec<&str> = captures.iter().map(|one| one.capture.key.payment.as_str()).collect();
+    assert_eq!((payments, fake.asked().len()), (vec![PAYMENT], 2));
 }
 
 /// What a refund of 5.00 answers if the query before it and the refund itself are answered so, and how many
@@ -336,7 +345,10 @@ fn a_notification_is_verified_and_checked() {
     let [paid, closed] =
         [0, 1].map(|index| text(&vectors()["alipay"]["notifications"][index]["body"]));
     let capture = read(&paid).unwrap().unwrap().unwrap();
-    assert_eq!((capture.key.provider.as_str(), capture.amount), ("cn", yuan(110_600)));
+    assert_eq!(
+        (capture.capture.key.provider.as_str(), capture.capture.amount),
+        ("cn", yuan(110_600))
+    );
     assert_eq!(read(&closed), Ok(Ok(None)));
     let changed = paid.replace("1106.00", "1106.01");
     assert_eq!(read(&changed), Err(SignatureDefect::Mismatch));

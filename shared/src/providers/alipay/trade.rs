@@ -5,27 +5,20 @@
 use serde::{Deserialize, Serialize};
 
 use super::amount::to_fen;
-use crate::providers::EventDefect;
-use engine::domain::basics::ids::{PaymentId, ProviderId};
+use crate::providers::{EventDefect, trade_number};
+use engine::domain::basics::ids::{DeploymentId, PaymentId, ProviderId};
 use engine::domain::basics::money::{Currency, MinorUnits, Money};
 use engine::domain::order::attempt::AttemptKey;
 use engine::domain::order::order_refund::RefundKey;
 use engine::domain::order::{Capture, PaymentKey};
+use engine::domain::payment::ours::Reported;
 
 /// The only currency of the gateway in China.
 pub(super) const CURRENCY: &str = "CNY";
 
-/// Our name of a trade: letters, digits and `_` only, so the attempt's `-` is not in it.
+/// What separates the parts of a trade number: Alipay takes letters, digits and `_`.
 /// Source: <https://docs.open.alipay.com/api_1/alipay.trade.page.pay>
-pub(super) fn trade_number(key: AttemptKey) -> String {
-    format!("{}_{}", key.order, key.number)
-}
-
-/// The attempt that a trade number names; `None` if it is none of ours.
-pub(super) fn attempt_of(trade_number: &str) -> Option<AttemptKey> {
-    let (order, number) = trade_number.split_once('_')?;
-    format!("{order}-{number}").parse().ok()
-}
+pub(super) const SEPARATOR: char = '_';
 
 /// Parameters of `alipay.trade.page.pay`, by which the buyer goes to a page.
 /// Source: <https://docs.open.alipay.com/api_1/alipay.trade.page.pay>
@@ -120,10 +113,15 @@ impl Trade {
     ///
     /// # Errors
     /// Returns an [`EventDefect`] if a capture is in no amount or another currency.
-    pub(super) fn capture(&self, provider: &ProviderId) -> Result<Option<Capture>, EventDefect> {
+    pub(super) fn capture(
+        &self,
+        provider: &ProviderId,
+        own: Option<&DeploymentId>,
+    ) -> Result<Option<Reported>, EventDefect> {
         let defect = |text: &str| EventDefect(text.to_owned());
-        let key = attempt_of(&self.out_trade_no);
-        let Some(AttemptKey { order, number }) = key.filter(|_| self.trade_status.is_captured())
+        let named = trade_number::read(&self.out_trade_no, SEPARATOR, own);
+        let Some((AttemptKey { order, number }, mark)) =
+            named.filter(|_| self.trade_status.is_captured())
         else {
             return Ok(None);
         };
@@ -133,12 +131,13 @@ impl Trade {
         let amount_minor = to_fen(&self.total_amount).filter(|fen| *fen > MinorUnits::ZERO);
         let amount_minor = amount_minor.ok_or_else(|| defect("total_amount must be yuan"))?;
         let currency = Currency::new(CURRENCY).map_err(|error| EventDefect(error.to_string()))?;
-        Ok(Some(Capture {
+        let capture = Capture {
             key: PaymentKey { provider: provider.clone(), payment: self.trade_no.clone() },
             order,
             attempt: Some(number),
             amount: Money { amount_minor, currency },
-        }))
+        };
+        Ok(Some(Reported { capture, mark }))
     }
 }
 
@@ -203,18 +202,18 @@ mod tests {
     use crate::providers::vectors::{text, vectors};
     use serde_json::{Value, json};
 
-    fn with(field: &str, value: Value) -> Result<Option<Capture>, String> {
+    fn with(field: &str, value: Value) -> Result<Option<Reported>, String> {
         let mut trade: Value =
             serde_json::from_str(&text(&vectors()["alipay"]["responses"][0]["value"])).unwrap();
         trade[field] = value;
         let trade: Trade = serde_json::from_value(trade).map_err(|error| error.to_string())?;
-        trade.capture(&"alipay".parse().unwrap()).map_err(|defect| defect.to_string())
+        trade.capture(&"alipay".parse().unwrap(), None).map_err(|defect| defect.to_string())
     }
 
     #[test]
     fn a_paid_trade_is_a_capture_of_what_was_ordered() {
         for status in ["TRADE_SUCCESS", "TRADE_FINISHED"] {
-            let capture = with("trade_status", json!(status)).unwrap().unwrap();
+            let Reported { capture, .. } = with("trade_status", json!(status)).unwrap().unwrap();
             assert_eq!(capture.key.payment.as_str(), "2027011522001473371000001");
             assert_eq!(capture.order.to_string(), "169218430493097984");
             assert_eq!(capture.attempt.map(|number| number.get()), Some(1));
@@ -248,12 +247,5 @@ mod tests {
         ] {
             assert!(with(field, value.clone()).is_err(), "{field} {value}");
         }
-    }
-
-    #[test]
-    fn a_trade_number_names_its_attempt_without_a_hyphen() {
-        let key: AttemptKey = "169218430493097984-8".parse().unwrap();
-        assert_eq!(trade_number(key), "169218430493097984_8");
-        assert_eq!(attempt_of(&trade_number(key)), Some(key));
     }
 }

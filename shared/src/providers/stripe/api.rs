@@ -10,13 +10,14 @@ use crate::providers::account::{Account, Answer, Effect};
 use crate::providers::limit::{Limits, Operation};
 use crate::runtime::config::ProviderApi;
 use crate::runtime::connections::Https;
-use engine::domain::basics::ids::PageMark;
+use engine::domain::basics::ids::{DeploymentId, PageMark};
 use engine::domain::basics::number::OrderNumber;
 use engine::domain::basics::time::Timestamp;
+use engine::domain::order::PaymentRecord;
 use engine::domain::order::order_refund::OrderRefund;
 use engine::domain::order::refund::RefundReply;
-use engine::domain::order::{Capture, PaymentRecord};
 use engine::domain::payment::captures::CapturePage;
+use engine::domain::payment::ours::Reported;
 use engine::ports::{StoreError, Stored};
 
 /// Address of the API unless configured.
@@ -26,25 +27,36 @@ const MAX_PAGES: usize = 10;
 
 /// The API of one account.
 #[derive(Debug)]
-pub(super) struct Api(pub(super) Account);
+pub(super) struct Api {
+    pub(super) account: Account,
+    /// The deployment's id, which payments carry.
+    pub(super) own: Option<DeploymentId>,
+}
 
 impl Api {
-    pub(super) fn new(api: &ProviderApi, https: Https, limits: &Limits) -> Stored<Self> {
-        Ok(Self(Account::new(api, URL, https, limits)?))
+    pub(super) fn new(
+        api: &ProviderApi,
+        own: Option<DeploymentId>,
+        https: Https,
+        limits: &Limits,
+    ) -> Stored<Self> {
+        Ok(Self { account: Account::new(api, URL, https, limits)?, own })
     }
 
     /// Every capture of an order that the account finds.
-    pub(super) async fn captures(&self, order: OrderNumber) -> Stored<Vec<Capture>> {
+    pub(super) async fn captures(&self, order: OrderNumber) -> Stored<Vec<Reported>> {
         let mut payments = Vec::new();
         let mut next = None;
         for _ in 0..MAX_PAGES {
             let path = forms::search_path(order, next.as_deref());
             let answer = self.get(Operation::SearchCaptures, &path).await?;
-            let page: SearchPage<PaymentIntent> = self.0.read(&answer, Effect::Read, words)?;
+            let page: SearchPage<PaymentIntent> =
+                self.account.read(&answer, Effect::Read, words)?;
             payments.extend(page.data);
             next = page.next_page;
             if next.is_none() {
-                return Ok(forms::captures(&self.0.provider, order, payments));
+                let provider = &self.account.provider;
+                return Ok(forms::captures(provider, self.own.as_ref(), order, payments));
             }
         }
         Err(StoreError::Contract(format!("order {order} has over {MAX_PAGES} pages of payments")))
@@ -62,21 +74,21 @@ impl Api {
         if is_refusal(answer.status) {
             return Ok(refused(&answer));
         }
-        let refunds: List<Refund> = self.0.read(&answer, Effect::Read, words)?;
+        let refunds: List<Refund> = self.account.read(&answer, Effect::Read, words)?;
         if let Some(reply) = forms::reply(&refunds.data, captured) {
             return Ok(reply);
         }
         let head = Request::builder()
             .method(Method::POST)
-            .uri(format!("{}/v1/refunds", self.0.url))
+            .uri(format!("{}/v1/refunds", self.account.url))
             .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
             .header("idempotency-key", forms::idempotency_key(&record.capture.key));
         let form = forms::refund_form(record).into();
-        let answer = self.0.ask(Operation::Refund, head, form, Effect::Write).await?;
+        let answer = self.account.ask(Operation::Refund, head, form, Effect::Write).await?;
         if is_refusal(answer.status) {
             return Ok(refused(&answer));
         }
-        let refund: Refund = self.0.read(&answer, Effect::Write, words)?;
+        let refund: Refund = self.account.read(&answer, Effect::Write, words)?;
         // What went back earlier by hand and this together are the whole.
         let all: Vec<Refund> = refunds.data.into_iter().chain([refund]).collect();
         Ok(forms::reply(&all, captured).unwrap_or(RefundReply::Pending))
@@ -98,20 +110,20 @@ impl Api {
         if is_refusal(answer.status) {
             return Ok(refused(&answer));
         }
-        let refunds: List<Refund> = self.0.read(&answer, Effect::Read, words)?;
+        let refunds: List<Refund> = self.account.read(&answer, Effect::Read, words)?;
         if let Some(made) = refunds.data.iter().find(|refund| refund.is_part(part.key)) {
             return Ok(made.reply());
         }
         let head = Request::builder()
             .method(Method::POST)
-            .uri(format!("{}/v1/refunds", self.0.url))
+            .uri(format!("{}/v1/refunds", self.account.url))
             .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
             .header("idempotency-key", forms::part_idempotency_key(part));
-        let answer = self.0.ask(Operation::Refund, head, form.into(), Effect::Write).await?;
+        let answer = self.account.ask(Operation::Refund, head, form.into(), Effect::Write).await?;
         if is_refusal(answer.status) {
             return Ok(refused(&answer));
         }
-        let refund: Refund = self.0.read(&answer, Effect::Write, words)?;
+        let refund: Refund = self.account.read(&answer, Effect::Write, words)?;
         Ok(refund.reply())
     }
 
@@ -124,7 +136,7 @@ impl Api {
         let kinds = [event::CAPTURED].into_iter().chain(dispute::EVENTS);
         let path = forms::events_path(kinds, from, after);
         let answer = self.get(Operation::ListCaptures, &path).await?;
-        let events: EventsPage = self.0.read(&answer, Effect::Read, words)?;
+        let events: EventsPage = self.account.read(&answer, Effect::Read, words)?;
         let mut page = CapturePage { next: events.next()?, ..CapturePage::default() };
         for listed in &events.data {
             match dispute::listed(listed) {
@@ -140,7 +152,7 @@ impl Api {
                 }
                 None => {}
             }
-            match event::listed(&self.0.provider, listed) {
+            match event::listed(&self.account.provider, self.own.as_ref(), listed) {
                 Ok(capture) => page.captures.extend(capture),
                 Err(defect) => {
                     let event = listed["id"].as_str().unwrap_or("-");
@@ -153,8 +165,8 @@ impl Api {
     }
 
     pub(super) async fn get(&self, operation: Operation, path: &str) -> Stored<Answer> {
-        let head = Request::builder().uri(format!("{}{path}", self.0.url));
-        self.0.ask(operation, head, Bytes::new(), Effect::Read).await
+        let head = Request::builder().uri(format!("{}{path}", self.account.url));
+        self.account.ask(operation, head, Bytes::new(), Effect::Read).await
     }
 }
 
@@ -197,7 +209,8 @@ mod tests {
                 url: url.map(str::to_owned),
                 key: Secret(b"sk_1".to_vec()),
             };
-            Api::new(&api, Https::new(&Trust::public()), &Limits::none()).unwrap().0.url
+            let https = Https::new(&Trust::public());
+            Api::new(&api, None, https, &Limits::none()).unwrap().account.url
         };
         assert_eq!(url_of(None), "https://api.stripe.com");
         assert_eq!(url_of(Some("http://127.0.0.1:9/")), "http://127.0.0.1:9");

@@ -13,9 +13,10 @@ use serde::Deserialize;
 
 use super::amounts;
 use super::api::{Api, error_of, is_refusal, words};
+use super::metadata;
 use crate::providers::account::{Answer, Effect, escaped};
 use crate::providers::limit::Operation;
-use engine::domain::basics::ids::{PaymentId, ProviderId};
+use engine::domain::basics::ids::{DeploymentId, PaymentId, ProviderId};
 use engine::domain::basics::money::{Currency, MinorUnits};
 use engine::domain::order::attempt::{Attempt, AttemptKey, PaymentMethod};
 use engine::domain::order::{Capture, Order, PaymentKey};
@@ -55,20 +56,24 @@ struct Intent {
 }
 
 /// What can be paid with at Stripe.
-pub(super) fn offer(provider: &ProviderId) -> Offer {
+pub(super) fn offer(provider: &ProviderId, deployment: Option<&DeploymentId>) -> Offer {
     let methods = vec![(PaymentMethod::Page, MIN_SESSION_SECONDS), (PaymentMethod::Form, 0)];
-    Offer { provider: provider.clone(), methods, currencies: None }
+    let (provider, deployment) = (provider.clone(), deployment.cloned());
+    Offer { provider, methods, currencies: None, deployment }
 }
 
 /// The key under which an attempt is started once.
 fn idempotency_key(provider: &ProviderId, order: &Order, attempt: &Attempt) -> String {
     let key = AttemptKey { order: order.number, number: attempt.number };
-    format!("onsale-attempt-{provider}-{key}")
+    match &attempt.deployment {
+        Some(deployment) => format!("onsale-attempt-{deployment}-{provider}-{key}"),
+        None => format!("onsale-attempt-{provider}-{key}"),
+    }
 }
 
 /// The fields of a form, each escaped.
-fn form(fields: &[(&str, String)]) -> String {
-    let field = |(name, value): &(&str, String)| format!("{}={}", escaped(name), escaped(value));
+fn form(fields: &[(String, String)]) -> String {
+    let field = |(name, value): &(String, String)| format!("{}={}", escaped(name), escaped(value));
     fields.iter().map(field).collect::<Vec<_>>().join("&")
 }
 
@@ -85,13 +90,13 @@ fn session_form(order: &Order, attempt: &Attempt) -> Option<String> {
         ("line_items[0][price_data][unit_amount]", amount.to_string()),
         ("line_items[0][price_data][product_data][name]", format!("Order {number}")),
         ("expires_at", attempt.expires_at.ms().div_euclid(1000).to_string()),
-        ("metadata[order]", number.clone()),
-        ("metadata[attempt]", key.clone()),
-        ("payment_intent_data[metadata][order]", number),
-        ("payment_intent_data[metadata][attempt]", key),
     ];
     for name in ["success_url", "cancel_url"] {
         fields.extend(attempt.choice.return_url.iter().map(|url| (name, url.to_string())));
+    }
+    let mut fields = named(fields);
+    for path in ["metadata", "payment_intent_data[metadata]"] {
+        fields.extend(metadata::fields(path, order, attempt));
     }
     Some(form(&fields))
 }
@@ -99,13 +104,17 @@ fn session_form(order: &Order, attempt: &Attempt) -> Option<String> {
 /// The form that makes a PaymentIntent; `None` if Stripe cannot take the amount.
 fn intent_form(order: &Order, attempt: &Attempt) -> Option<String> {
     let amount = amounts::written(order.total)?;
-    Some(form(&[
+    let mut fields = named(vec![
         ("amount", amount.to_string()),
         ("currency", lower(order)),
         ("payment_method_types[0]", METHOD.to_owned()),
-        ("metadata[order]", order.number.to_string()),
-        ("metadata[attempt]", attempt.number.to_string()),
-    ]))
+    ]);
+    fields.extend(metadata::fields("metadata", order, attempt));
+    Some(form(&fields))
+}
+
+fn named(fields: Vec<(&str, String)>) -> Vec<(String, String)> {
+    fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 fn lower(order: &Order) -> String {
@@ -121,18 +130,18 @@ impl Api {
             PaymentMethod::Code => return Ok(refused("it has no codes to scan")),
         };
         let Some(form) = form else { return Ok(refused("it cannot take this amount")) };
-        let key = idempotency_key(&self.0.provider, order, attempt);
+        let key = idempotency_key(&self.account.provider, order, attempt);
         let answer = self.post(Operation::StartPayment, path, Some(&key), form).await?;
         if is_refusal(answer.status) {
             return Ok(StartReply::Refused(error_of(&answer).text()));
         }
         let (reference, step) = match attempt.choice.method {
             PaymentMethod::Page => {
-                let session: Session = self.0.read(&answer, Effect::Write, words)?;
+                let session: Session = self.account.read(&answer, Effect::Write, words)?;
                 (session.id, session.url.map(PaymentStep::Page))
             }
             PaymentMethod::Form | PaymentMethod::Code => {
-                let intent: Intent = self.0.read(&answer, Effect::Write, words)?;
+                let intent: Intent = self.account.read(&answer, Effect::Write, words)?;
                 (intent.id, intent.client_secret.map(PaymentStep::Form))
             }
         };
@@ -173,7 +182,7 @@ impl Api {
         } else {
             answer
         };
-        let session: Session = self.0.read(&answer, Effect::Read, words)?;
+        let session: Session = self.account.read(&answer, Effect::Read, words)?;
         match (session.status.as_deref(), session.payment_status.as_deref()) {
             (Some("expired"), _) => Ok(CloseReply::Closed),
             (Some("complete"), Some("paid")) => {
@@ -201,7 +210,7 @@ impl Api {
         } else {
             answer
         };
-        let intent: Intent = self.0.read(&answer, Effect::Read, words)?;
+        let intent: Intent = self.account.read(&answer, Effect::Read, words)?;
         Ok(match intent.status.as_str() {
             "canceled" => CloseReply::Closed,
             "succeeded" => {
@@ -221,7 +230,7 @@ impl Api {
         currency: Currency,
     ) -> Capture {
         Capture {
-            key: PaymentKey { provider: self.0.provider.clone(), payment },
+            key: PaymentKey { provider: self.account.provider.clone(), payment },
             order: order.number,
             amount: amounts::read(amount, currency),
             attempt: Some(attempt.number),
@@ -237,12 +246,12 @@ impl Api {
     ) -> Stored<Answer> {
         let mut head = Request::builder()
             .method(Method::POST)
-            .uri(format!("{}/v1/{path}", self.0.url))
+            .uri(format!("{}/v1/{path}", self.account.url))
             .header(CONTENT_TYPE, "application/x-www-form-urlencoded");
         if let Some(key) = key {
             head = head.header("idempotency-key", key);
         }
-        let answer = self.0.ask(operation, head, form.into(), Effect::Write).await?;
+        let answer = self.account.ask(operation, head, form.into(), Effect::Write).await?;
         // An account that may not do this at all is a fault of the deployment, no word about this payment.
         if answer.status == StatusCode::PAYMENT_REQUIRED {
             tracing::warn!(status = %answer.status, "the provider declines");
@@ -293,9 +302,10 @@ mod tests {
             method,
             return_url: Some(ReturnUrl::new("https://shop.example/done?a=b&c").unwrap()),
         };
-        let expires_at = offer(&choice.provider).expiry(method, order, order.created_at).unwrap();
+        let expires_at =
+            offer(&choice.provider, None).expiry(method, order, order.created_at).unwrap();
         let (attempts, number) =
-            order.attempts.with_another(&choice, expires_at, order.created_at).unwrap();
+            order.attempts.with_another(&choice, None, expires_at, order.created_at).unwrap();
         attempts.get(number).unwrap().clone()
     }
 

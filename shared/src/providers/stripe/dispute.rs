@@ -6,15 +6,16 @@ use serde_json::Value;
 
 use super::amounts;
 use super::api::{Api, words};
+use super::metadata::{Metadata, Named};
 use crate::providers::account::{Effect, escaped};
 use crate::providers::limit::Operation;
-use engine::domain::basics::ids::{DisputeId, PageMark, PaymentId, ProviderId};
+use engine::domain::basics::ids::{DeploymentId, DisputeId, PageMark, PaymentId, ProviderId};
 use engine::domain::basics::money::{Currency, MinorUnits};
-use engine::domain::basics::number::OrderNumber;
 use engine::domain::order::PaymentKey;
 use engine::domain::order::dispute::DisputeState;
 use engine::domain::payment::captures::ListedDispute;
 use engine::domain::payment::dispute::DisputeReport;
+use engine::domain::payment::ours::Mark;
 use engine::ports::{StoreError, Stored};
 
 /// The types of the events that tell of disputes.
@@ -63,14 +64,13 @@ struct Paid {
     metadata: Metadata,
 }
 
-#[derive(Debug, Default, Deserialize)]
-struct Metadata {
-    order: Option<OrderNumber>,
-}
-
 impl Dispute {
     /// What it says; `None` if no money was taken, or if its payment is none of ours.
-    fn report(self, provider: &ProviderId) -> Stored<Option<DisputeReport>> {
+    fn report(
+        self,
+        provider: &ProviderId,
+        own: Option<&DeploymentId>,
+    ) -> Stored<Option<DisputeReport>> {
         let state = match self.status.as_str() {
             "needs_response" | "under_review" => DisputeState::Open,
             "won" => DisputeState::Won,
@@ -84,16 +84,17 @@ impl Dispute {
                 return Err(StoreError::Contract(what));
             }
         };
-        let Some(Paid { id, metadata: Metadata { order: Some(order) } }) = self.payment_intent
-        else {
-            return Ok(None);
-        };
+        let Some(Paid { id, metadata }) = self.payment_intent else { return Ok(None) };
+        let named = metadata.named(own).map_err(StoreError::contract)?;
+        let named = named.filter(|named| named.mark != Mark::Another);
+        let Some(Named { order, mark, .. }) = named else { return Ok(None) };
         Ok(Some(DisputeReport {
             id: self.id,
             payment: PaymentKey { provider: provider.clone(), payment: id },
             order,
             amount: amounts::read(self.amount, self.currency),
             state,
+            mark,
         }))
     }
 }
@@ -102,8 +103,8 @@ impl Api {
     /// A dispute as it is now.
     pub(super) async fn dispute(&self, dispute: &DisputeId) -> Stored<Option<DisputeReport>> {
         let answer = self.get(Operation::ReadDispute, &path(dispute)).await?;
-        let read: Dispute = self.0.read(&answer, Effect::Read, words)?;
-        read.report(&self.0.provider)
+        let read: Dispute = self.account.read(&answer, Effect::Read, words)?;
+        read.report(&self.account.provider, self.own.as_ref())
     }
 }
 
@@ -128,7 +129,7 @@ mod tests {
 
     fn read(dispute: Value) -> Stored<Option<DisputeReport>> {
         let read: Dispute = serde_json::from_value(dispute).unwrap();
-        read.report(&ProviderId::new("stripe").unwrap())
+        read.report(&ProviderId::new("stripe").unwrap(), None)
     }
 
     #[test]

@@ -4,13 +4,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::amounts;
+use super::metadata::{Metadata, Named};
 use crate::http::checks::{Refusal, parse};
 use crate::providers::{EventDefect, VerifiedCallback};
-use engine::domain::basics::ids::{PaymentId, ProviderId};
+use engine::domain::basics::ids::{DeploymentId, PaymentId, ProviderId};
 use engine::domain::basics::money::{Currency, MinorUnits};
-use engine::domain::basics::number::OrderNumber;
-use engine::domain::order::attempt::AttemptNumber;
 use engine::domain::order::{Capture, PaymentKey};
+use engine::domain::payment::ours::Reported;
 
 /// The type of the event that says that money was captured; every other is passed over.
 pub(super) const CAPTURED: &str = "payment_intent.succeeded";
@@ -55,29 +55,22 @@ struct PaymentIntent {
     metadata: Metadata,
 }
 
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[schemars(rename = "PaymentMetadata")]
-#[serde(expecting = "an object")]
-struct Metadata {
-    /// The order that it pays; a payment without one is none of ours.
-    order: Option<OrderNumber>,
-    /// The attempt of the order, if it was started here.
-    attempt: Option<String>,
-}
-
-/// The capture that an event reports; `None` for an event of another kind, or of a payment that
-/// names no order and so is not one of ours.
+/// The capture that an event reports, read by the deployment `own`; `None` for an event of another kind, or of a payment
+/// that names no order and so is not one of ours.
 ///
 /// # Errors
 /// Returns a [`EventDefect`] if a capture lacks what it must say.
-pub fn capture(callback: &VerifiedCallback<'_>) -> Result<Option<Capture>, EventDefect> {
+pub fn capture(
+    callback: &VerifiedCallback<'_>,
+    own: Option<&DeploymentId>,
+) -> Result<Option<Reported>, EventDefect> {
     let defect = |refusal: Refusal| EventDefect(refusal.to_string());
     let event: PaymentEvent = parse(callback.body()).map_err(defect)?;
     if event.kind != CAPTURED {
         return Ok(None);
     }
     let event: CaptureEvent = parse(callback.body()).map_err(defect)?;
-    of_event(callback.provider(), event)
+    of_event(callback.provider(), own, event)
 }
 
 /// The capture of an event that the provider lists; `None` as for [`capture`].
@@ -86,31 +79,31 @@ pub fn capture(callback: &VerifiedCallback<'_>) -> Result<Option<Capture>, Event
 /// As [`capture`].
 pub(super) fn listed(
     provider: &ProviderId,
+    own: Option<&DeploymentId>,
     event: &serde_json::Value,
-) -> Result<Option<Capture>, EventDefect> {
+) -> Result<Option<Reported>, EventDefect> {
     if event["type"] != CAPTURED {
         return Ok(None);
     }
     let event = CaptureEvent::deserialize(event);
-    of_event(provider, event.map_err(|error| EventDefect(error.to_string()))?)
+    of_event(provider, own, event.map_err(|error| EventDefect(error.to_string()))?)
 }
 
-/// The attempt that metadata name. A shop may use the word for something of its own: that is no attempt.
-pub(super) fn attempt_named(text: Option<&str>) -> Option<AttemptNumber> {
-    text.and_then(|text| text.parse().ok())
-}
-
-fn of_event(provider: &ProviderId, event: CaptureEvent) -> Result<Option<Capture>, EventDefect> {
+fn of_event(
+    provider: &ProviderId,
+    own: Option<&DeploymentId>,
+    event: CaptureEvent,
+) -> Result<Option<Reported>, EventDefect> {
     let PaymentIntent { id, amount_received, currency, metadata } = event.data.object;
     if amount_received < MinorUnits::ZERO {
         return Err(EventDefect("amount_received must not be negative".to_owned()));
     }
-    Ok(metadata.order.map(|order| Capture {
-        key: PaymentKey { provider: provider.clone(), payment: id },
-        order,
-        amount: amounts::read(amount_received, currency),
-        attempt: attempt_named(metadata.attempt.as_deref()),
-    }))
+    let reported = |Named { order, attempt, mark }: Named| {
+        let key = PaymentKey { provider: provider.clone(), payment: id };
+        let amount = amounts::read(amount_received, currency);
+        Reported { capture: Capture { key, order, amount, attempt }, mark }
+    };
+    Ok(metadata.named(own)?.map(reported))
 }
 
 #[cfg(test)]
@@ -118,15 +111,16 @@ mod tests {
     use super::*;
     use crate::providers::stripe::signature::{PaymentSecrets, sign};
     use engine::domain::basics::time::Timestamp;
+    use engine::domain::payment::ours::Mark;
     use serde_json::{Value, json};
 
-    fn read(event: &Value) -> Result<Option<Capture>, EventDefect> {
+    fn read(event: &Value) -> Result<Option<Reported>, EventDefect> {
         let now = Timestamp::from_ms(1_800_000_000_000);
         let body = event.to_string().into_bytes();
         let secret: &[u8] = b"secret";
         let secrets = PaymentSecrets::new(ProviderId::new("stripe").unwrap(), [secret], 300);
         let header = sign(secret, &body, now);
-        capture(&secrets.verify(Some(&header), &body, now).unwrap())
+        capture(&secrets.verify(Some(&header), &body, now).unwrap(), None)
     }
 
     /// The fields that Stripe's API reference lists for a succeeded payment intent, shortened.
@@ -144,7 +138,8 @@ mod tests {
 
     #[test]
     fn a_succeeded_payment_is_a_capture() {
-        let capture = read(&succeeded()).unwrap().unwrap();
+        let Reported { capture, mark } = read(&succeeded()).unwrap().unwrap();
+        assert_eq!(mark, Mark::None);
         assert_eq!(capture.key.provider.as_str(), "stripe");
         assert_eq!(capture.key.payment.as_str(), "pi_3");
         assert_eq!(capture.order.to_string(), "169218430493097984");
@@ -159,6 +154,10 @@ mod tests {
         let mut foreign = succeeded();
         foreign["data"]["object"]["metadata"] = json!({});
         assert_eq!(read(&foreign), Ok(None));
+        for words in ["#1001", "forty-two", "3f0c5f3e-2b52-4ac5-8d35-9b2c"] {
+            foreign["data"]["object"]["metadata"] = json!({ "order": words });
+            assert_eq!(read(&foreign), Ok(None), "{words}: another shop's name of its order");
+        }
         let mut bare = succeeded();
         bare["data"]["object"].as_object_mut().unwrap().remove("metadata");
         assert_eq!(read(&bare), Ok(None));
@@ -167,7 +166,7 @@ mod tests {
     #[test]
     fn an_event_that_is_listed_is_read_as_its_callback() {
         let stripe = ProviderId::new("stripe").unwrap();
-        let listed = |event: &Value| super::listed(&stripe, event);
+        let listed = |event: &Value| super::listed(&stripe, None, event);
         assert_eq!(listed(&succeeded()), read(&succeeded()));
         assert!(listed(&succeeded()).unwrap().is_some());
         let mut other = succeeded();
@@ -177,7 +176,7 @@ mod tests {
         foreign["data"]["object"]["metadata"] = json!({});
         assert_eq!(listed(&foreign), Ok(None));
         let mut wrong = succeeded();
-        wrong["data"]["object"]["metadata"]["order"] = json!("forty-two");
+        wrong["data"]["object"]["metadata"]["order"] = json!(42);
         assert!(listed(&wrong).is_err() && listed(&json!({ "type": CAPTURED })).is_err());
     }
 
@@ -192,7 +191,7 @@ mod tests {
         assert!(without("currency").is_err());
         assert!(without("id").is_err());
         let mut wrong = succeeded();
-        wrong["data"]["object"]["metadata"]["order"] = json!("forty-two");
+        wrong["data"]["object"]["amount_received"] = json!("12000");
         assert!(read(&wrong).is_err());
         let mut negative = succeeded();
         negative["data"]["object"]["amount_received"] = json!(-1);

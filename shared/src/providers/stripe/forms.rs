@@ -5,15 +5,16 @@
 use serde::Deserialize;
 
 use super::amounts;
-use super::event::attempt_named;
+use super::metadata::{Metadata, Named};
 use crate::providers::account::escaped;
-use engine::domain::basics::ids::{PageMark, PaymentId, ProviderId};
+use engine::domain::basics::ids::{DeploymentId, PageMark, PaymentId, ProviderId};
 use engine::domain::basics::money::{Currency, MinorUnits};
 use engine::domain::basics::number::OrderNumber;
 use engine::domain::basics::time::Timestamp;
 use engine::domain::order::order_refund::{OrderRefund, RefundKey};
 use engine::domain::order::refund::RefundReply;
 use engine::domain::order::{Capture, PaymentKey, PaymentRecord};
+use engine::domain::payment::ours::Reported;
 use engine::ports::{StoreError, Stored};
 
 /// Most objects of one page, as Stripe limits it.
@@ -67,12 +68,6 @@ pub(super) struct PaymentIntent {
     currency: Currency,
     #[serde(default)]
     metadata: Metadata,
-}
-
-#[derive(Debug, Default, Deserialize)]
-struct Metadata {
-    order: Option<OrderNumber>,
-    attempt: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -141,7 +136,8 @@ impl ApiError {
 /// captures; [`engine::flows::expire`] says why that does no harm.
 /// Source: <https://docs.stripe.com/search#data-freshness>
 pub(super) fn search_path(order: OrderNumber, page: Option<&str>) -> String {
-    let query = escaped(&format!("metadata['order']:'{order}'"));
+    let query =
+        escaped(&format!("metadata['onsale_order']:'{order}' OR metadata['order']:'{order}'"));
     let page = page.map(|page| format!("&page={}", escaped(page))).unwrap_or_default();
     format!("/v1/payment_intents/search?limit={PAGE}&query={query}{page}")
 }
@@ -193,24 +189,24 @@ pub(super) fn idempotency_key(key: &PaymentKey) -> String {
     format!("onsale-refund-{}-{}", key.provider, key.payment)
 }
 
-/// The captures among payments of `order`, oldest first. A payment of which nothing was captured is
-/// none, and one of another order is left out.
+/// The captures among payments of `order`, oldest first, read by the deployment `own`. A payment of which nothing was
+/// captured is none, and one that names another order, or none, is left out.
 pub(super) fn captures(
     provider: &ProviderId,
+    own: Option<&DeploymentId>,
     order: OrderNumber,
     mut payments: Vec<PaymentIntent>,
-) -> Vec<Capture> {
-    payments.retain(|payment| {
-        payment.amount_received > MinorUnits::ZERO && payment.metadata.order == Some(order)
-    });
+) -> Vec<Reported> {
+    payments.retain(|payment| payment.amount_received > MinorUnits::ZERO);
     payments.sort_by(|one, other| (one.created, &one.id).cmp(&(other.created, &other.id)));
-    let capture = |payment: PaymentIntent| Capture {
-        key: PaymentKey { provider: provider.clone(), payment: payment.id },
-        order,
-        amount: amounts::read(payment.amount_received, payment.currency),
-        attempt: attempt_named(payment.metadata.attempt.as_deref()),
+    let reported = |payment: PaymentIntent| {
+        let named = payment.metadata.named(own).ok()??;
+        let Named { attempt, mark, .. } = Some(named).filter(|named| named.order == order)?;
+        let key = PaymentKey { provider: provider.clone(), payment: payment.id };
+        let amount = amounts::read(payment.amount_received, payment.currency);
+        Some(Reported { capture: Capture { key, order, amount, attempt }, mark })
     };
-    payments.into_iter().map(capture).collect()
+    payments.into_iter().filter_map(reported).collect()
 }
 
 /// What the refunds of a payment say together; `None` if there are none yet. Those that somebody
@@ -308,10 +304,10 @@ mod tests {
             payment("pi_open", 7, 0, "42"), payment("pi_else", 7, 500, "43"),
         ] });
         let page: SearchPage<PaymentIntent> = serde_json::from_value(page).unwrap();
-        let found = captures(&ProviderId::new("stripe").unwrap(), order, page.data);
+        let found = captures(&ProviderId::new("stripe").unwrap(), None, order, page.data);
         let found: Vec<String> = found
             .iter()
-            .map(|capture| format!("{} {}", capture.key.payment, capture.amount))
+            .map(|Reported { capture, .. }| format!("{} {}", capture.key.payment, capture.amount))
             .collect();
         assert_eq!(found, ["pi_1 300 EUR", "pi_2 500 EUR"]);
     }
@@ -319,8 +315,8 @@ mod tests {
     #[test]
     fn what_is_asked_is_escaped() {
         let order: OrderNumber = "42".parse().unwrap();
-        let path =
-            "/v1/payment_intents/search?limit=100&query=metadata%5B%27order%27%5D%3A%2742%27";
+        let path = "/v1/payment_intents/search?limit=100&query=metadata%5B%27onsale_order%27%5D%3A%2742%27\
+            %20OR%20metadata%5B%27order%27%5D%3A%2742%27";
         assert_eq!(search_path(order, None), path);
         assert!(search_path(order, Some("a&b")).ends_with("&page=a%26b"));
         let from = Timestamp::from_ms(1_800_000_000_999);

@@ -6,6 +6,7 @@ mod attempts;
 mod dispute;
 pub mod event;
 mod forms;
+mod metadata;
 pub mod signature;
 
 use futures_util::future::BoxFuture;
@@ -14,15 +15,15 @@ use http::HeaderMap;
 use self::api::Api;
 use self::signature::PaymentSecrets;
 use super::{EventDefect, PaymentProvider, Settings, SignatureDefect, VerifiedCallback, no_key};
-use engine::domain::basics::ids::{DisputeId, PageMark, ProviderId};
-use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::ids::{DeploymentId, DisputeId, PageMark, ProviderId};
 use engine::domain::basics::time::Timestamp;
 use engine::domain::order::attempt::Attempt;
 use engine::domain::order::order_refund::OrderRefund;
 use engine::domain::order::refund::RefundReply;
-use engine::domain::order::{Capture, Order, PaymentRecord};
+use engine::domain::order::{Order, PaymentRecord};
 use engine::domain::payment::captures::CapturePage;
 use engine::domain::payment::dispute::DisputeReport;
+use engine::domain::payment::ours::Reported;
 use engine::domain::payment::start::{CloseReply, Offer, StartReply};
 use engine::ports::Stored;
 
@@ -31,6 +32,7 @@ use engine::ports::Stored;
 pub(super) struct Stripe {
     name: ProviderId,
     secrets: PaymentSecrets,
+    deployment: Option<DeploymentId>,
     /// `None` without an API key.
     api: Option<Api>,
 }
@@ -39,12 +41,17 @@ impl Stripe {
     /// # Errors
     /// [`Contract`](engine::ports::StoreError::Contract) if the API key cannot be a header.
     pub(super) fn new(settings: &Settings<'_>) -> Stored<Self> {
-        let Settings { name, secrets, tolerance_seconds, api, https, limits } = settings;
+        let Settings { name, deployment, secrets, tolerance_seconds, api, https, limits } =
+            settings;
+        let deployment = deployment.cloned();
         let secrets = secrets.iter().copied();
-        let api = api.map(|api| Api::new(api, (*https).clone(), limits)).transpose()?;
+        let api = api
+            .map(|api| Api::new(api, deployment.clone(), (*https).clone(), limits))
+            .transpose()?;
         Ok(Self {
             name: (*name).clone(),
             secrets: PaymentSecrets::new((*name).clone(), secrets, *tolerance_seconds),
+            deployment,
             api,
         })
     }
@@ -64,12 +71,12 @@ impl PaymentProvider for Stripe {
         self.secrets.verify(signature::header(headers), body, now)
     }
 
-    fn capture(&self, callback: &VerifiedCallback<'_>) -> Result<Option<Capture>, EventDefect> {
-        event::capture(callback)
+    fn capture(&self, callback: &VerifiedCallback<'_>) -> Result<Option<Reported>, EventDefect> {
+        event::capture(callback, self.deployment.as_ref())
     }
 
     fn offer(&self) -> Option<Offer> {
-        self.api.as_ref().map(|_| attempts::offer(&self.name))
+        self.api.as_ref().map(|_| attempts::offer(&self.name, self.deployment.as_ref()))
     }
 
     fn start<'a>(
@@ -88,8 +95,8 @@ impl PaymentProvider for Stripe {
         Box::pin(async move { self.api()?.close(order, attempt).await })
     }
 
-    fn captures(&self, order: OrderNumber) -> BoxFuture<'_, Stored<Vec<Capture>>> {
-        Box::pin(async move { self.api()?.captures(order).await })
+    fn captures<'a>(&'a self, order: &'a Order) -> BoxFuture<'a, Stored<Vec<Reported>>> {
+        Box::pin(async move { self.api()?.captures(order.number).await })
     }
 
     fn has_list(&self) -> bool {

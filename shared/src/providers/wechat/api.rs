@@ -14,22 +14,24 @@ use super::event;
 use super::refund::{self, Asked, Refund};
 use super::resource::ApiV3Key;
 use super::signature::{self, PlatformKeys, Signer};
-use super::transaction::{CURRENCY, Close, NativeOrder, NativeReply, Payee, Transaction};
+use super::transaction::{
+    CURRENCY, Close, NativeOrder, NativeReply, Payee, SEPARATOR, Transaction,
+};
 use crate::providers::account::{Account, Answer, Effect, escaped};
 use crate::providers::limit::{Limits, Operation};
 use crate::providers::rotation::Rotation;
 use crate::providers::rsa::{SigningKey, Unsigned};
-use crate::providers::{EventDefect, SignatureDefect};
+use crate::providers::{EventDefect, SignatureDefect, trade_number};
 use crate::runtime::connections::Https;
 use crate::runtime::merchants::{Shop, WechatMerchant};
-use engine::domain::basics::ids::{PaymentId, ProviderId};
+use engine::domain::basics::ids::{DeploymentId, PaymentId, ProviderId};
 use engine::domain::basics::money::MinorUnits;
-use engine::domain::basics::number::OrderNumber;
 use engine::domain::basics::time::Timestamp;
-use engine::domain::order::attempt::{Attempt, AttemptKey, AttemptNumber, PaymentMethod};
+use engine::domain::order::attempt::{Attempt, PaymentMethod};
 use engine::domain::order::order_refund::OrderRefund;
 use engine::domain::order::refund::RefundReply;
-use engine::domain::order::{Capture, Order, PaymentRecord};
+use engine::domain::order::{Order, PaymentRecord};
+use engine::domain::payment::ours::Reported;
 use engine::domain::payment::start::{CloseReply, PaymentStep, StartReply};
 use engine::ports::{StoreError, Stored};
 
@@ -53,6 +55,8 @@ pub(super) struct Api {
     account: Account,
     shop: Shop,
     merchant_id: String,
+    /// The deployment's id, which payments carry.
+    own: Option<DeploymentId>,
     signers: Rotation<Signer>,
     keys: PlatformKeys,
     api_v3_keys: Vec<ApiV3Key>,
@@ -81,6 +85,7 @@ impl Api {
     pub(super) fn new(
         name: ProviderId,
         merchant: WechatMerchant,
+        own: Option<DeploymentId>,
         tolerance_seconds: u32,
         https: Https,
         limits: &Limits,
@@ -106,9 +111,15 @@ impl Api {
             shop,
             signers: Rotation::new(signer(serial, private_key), next),
             merchant_id,
+            own,
             keys: PlatformKeys::new(public_keys, tolerance_seconds),
             api_v3_keys,
         }
+    }
+
+    /// The deployment's id, which payments carry.
+    pub(super) fn own(&self) -> Option<&DeploymentId> {
+        self.own.as_ref()
     }
 
     pub(super) fn provider(&self) -> &ProviderId {
@@ -126,14 +137,14 @@ impl Api {
     }
 
     /// The capture that a notification reports.
-    pub(super) fn notified(&self, body: &[u8]) -> Result<Option<Capture>, EventDefect> {
+    pub(super) fn notified(&self, body: &[u8]) -> Result<Option<Reported>, EventDefect> {
         event::capture(body, &self.api_v3_keys, self.payee())
     }
 
-    /// Every capture of an order: of each attempt that it can have, as there is no search by order.
-    pub(super) async fn captures(&self, order: OrderNumber) -> Stored<Vec<Capture>> {
-        let each = AttemptNumber::all().map(|number| async move {
-            match self.query(AttemptKey { order, number }).await? {
+    /// Every capture of an order's attempts, as there is no search by order.
+    pub(super) async fn captures(&self, order: &Order) -> Stored<Vec<Reported>> {
+        let each = order.attempts.all.iter().map(|attempt| async move {
+            match self.query(&trade_number::of_attempt(order.number, attempt, SEPARATOR)).await? {
                 Some(transaction) => self.captured(&transaction),
                 None => Ok(None),
             }
@@ -154,7 +165,7 @@ impl Api {
             return Ok(StartReply::Refused(words(&answer)));
         }
         let NativeReply { code_url } = self.account.read(&answer, Effect::Write, words)?;
-        let reference = PaymentId::new(attempt.key(order.number).to_string())
+        let reference = PaymentId::new(placed.out_trade_no.as_str())
             .map_err(|error| StoreError::Contract(error.to_string()))?;
         Ok(StartReply::Started { reference, step: PaymentStep::Code(code_url) })
     }
@@ -162,8 +173,9 @@ impl Api {
     /// Closes an attempt. A close is answered in the same way if there is no such order, and its code says
     /// little if it fails: what became of it, a query tells.
     /// (<https://developers.weixin.qq.com/community/pay/doc/00048a1efdc23011142d839d351800>)
-    pub(super) async fn close(&self, key: AttemptKey) -> Stored<CloseReply> {
-        let target = format!("/v3/pay/transactions/out-trade-no/{key}/close");
+    pub(super) async fn close(&self, order: &Order, attempt: &Attempt) -> Stored<CloseReply> {
+        let number = trade_number::of_attempt(order.number, attempt, SEPARATOR);
+        let target = format!("/v3/pay/transactions/out-trade-no/{number}/close");
         let close = Close { mchid: &self.merchant_id };
         let answer = self.post(Operation::ClosePayment, &target, &close).await?;
         // 202 is `USER_PAYING`.
@@ -171,12 +183,12 @@ impl Api {
         if !is_told {
             return Err(self.account.error(&answer, Effect::Write, words));
         }
-        let Some(transaction) = self.query(key).await? else { return Ok(CloseReply::Absent) };
+        let Some(transaction) = self.query(&number).await? else { return Ok(CloseReply::Absent) };
         if transaction.trade_state.is_closed() {
             return Ok(CloseReply::Closed);
         }
         match self.captured(&transaction)? {
-            Some(capture) => Ok(CloseReply::Paid(capture)),
+            Some(reported) => Ok(CloseReply::Paid(reported.capture)),
             None => Ok(CloseReply::NotYet),
         }
     }
@@ -220,28 +232,28 @@ impl Api {
     }
 
     /// The transaction of an attempt; `None` if WeChat Pay knows none.
-    async fn query(&self, key: AttemptKey) -> Stored<Option<Transaction>> {
+    async fn query(&self, number: &str) -> Stored<Option<Transaction>> {
         let mchid = escaped(&self.merchant_id);
-        let target = format!("/v3/pay/transactions/out-trade-no/{key}?mchid={mchid}");
+        let target = format!("/v3/pay/transactions/out-trade-no/{number}?mchid={mchid}");
         let answer = self.get(Operation::ReadPayment, &target).await?;
         if is_absent(&answer) {
             return Ok(None);
         }
         let transaction: Transaction = self.account.read(&answer, Effect::Read, words)?;
-        if transaction.out_trade_no != key.to_string() {
+        if transaction.out_trade_no != number {
             return Err(StoreError::Contract(self.said("it answered with another transaction")));
         }
         Ok(Some(transaction))
     }
 
-    fn captured(&self, transaction: &Transaction) -> Stored<Option<Capture>> {
+    fn captured(&self, transaction: &Transaction) -> Stored<Option<Reported>> {
         let capture = transaction.capture(self.payee());
         capture.map_err(|EventDefect(defect)| StoreError::Contract(self.said(&defect)))
     }
 
     fn payee(&self) -> Payee<'_> {
         let (merchant_id, app_id) = (&self.merchant_id, &self.shop.app_id);
-        Payee { provider: self.provider(), merchant_id, app_id }
+        Payee { provider: self.provider(), merchant_id, app_id, own: self.own.as_ref() }
     }
 
     async fn get(&self, operation: Operation, target: &str) -> Stored<Answer> {

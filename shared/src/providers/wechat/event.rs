@@ -1,4 +1,4 @@
-//! The event of a notification as a [`Capture`].
+//! The event of a notification as a [`Reported`] capture.
 //! (<https://pay.weixin.qq.com/docs/merchant/apis/native-payment/payment-notice.html>)
 
 use serde::Deserialize;
@@ -8,7 +8,7 @@ use super::resource::{ApiV3Key, Resource};
 use super::transaction::{Payee, Transaction};
 use crate::http::checks::{Refusal, parse};
 use crate::providers::EventDefect;
-use engine::domain::order::Capture;
+use engine::domain::payment::ours::Reported;
 
 /// The type of the event that says that money was captured; every other is passed over.
 const CAPTURED: &str = "TRANSACTION.SUCCESS";
@@ -30,7 +30,7 @@ pub(super) fn capture(
     body: &[u8],
     keys: &[ApiV3Key],
     payee: Payee<'_>,
-) -> Result<Option<Capture>, EventDefect> {
+) -> Result<Option<Reported>, EventDefect> {
     let event: Event = read(body)?;
     if event.event_type != CAPTURED {
         return Ok(None);
@@ -48,11 +48,12 @@ mod tests {
     use super::*;
     use crate::providers::vectors::{text, vectors};
 
-    fn read(body: &str, key: &str) -> Result<Option<Capture>, EventDefect> {
+    fn read(body: &str, key: &str) -> Result<Option<Reported>, EventDefect> {
         let wechat = &vectors()["wechat"];
         let (merchant_id, app_id) = (text(&wechat["merchant_id"]), text(&wechat["app_id"]));
         let provider = "wechat".parse().unwrap();
-        let payee = Payee { provider: &provider, merchant_id: &merchant_id, app_id: &app_id };
+        let payee =
+            Payee { provider: &provider, merchant_id: &merchant_id, app_id: &app_id, own: None };
         capture(body.as_bytes(), &[ApiV3Key::read(key).unwrap()], payee)
     }
 
@@ -62,7 +63,7 @@ mod tests {
         let key = text(&wechat["api_v3_key"]);
         let of = |index: usize| read(&text(&wechat["notifications"][index]["body"]), &key);
         let capture = of(0).unwrap().unwrap();
-        assert_eq!(capture.amount.to_string(), "110600 CNY");
+        assert_eq!(capture.capture.amount.to_string(), "110600 CNY");
         assert_eq!((of(1), of(2)), (Ok(Some(capture)), Ok(None)));
     }
 

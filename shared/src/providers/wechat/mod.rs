@@ -18,13 +18,13 @@ use crate::http::checks::MAX_BODY_BYTES;
 use crate::providers::limit::Limits;
 use crate::runtime::connections::Https;
 use crate::runtime::merchants::WechatMerchant;
-use engine::domain::basics::ids::ProviderId;
-use engine::domain::basics::number::OrderNumber;
+use engine::domain::basics::ids::{DeploymentId, ProviderId};
 use engine::domain::basics::time::Timestamp;
 use engine::domain::order::attempt::{Attempt, PaymentMethod};
 use engine::domain::order::order_refund::OrderRefund;
 use engine::domain::order::refund::RefundReply;
-use engine::domain::order::{Capture, Order, PaymentRecord};
+use engine::domain::order::{Order, PaymentRecord};
+use engine::domain::payment::ours::Reported;
 use engine::domain::payment::start::{CloseReply, Offer, StartReply};
 use engine::ports::Stored;
 
@@ -39,11 +39,12 @@ impl Wechat {
     pub(super) fn new(
         name: ProviderId,
         merchant: WechatMerchant,
+        own: Option<DeploymentId>,
         tolerance_seconds: u32,
         https: Https,
         limits: &Limits,
     ) -> Self {
-        Self(Api::new(name, merchant, tolerance_seconds, https, limits))
+        Self(Api::new(name, merchant, own, tolerance_seconds, https, limits))
     }
 }
 
@@ -58,10 +59,10 @@ pub fn queried(
     provider: &ProviderId,
     merchant_id: &str,
     app_id: &str,
-) -> Result<Option<Capture>, EventDefect> {
+) -> Result<Option<Reported>, EventDefect> {
     let transaction: Transaction =
         serde_json::from_slice(json).map_err(|error| EventDefect(error.to_string()))?;
-    transaction.capture(Payee { provider, merchant_id, app_id })
+    transaction.capture(Payee { provider, merchant_id, app_id, own: None })
 }
 
 impl PaymentProvider for Wechat {
@@ -78,21 +79,21 @@ impl PaymentProvider for Wechat {
         Ok(VerifiedCallback::new(self.0.provider(), body))
     }
 
-    fn capture(&self, callback: &VerifiedCallback<'_>) -> Result<Option<Capture>, EventDefect> {
+    fn capture(&self, callback: &VerifiedCallback<'_>) -> Result<Option<Reported>, EventDefect> {
         self.0.notified(callback.body())
     }
 
     fn offer(&self) -> Option<Offer> {
         let methods = vec![(PaymentMethod::Code, MIN_LIFE_SECONDS)];
-        let provider = self.0.provider().clone();
-        Some(Offer { provider, methods, currencies: Some(yuan()) })
+        let (provider, deployment) = (self.0.provider().clone(), self.0.own().cloned());
+        Some(Offer { provider, methods, currencies: Some(yuan()), deployment })
     }
 
     fn has_search(&self) -> bool {
         false
     }
 
-    fn captures(&self, order: OrderNumber) -> BoxFuture<'_, Stored<Vec<Capture>>> {
+    fn captures<'a>(&'a self, order: &'a Order) -> BoxFuture<'a, Stored<Vec<Reported>>> {
         Box::pin(self.0.captures(order))
     }
 
@@ -121,7 +122,7 @@ impl PaymentProvider for Wechat {
         order: &'a Order,
         attempt: &'a Attempt,
     ) -> BoxFuture<'a, Stored<CloseReply>> {
-        Box::pin(self.0.close(attempt.key(order.number)))
+        Box::pin(self.0.close(order, attempt))
     }
 }
 

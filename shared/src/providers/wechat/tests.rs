@@ -23,7 +23,7 @@ fn account(url: &str) -> Wechat {
     let merchants = Merchants::read(document.as_bytes()).unwrap();
     let (name, merchant) = merchants.by_name.into_iter().next().unwrap();
     let Merchant::Wechat(merchant) = merchant else { unreachable!() };
-    Wechat::new(name, merchant, 300, https(), &limits())
+    Wechat::new(name, merchant, None, 300, https(), &limits())
 }
 
 /// An answer that the key of a name signs.
@@ -234,6 +234,15 @@ async fn a_close_is_not_believed_without_proof() {
     assert!(matches!(failed(done, unknown).await, StoreError::Contract(_)));
 }
 
+/// The order with two attempts.
+fn with_attempts() -> Order {
+    let order = order(yuan(110_600));
+    let (choice, at) = (code().choice, order.pay_by);
+    let (attempts, _) = order.attempts.with_another(&choice, None, at, order.created_at).unwrap();
+    let (attempts, _) = attempts.with_another(&choice, None, at, order.created_at).unwrap();
+    Order { attempts, ..order }
+}
+
 #[tokio::test]
 async fn the_captures_of_an_order_are_those_of_its_attempts() {
     let fake = Fake::start(|asked| match asked.target.contains("-1?") {
@@ -242,9 +251,9 @@ async fn the_captures_of_an_order_are_those_of_its_attempts() {
     })
     .await;
     let wechat = account(&fake.url);
-    let captures = wechat.captures("169218430493097984".parse().unwrap()).await.unwrap();
-    let payments: Vec<&str> = captures.iter().map(|one| one.key.payment.as_str()).collect();
-    assert_eq!((payments, fake.asked().len()), (vec![PAYMENT], 8));
+    let captures = wechat.captures(&with_attempts()).await.unwrap();
+    let payments: Vec<&str> = captures.iter().map(|one| one.capture.key.payment.as_str()).collect();
+    assert_eq!((payments, fake.asked().len()), (vec![PAYMENT], 2));
 }
 
 fn refund(status: &str) -> Value {
@@ -296,7 +305,7 @@ async fn a_notification_is_verified_opened_and_checked() {
     };
     let good = |notification: &Value| headers(&notification["headers"]);
     let capture = read(notification, &good(notification)).unwrap().unwrap().unwrap();
-    assert_eq!(capture.key.payment.as_str(), PAYMENT);
+    assert_eq!(capture.capture.key.payment.as_str(), PAYMENT);
     assert_eq!(read(bare, &good(bare)), Ok(Ok(Some(capture))));
     assert_eq!(read(refund, &good(refund)), Ok(Ok(None)));
     // The signature is of another body.

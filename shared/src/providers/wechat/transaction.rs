@@ -4,11 +4,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::providers::{EventDefect, beijing};
-use engine::domain::basics::ids::{PaymentId, ProviderId};
+use crate::providers::{EventDefect, beijing, trade_number};
+use engine::domain::basics::ids::{DeploymentId, PaymentId, ProviderId};
 use engine::domain::basics::money::{Currency, MinorUnits, Money};
 use engine::domain::order::attempt::{Attempt, AttemptKey};
 use engine::domain::order::{Capture, Order, PaymentKey};
+use engine::domain::payment::ours::Reported;
 
 /// The only currency of merchants in China.
 /// Source: <https://pay.weixin.qq.com/doc/v3/merchant/4012791877>
@@ -20,7 +21,12 @@ pub(super) struct Payee<'a> {
     pub(super) provider: &'a ProviderId,
     pub(super) merchant_id: &'a str,
     pub(super) app_id: &'a str,
+    /// The deployment's id, which its payments carry.
+    pub(super) own: Option<&'a DeploymentId>,
 }
+
+/// What separates the parts of a trade number: WeChat Pay takes letters, digits and `_-|*`.
+pub(super) const SEPARATOR: char = '-';
 
 /// The body of an order that is paid by QR code.
 /// Source: <https://pay.weixin.qq.com/doc/v3/merchant/4012791877>
@@ -29,7 +35,7 @@ pub(super) struct NativeOrder<'a> {
     appid: &'a str,
     mchid: &'a str,
     description: &'a str,
-    out_trade_no: String,
+    pub(super) out_trade_no: String,
     time_expire: String,
     notify_url: &'a str,
     amount: OrderAmount,
@@ -54,7 +60,7 @@ impl<'a> NativeOrder<'a> {
             appid: payee.app_id,
             mchid: payee.merchant_id,
             description,
-            out_trade_no: attempt.key(order.number).to_string(),
+            out_trade_no: trade_number::of_attempt(order.number, attempt, SEPARATOR),
             time_expire: beijing::rfc3339(attempt.expires_at),
             notify_url,
             amount: OrderAmount { total: order.total.amount_minor, currency: CURRENCY },
@@ -151,7 +157,7 @@ impl Transaction {
     ///
     /// # Errors
     /// Returns an [`EventDefect`] if it is another merchant's or app's, or a capture that does not say enough.
-    pub(super) fn capture(&self, payee: Payee<'_>) -> Result<Option<Capture>, EventDefect> {
+    pub(super) fn capture(&self, payee: Payee<'_>) -> Result<Option<Reported>, EventDefect> {
         let defect = |text: &str| EventDefect(text.to_owned());
         if self.mchid != payee.merchant_id {
             return Err(defect("mchid is another merchant's"));
@@ -162,7 +168,8 @@ impl Transaction {
         if !self.trade_state.is_captured() {
             return Ok(None);
         }
-        let Ok(AttemptKey { order, number }) = self.out_trade_no.parse() else { return Ok(None) };
+        let named = trade_number::read(&self.out_trade_no, SEPARATOR, payee.own);
+        let Some((AttemptKey { order, number }, mark)) = named else { return Ok(None) };
         let payment = self.transaction_id.clone();
         let payment = payment.ok_or_else(|| defect("a paid transaction needs transaction_id"))?;
         let amount = self.amount.as_ref().ok_or_else(|| defect("it needs amount"))?;
@@ -172,12 +179,13 @@ impl Transaction {
         if amount.total <= MinorUnits::ZERO {
             return Err(defect("amount.total must be positive"));
         }
-        Ok(Some(Capture {
+        let capture = Capture {
             key: PaymentKey { provider: payee.provider.clone(), payment },
             order,
             attempt: Some(number),
             amount: Money { amount_minor: amount.total, currency: amount.currency },
-        }))
+        };
+        Ok(Some(Reported { capture, mark }))
     }
 }
 
@@ -185,6 +193,7 @@ impl Transaction {
 mod tests {
     use super::*;
     use crate::providers::vectors::{text, vectors};
+    use engine::domain::payment::ours::Mark;
     use serde_json::{Value, json};
 
     fn paid() -> Value {
@@ -192,17 +201,18 @@ mod tests {
         serde_json::from_str(&plain).unwrap()
     }
 
-    fn read(transaction: Value) -> Result<Option<Capture>, String> {
+    fn read(transaction: Value) -> Result<Option<Reported>, String> {
         let wechat = &vectors()["wechat"];
         let (merchant_id, app_id) = (text(&wechat["merchant_id"]), text(&wechat["app_id"]));
         let provider = "wechat".parse().unwrap();
-        let payee = Payee { provider: &provider, merchant_id: &merchant_id, app_id: &app_id };
+        let payee =
+            Payee { provider: &provider, merchant_id: &merchant_id, app_id: &app_id, own: None };
         let transaction: Transaction =
             serde_json::from_value(transaction).map_err(|error| error.to_string())?;
         transaction.capture(payee).map_err(|defect| defect.to_string())
     }
 
-    fn with(path: &str, value: Value) -> Result<Option<Capture>, String> {
+    fn with(path: &str, value: Value) -> Result<Option<Reported>, String> {
         let mut transaction = paid();
         *transaction.pointer_mut(path).unwrap() = value;
         read(transaction)
@@ -210,12 +220,13 @@ mod tests {
 
     #[test]
     fn a_paid_transaction_is_a_capture_of_what_was_ordered() {
-        let capture = read(paid()).unwrap().unwrap();
+        let Reported { capture, mark } = read(paid()).unwrap().unwrap();
+        assert_eq!(mark, Mark::None);
         assert_eq!(capture.key.payment.as_str(), "4200000000202701150000000001");
         assert_eq!(capture.order.to_string(), "169218430493097984");
         assert_eq!(capture.attempt.map(|number| number.get()), Some(1));
         assert_eq!(capture.amount.to_string(), "110600 CNY", "not what the payer paid");
-        assert_eq!(with("/trade_state", json!("REFUND")), Ok(Some(capture)));
+        assert_eq!(with("/trade_state", json!("REFUND")), Ok(Some(Reported { capture, mark })));
     }
 
     #[test]

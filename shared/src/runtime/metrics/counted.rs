@@ -175,6 +175,9 @@ impl<T: Orders> Orders for Counted<T> {
                 one(order, Metric::Paid);
                 tickets(order, Metric::PaidTickets);
             }
+            (SettleReply::Settled, Settlement::RefundOnly(None)) if payment.is_unmatched() => {
+                count(None, Metric::CapturesUnmatched, 1);
+            }
             (SettleReply::Conflict, _) => count(None, Metric::VersionConflicts, 1),
             (SettleReply::Settled, Settlement::PayTooLate(_) | Settlement::RefundOnly(_))
             | (SettleReply::Known(_) | SettleReply::Gone, _) => {}
@@ -191,6 +194,9 @@ impl<T: Orders> Orders for Counted<T> {
         let state = payment.refund.as_ref().map(|refund| refund.state);
         if reply == ChangeReply::Done && state == Some(RefundState::Failed) {
             count(None, Metric::RefundsFailed, 1);
+        }
+        if reply == ChangeReply::Done && payment.is_unmatched() {
+            count(None, Metric::CapturesUnmatched, 1);
         }
         Ok(changed(reply))
     }

@@ -90,6 +90,8 @@ metrics! {
     RefundsRequested, Stage, "Requests put into the refund queue.";
     RefundsFailed, Stage, "Refunds that a provider has refused.";
     CapturesFound, Stage, "Captures that no callback had reported, found in what providers list.";
+    CapturesOfOthers, Stage, "Captures of other systems and deployments on the same account, each time that one is told or listed.";
+    CapturesUnmatched, Stage, "Captures of this deployment whose order is not there, when one is heard of and every day until an operator decides.";
     CapturesKept, Stage, "Captures put into the callback queue, because a store did not answer the callback.";
     CapturesUnreadable, Stage, "Listed captures that could not be read or decided, each time that they are read; 0 where there are none.";
     EventsTold, Stage, "Facts that webhooks took, each time that one did.";
@@ -300,10 +302,16 @@ pub fn draw_without_secret() {
     count(None, Metric::DrawsWithoutSecret, 1);
 }
 
+/// Counts a capture of another system on the same account, of which a provider has told.
+pub fn capture_of_others() {
+    count(None, Metric::CapturesOfOthers, 1);
+}
+
 /// Counts what a reading of captures found.
 pub fn captures_read(reading: &Reading) {
     count(None, Metric::CapturesFound, reading.decided.into());
     count(None, Metric::CapturesUnreadable, reading.unreadable.into());
+    count(None, Metric::CapturesOfOthers, reading.others.into());
 }
 
 /// Counts what telling webhooks came to.

@@ -1,8 +1,10 @@
 //! What Alipay sends: notifications, which are forms, and answers.
 
 use engine::domain::order::Capture;
+use engine::domain::payment::ours::Reported;
 use lambda_http::http::HeaderMap;
 use serde_json::Value;
+use shared::providers::EventDefect;
 use shared::providers::alipay::queried;
 use std::collections::BTreeMap;
 
@@ -30,19 +32,25 @@ fn run(input: &[u8]) -> Outcome {
     });
     let answered = answer(input).is_some_and(|body| {
         let read = queried(body.as_bytes(), &*PUBLIC, &provider("alipay"));
-        read.is_ok_and(|capture| capture.inspect(check).is_some())
+        capture_of(read).is_ok_and(|capture| capture.inspect(check).is_some())
     });
     forged(input);
     Outcome::from_accepted(from_anyone || answer_of_anyone || reported || answered)
 }
 
-type Report = Result<Option<Capture>, String>;
+pub(super) type Report = Result<Option<Capture>, String>;
 
 /// What a notification reports; `None` if it is not trusted.
 fn notified(body: &[u8]) -> Option<Report> {
     let name = provider("alipay");
     let callback = PROVIDERS.verify(&name, &HeaderMap::new(), body, NOW).ok()?;
-    Some(PROVIDERS.capture(&callback).map_err(|defect| defect.to_string()))
+    Some(capture_of(PROVIDERS.capture(&callback)))
+}
+
+/// The capture, whosever it is.
+pub(super) fn capture_of(read: Result<Option<Reported>, EventDefect>) -> Report {
+    let capture = read.map(|reported| reported.map(|one| one.capture));
+    capture.map_err(|defect| defect.to_string())
 }
 
 fn check(read: &Capture) {

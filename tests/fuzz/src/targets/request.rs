@@ -213,6 +213,8 @@ fn answer(request: &Request, route: &Route) -> Result<(), Problem> {
         | Route::OperatorAccounts
         | Route::OperatorWebhooks
         | Route::OperatorDisputes
+        | Route::OperatorUnmatched
+        | Route::TellUnmatched
         | Route::OperatorStuck => Ok(operator(request, Scope::Watch).map(drop)?),
         Route::OperatorFigures(_) => {
             operator(request, Scope::Watch)?;
@@ -277,7 +279,7 @@ fn callback(request: &Request) -> Result<(), Problem> {
     checks::check_size(request, checks::MAX_BODY_BYTES)?;
     let secrets = PaymentSecrets::new(provider(), [&b"whsec"[..]], 300);
     let payment = secrets.verify(header(request.headers()), request.body(), NOW)?;
-    event::capture(&payment)?;
+    event::capture(&payment, None)?;
     Ok(())
 }
 
@@ -438,6 +440,8 @@ fn check_route(request: &Request, route: &Route) {
         Route::OperatorAccounts => ("GET", "/operator/accounts".to_owned()),
         Route::OperatorWebhooks => ("GET", "/operator/webhooks".to_owned()),
         Route::OperatorDisputes => ("GET", "/operator/disputes".to_owned()),
+        Route::OperatorUnmatched => ("GET", "/operator/unmatched".to_owned()),
+        Route::TellUnmatched => ("POST", "/operator/unmatched".to_owned()),
         Route::ShowTickets(order) => ("GET", format!("/orders/{order}/tickets")),
         Route::ShowTicketKeys => ("GET", "/ticket-keys".to_owned()),
         Route::ShowRevoked(sale) => ("GET", format!("/sales/{sale}/revoked")),

@@ -23,7 +23,7 @@ fn run(input: &[u8]) -> Outcome {
 /// True if there is a line at all. Each of them must be accounted for.
 fn is_accounted(report: &Report) -> bool {
     let period = Period { from: Timestamp::from_ms(i64::MIN), to: Timestamp::from_ms(i64::MAX) };
-    let expected = Expected { period, merchant: None, day_ahead_ms: 0 };
+    let expected = Expected { period, merchant: None, day_ahead_ms: 0, own: None };
     let found = compare(report, &Known::default(), &expected);
     assert_eq!(found.matched, 0, "something is matched with nothing");
     let named: BTreeSet<u64> = found.defects.iter().filter_map(|(line, _)| *line).collect();

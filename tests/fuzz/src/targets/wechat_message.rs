@@ -8,6 +8,7 @@ use serde_json::json;
 use shared::providers::wechat::queried;
 
 use super::admission_token::split;
+use super::alipay_message::{Report, capture_of};
 use crate::merchants::{PROVIDERS, PUBLIC, VECTORS, headers, provider, sign, text};
 use crate::sample::NOW;
 use crate::{Outcome, Target, must, signed};
@@ -50,8 +51,6 @@ fn run(input: &[u8]) -> Outcome {
     Outcome::from_accepted(from_anyone || report.is_ok() || is_capture)
 }
 
-type Report = Result<Option<Capture>, String>;
-
 fn message(body: &[u8]) -> Vec<u8> {
     let seconds = (NOW.ms() / 1000).to_string();
     [seconds.as_bytes(), NONCE.as_bytes(), body].map(|part| [part, b"\n"].concat()).concat()
@@ -70,15 +69,14 @@ fn notified(signature: &str, body: &[u8]) -> Option<Report> {
     let callback = PROVIDERS.verify(&name, &headers, body, NOW).ok()?;
     assert!(PUBLIC[0].verify(&message(body), signature), "trusted, and not signed");
     assert_eq!(callback.body(), body);
-    Some(PROVIDERS.capture(&callback).map_err(|defect| defect.to_string()))
+    Some(capture_of(PROVIDERS.capture(&callback)))
 }
 
 /// What a transaction in an answer reports.
 fn transaction(json: &[u8]) -> Report {
     let wechat = &VECTORS["wechat"];
     let (merchant_id, app_id) = (text(&wechat["merchant_id"]), text(&wechat["app_id"]));
-    let capture = queried(json, &provider("wechat"), &merchant_id, &app_id);
-    capture.map_err(|defect| defect.to_string())
+    capture_of(queried(json, &provider("wechat"), &merchant_id, &app_id))
 }
 
 /// The event of a payment with anything as its resource.

@@ -12,7 +12,8 @@ use engine::domain::basics::time::Timestamp;
 use engine::domain::ledger::Account;
 use engine::domain::ledger::posting::PostingKind;
 use engine::domain::order::{Capture, PaymentKey, PaymentOutcome};
-use engine::flows::pay::pay_from_afar;
+use engine::domain::payment::ours::Reported;
+use engine::flows::pay::{is_ours, pay_from_afar};
 use engine::ports::{Orders as _, Ports as _};
 use ops::settlement::{
     Compared, DAY_MS, Defect, Expected, FeesOf, Known, Layout, Named, Period, Report, compare,
@@ -95,7 +96,8 @@ impl Reconcile {
         look_up(ports, &provider, &report, &mut known).await?;
         name_moved(ports, &provider, &mut known).await?;
         let day_ahead_ms = layout.day_ahead_ms();
-        let expected = Expected { period, merchant, day_ahead_ms };
+        let own = ports.provider().deployment().cloned();
+        let expected = Expected { period, merchant, day_ahead_ms, own };
         let compared = compare(&report, &known, &expected);
 
         let mut said = Said { json, ..Said::default() };
@@ -171,6 +173,7 @@ impl Said {
             out(&json!({
                 "matched": compared.matched,
                 "defects": self.defects,
+                "others": compared.others,
                 "kept": kept.collect::<Vec<_>>(),
                 "paid_out": paid_out.collect::<Vec<_>>(),
                 "decided": self.decided,
@@ -184,6 +187,9 @@ impl Said {
         for ((payout, is_back), amount) in &compared.payouts {
             let what = if *is_back { "paid out and come back" } else { "paid out" };
             self.line(format!("{what}: {amount} ({payout})"))?;
+        }
+        for (deployment, lines) in &compared.others {
+            self.line(format!("{lines} lines are of the deployment {deployment}: left alone"))?;
         }
         self.line(format!(
             "{} lines matched, {} things do not agree",
@@ -244,12 +250,20 @@ async fn decide_one(
     defect: &Defect,
     said: &mut Said,
 ) -> Result<(), Failure> {
-    let Defect::UnknownCapture(payment, Some(named), amount) = defect else { return Ok(()) };
+    let Defect::UnknownCapture(payment, Some(named), mark, amount) = defect else {
+        return Ok(());
+    };
     let key = PaymentKey { provider: provider.clone(), payment: payment.clone() };
     let Named { order, attempt } = *named;
     let capture = Capture { key, order, amount: *amount, attempt };
-    let record = pay_from_afar(ports, &capture, Timestamp::now()).await?;
+    let reported = Reported { capture, mark: *mark };
+    if !is_ours(ports, &reported).await? {
+        said.line(format!("payment {payment} for order {order}: it is not this deployment's"))?;
+        return Ok(());
+    }
+    let record = pay_from_afar(ports, &reported.capture, Timestamp::now()).await?;
     let outcome = match record.outcome {
+        PaymentOutcome::Refund(_) if record.is_unmatched() => "unmatched",
         PaymentOutcome::Accepted => "accepted",
         PaymentOutcome::Refund(reason) => reason.as_str(),
     };

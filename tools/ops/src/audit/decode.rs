@@ -143,6 +143,8 @@ pub(super) fn refund_state(text: &str) -> Option<RefundState> {
         "requested" => RefundState::Requested,
         "pending" => RefundState::Pending,
         "failed" => RefundState::Failed,
+        "unmatched" => RefundState::Unmatched,
+        "explained" => RefundState::Explained,
         "refunded" => RefundState::Refunded,
         _ => return None,
     })

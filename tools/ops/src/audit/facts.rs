@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use engine::domain::basics::ids::{Legs, SaleId, Seat, TierId, UserId};
+use engine::domain::basics::ids::{DeploymentId, Legs, SaleId, Seat, TierId, UserId};
 use engine::domain::basics::money::{MinorUnits, Money};
 use engine::domain::basics::number::OrderNumber;
 use engine::domain::basics::time::Timestamp;
@@ -58,7 +58,7 @@ pub struct Facts {
     /// What the engine acknowledged and providers captured, if a ledger was kept.
     pub ledger: Option<LedgerFacts>,
     /// What the payment provider's own book has captured, if it was read.
-    pub book: Vec<CaptureFact>,
+    pub book: Book,
     /// Records that are not what the engine writes, or are where nobody looks for them.
     pub unreadable: Vec<Unreadable>,
 }
@@ -743,6 +743,24 @@ impl Facts {
         ledger.captured.retain(|capture| !self.elsewhere.contains(&capture.order));
         self.ledger = Some(ledger);
     }
+}
+
+/// What the provider's own book has, and whose id its payments carry that are this deployment's.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Book {
+    /// The deployment's id, if it has one.
+    pub own: Option<DeploymentId>,
+    /// The captures, of everybody who uses the account.
+    pub captured: Vec<BookFact>,
+}
+
+/// A capture in the provider's book.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BookFact {
+    /// The capture.
+    pub capture: CaptureFact,
+    /// The deployment's id that its payment carries.
+    pub deployment: Option<String>,
 }
 
 /// One captured payment.

@@ -28,7 +28,7 @@ use engine::domain::basics::time::Timestamp;
 use engine::domain::payment::grace::Grace;
 use redis::RedisError;
 
-use self::facts::{CaptureFact, Facts, LedgerFacts};
+use self::facts::{Book, Facts, LedgerFacts};
 pub use self::report::Report;
 pub use self::target::{DynamoDbTarget, RedisTarget, Target, topology_of};
 pub use self::violation::{Rule, Subject, Violation};
@@ -49,7 +49,7 @@ pub struct Options {
     pub ledger: Option<LedgerFacts>,
     /// What the payment provider's own book has captured, if it was read: each must be for an order
     /// that exists, or be decided.
-    pub book: Vec<CaptureFact>,
+    pub book: Book,
 }
 
 impl Options {
@@ -57,7 +57,7 @@ impl Options {
     #[must_use]
     pub fn at(now: Timestamp) -> Self {
         let bound_seconds = Grace::DEFAULT.bound_seconds();
-        Self { sale: None, now, bound_seconds, ledger: None, book: Vec::new() }
+        Self { sale: None, now, bound_seconds, ledger: None, book: Book::default() }
     }
 }
 

@@ -497,8 +497,14 @@ impl Reading<'_> {
             let (amount, currency) = (i128::from(amount_minor), currency.to_string());
             let provider = format!("provider:{}", key.provider);
             self.book(&provider, "owed", amount, &currency, ORDERLESS);
-            if refund == Some(RefundState::Refunded) {
-                self.book("owed", &provider, amount, &currency, ORDERLESS);
+            match refund {
+                Some(RefundState::Refunded) => {
+                    self.book("owed", &provider, amount, &currency, ORDERLESS);
+                }
+                Some(RefundState::Explained) => {
+                    self.book("owed", "explained", amount, &currency, ORDERLESS);
+                }
+                _ => {}
             }
         }
         self.facts.payments.push(PaymentFact {
@@ -639,10 +645,14 @@ fn action_item(item: &Item) -> Read<()> {
     text(item, "who").and(text(item, "action")).map(|_| ())
 }
 
-/// What is kept of a payment provider: how far its captures were read, and the turns of calls to it.
+/// What is kept of a payment provider: how far its captures were read, the turns of calls to it, and under which
+/// deployment's id payments are started at it.
 fn provider_item(item: &Item, sk: &str) -> Read<()> {
     if sk.starts_with("calls#") {
         return number::<i64>(item, "next_us").map(drop);
+    }
+    if sk == "deployment" {
+        return text(item, "deployment").map(drop);
     }
     if sk != "captures" {
         return Err("is nothing that belongs there".to_owned());

@@ -37,6 +37,8 @@ pub enum Rule {
     I11,
     /// What is void is listed, and check-ins are of tickets.
     I12,
+    /// What is another system's on the same account is left alone.
+    I13,
     /// Payments that were started are closed.
     #[serde(rename = "attempts")]
     Attempts,
@@ -74,6 +76,7 @@ impl Rule {
             Self::I10 => "I10",
             Self::I11 => "I11",
             Self::I12 => "I12",
+            Self::I13 => "I13",
             Self::Attempts => "attempts",
             Self::Tokens => "tokens",
             Self::Trains => "trains",
@@ -100,6 +103,7 @@ impl Rule {
             Self::I11 => {
                 "refunds are their orders' and payments', and never more than was captured"
             }
+            Self::I13 => "what is another system's on the same account is left alone",
             Self::I12 => "void tickets are listed, and each lets one in, counted and named",
             Self::Attempts => "one payment of an order is open at most, none long after its end",
             Self::Tokens => "no more tickets were ordered than the gate has admitted",
@@ -126,6 +130,7 @@ impl Rule {
             Self::I10 => "settled facts",
             Self::I11 => "refunds",
             Self::I12 => "tickets and check-ins",
+            Self::I13 => "captures in the providers' books",
             Self::Attempts | Self::Tokens => "orders",
             Self::Trains => "calls",
             Self::Rooms => "records, places and buyers",

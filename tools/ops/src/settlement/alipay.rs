@@ -46,7 +46,7 @@ fn line(row: &Row<'_>, currency: Currency, merchant: Option<String>) -> Result<L
     let said = amount(row.get("订单金额（元）"), currency)?;
     let fee = MinorUnits::ZERO - amount(row.get("服务费（元）"), currency)?;
     let payment = PaymentId::new(row.get("支付宝交易号")).map_err(|error| error.to_string())?;
-    let order = Named::read(row.get("商户订单号"));
+    let (order, deployment) = Named::read(row.get("商户订单号"));
     let money = |amount_minor: MinorUnits| Money { amount_minor, currency };
     let kind = row.get("业务类型");
     let (id, moved) = match kind {
@@ -62,5 +62,5 @@ fn line(row: &Row<'_>, currency: Currency, merchant: Option<String>) -> Result<L
         ),
     };
     let at = local_time(row.get("完成时间"), "+08:00")?;
-    Ok(Line { number: row.number, id, merchant, at, moved, fee: money(fee) })
+    Ok(Line { number: row.number, id, merchant, deployment, at, moved, fee: money(fee) })
 }

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use engine::domain::basics::ids::PaymentId;
+use engine::domain::basics::ids::{DeploymentId, PaymentId};
 use engine::domain::basics::money::{Currency, MinorUnits, Money};
 use engine::domain::basics::number::OrderNumber;
 use engine::domain::basics::time::Timestamp;
 use engine::domain::order::order_refund::RefundKey;
+use engine::domain::payment::ours::Mark;
 
 use super::known::{DAY_MS, Known, KnownRefund, NEIGHBOUR_MS, Period};
 use super::{Line, Moved, Named, Report};
@@ -21,6 +22,8 @@ pub struct Expected {
     pub merchant: Option<String>,
     /// How far its days begin before those of UTC, in milliseconds.
     pub day_ahead_ms: i64,
+    /// The deployment's id, if it has one.
+    pub own: Option<DeploymentId>,
 }
 
 /// What a provider kept of one day, on one account of its merchant if its report names that.
@@ -52,7 +55,7 @@ pub enum Defect {
     /// It is of another amount than the engine knows.
     OtherAmount(Money, Money),
     /// A capture that nobody has told the engine of.
-    UnknownCapture(PaymentId, Option<Named>, Money),
+    UnknownCapture(PaymentId, Option<Named>, Mark, Money),
     /// Money that went back and that the engine does not send back.
     UnknownRefund(PaymentId, Money),
     /// A capture that the report does not have.
@@ -117,10 +120,10 @@ impl fmt::Display for Defect {
             Self::OtherCurrency(said, known) | Self::OtherAmount(said, known) => {
                 write!(f, "is of {said}, and of {known} here")
             }
-            Self::UnknownCapture(payment, None, amount) => {
+            Self::UnknownCapture(payment, None, _, amount) => {
                 write!(f, "payment {payment} of {amount} is unknown here and names no order")
             }
-            Self::UnknownCapture(payment, Some(Named { order, .. }), amount) => {
+            Self::UnknownCapture(payment, Some(Named { order, .. }), _, amount) => {
                 write!(f, "payment {payment} of {amount} for order {order} is unknown here")
             }
             Self::UnknownRefund(payment, amount) => {
@@ -152,6 +155,8 @@ pub struct Compared {
     pub defects: Vec<(Option<u64>, Defect)>,
     /// What the provider kept.
     pub fees: BTreeMap<FeesOf, MinorUnits>,
+    /// Lines of other deployments on the same account, by the deployment's id: they are not booked here.
+    pub others: BTreeMap<String, usize>,
     /// What it paid out, and what of that came back (true), by its names of that.
     pub payouts: BTreeMap<(String, bool), Money>,
 }
@@ -229,6 +234,10 @@ impl<'a> Run<'a> {
         if !self.expected.period.has(line.at) {
             return Err(Defect::OtherPeriod);
         }
+        if let (Mark::Another, Some(deployment)) = (self.mark(line), &line.deployment) {
+            *self.found.others.entry(deployment.clone()).or_default() += 1;
+            return Ok(());
+        }
         self.keep(line, line.fee);
         match &line.moved {
             Moved::Captured { payment, order, amount } => {
@@ -255,6 +264,11 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// What the payment of a line says of who started it.
+    fn mark(&self, line: &Line) -> Mark {
+        Mark::of(line.deployment.as_deref(), self.expected.own.as_ref())
+    }
+
     /// Adds to what the provider kept on the day of a line.
     fn keep(&mut self, line: &Line, fee: Money) {
         if fee.amount_minor == MinorUnits::ZERO {
@@ -277,7 +291,9 @@ impl<'a> Run<'a> {
         }
         self.captured.insert(payment, line.number);
         let known = self.known.captured.get(payment);
-        let known = known.ok_or_else(|| Defect::UnknownCapture(payment.clone(), order, amount))?;
+        let known = known.ok_or_else(|| {
+            Defect::UnknownCapture(payment.clone(), order, self.mark(line), amount)
+        })?;
         agree(amount, known.amount)?;
         self.found.matched += 1;
         Ok(())

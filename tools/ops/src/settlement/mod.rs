@@ -63,6 +63,8 @@ pub struct Line {
     pub id: String,
     /// Whose account it is on, if the report says that line by line.
     pub merchant: Option<String>,
+    /// The deployment's id that the payment carries.
+    pub deployment: Option<String>,
     /// When it happened.
     pub at: Timestamp,
     /// What moved.
@@ -183,9 +185,16 @@ impl Layout {
 }
 
 impl Named {
-    /// What a merchant's number of a payment names: `<order>-<attempt>`, `<order>_<attempt>`, or an order alone.
-    fn read(number: &str) -> Option<Self> {
-        let (order, attempt) = number.split_once(['-', '_']).unwrap_or((number, ""));
-        Some(Self { order: order.parse().ok()?, attempt: attempt.parse().ok() })
+    /// What a merchant's number of a payment names, with the deployment's id that it carries:
+    /// `<deployment>-<order>-<attempt>`, the same with `_`, without the first part, or an order alone.
+    fn read(number: &str) -> (Option<Self>, Option<String>) {
+        let parts: Vec<&str> = number.split(['-', '_']).collect();
+        let (deployment, order, attempt) = match parts[..] {
+            [deployment, order, attempt] => (Some(deployment.to_owned()), order, attempt),
+            [order, attempt] => (None, order, attempt),
+            _ => (None, number, ""),
+        };
+        let named = order.parse().ok().map(|order| Self { order, attempt: attempt.parse().ok() });
+        (named, deployment)
     }
 }

@@ -54,9 +54,16 @@ fn line(row: &Row<'_>) -> Result<Line, String> {
             Ok(Money { amount_minor, currency })
         }
     };
-    let order = row.get("payment_metadata[order]").parse().ok();
-    let attempt = row.get("payment_metadata[attempt]").parse().ok();
+    let column = |name: &str| row.get(&format!("payment_metadata[{name}]"));
+    let either = |name: &str| match column(&format!("onsale_{name}")) {
+        "" => column(name),
+        carried => carried,
+    };
+    let order = either("order").parse().ok();
+    let attempt = either("attempt").parse().ok();
     let order = order.map(|order| Named { order, attempt });
+    let deployment = Some(column("onsale_deployment")).filter(|id| !id.is_empty());
+    let deployment = deployment.map(str::to_owned);
     let what = row.get("reporting_category");
     let moved = match what {
         "charge" => Moved::Captured { payment: payment()?, order, amount: paid(gross)? },
@@ -88,6 +95,7 @@ fn line(row: &Row<'_>) -> Result<Line, String> {
         number: row.number,
         id: id.to_owned(),
         merchant: merchant.map(str::to_owned),
+        deployment,
         at: time(row.get("created_utc"))?,
         moved,
         fee: money(fee),

@@ -48,7 +48,7 @@ fn line(row: &Row<'_>) -> Result<Line, String> {
         amount(row.get(name), currency).map(|amount_minor| Money { amount_minor, currency })
     };
     let payment = PaymentId::new(row.get("微信订单号")).map_err(|error| error.to_string())?;
-    let order = Named::read(row.get("商户订单号"));
+    let (order, deployment) = Named::read(row.get("商户订单号"));
     let state = row.get("交易状态");
     let (id, moved) = match (state, row.get("退款状态")) {
         ("SUCCESS", _) => {
@@ -70,6 +70,7 @@ fn line(row: &Row<'_>) -> Result<Line, String> {
         number: row.number,
         id,
         merchant: Some(row.get("商户号").to_owned()),
+        deployment,
         at: local_time(row.get("交易时间"), "+08:00")?,
         moved,
         fee: of("手续费")?,

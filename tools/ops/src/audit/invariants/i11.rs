@@ -163,8 +163,14 @@ fn check_payments(
     }
 }
 
-/// The list of disputed payments that a payment belongs into, and its place there: by the last change.
+/// The list of disputed payments, or of unmatched captures, that a payment belongs into, and its place there: by the
+/// last change, or by its number.
 fn place_of(payment: &PaymentFact) -> Option<(String, String)> {
+    if payment.refund == Some(RefundState::Unmatched) {
+        let minted_ms = payment.order.minted_at().ms();
+        let at = format!("{minted_ms:015}-{:019}", payment.order.get());
+        return Some(("unmatched".to_owned(), at));
+    }
     let changed_ms = payment.disputes.iter().map(|it| it.changed_ms).max()?;
     let is_open = payment.disputes.iter().any(|it| it.state == "open");
     let list = if is_open { "open" } else { "over" };

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use engine::domain::basics::number::OrderNumber;
 use engine::domain::order::refund::RefundState;
 use engine::domain::order::{OrderState, PaymentKey};
+use engine::domain::payment::ours::Mark;
 
-use super::super::facts::{CaptureFact, Facts, OrderFact, PaymentFact, SaleFacts};
+use super::super::facts::{BookFact, CaptureFact, Facts, OrderFact, PaymentFact, SaleFacts};
 use super::super::violation::{Rule, Subject};
 use super::Finding;
 
@@ -34,7 +35,11 @@ pub fn payments_are_decided_once(facts: &Facts) -> Finding {
         let payments = of_order.get(&capture.order).map_or(&[][..], Vec::as_slice);
         check_capture(facts, capture, payments, &mut finding);
     }
-    for capture in &facts.book {
+    for BookFact { capture, deployment } in &facts.book.captured {
+        // Captures of others are checked by I13.
+        if Mark::of(deployment.as_deref(), facts.book.own.as_ref()) != Mark::Ours {
+            continue;
+        }
         finding.checked += 1;
         let payments = of_order.get(&capture.order).map_or(&[][..], Vec::as_slice);
         let is_decided = payments.iter().any(|payment| payment.key == capture.key);
@@ -56,7 +61,7 @@ fn payment_subject(order: OrderNumber, key: &PaymentKey) -> Subject {
     Subject::Payment { order, key: key.clone() }
 }
 
-/// True if the refund of a payment is under way, or over.
+/// True if the refund of a payment is under way, or over, or an operator's.
 fn is_requested(payment: &PaymentFact) -> bool {
     match payment.refund {
         None | Some(RefundState::Due) => false,
@@ -64,7 +69,9 @@ fn is_requested(payment: &PaymentFact) -> bool {
             RefundState::Requested
             | RefundState::Pending
             | RefundState::Failed
-            | RefundState::Refunded,
+            | RefundState::Refunded
+            | RefundState::Unmatched
+            | RefundState::Explained,
         ) => true,
     }
 }
@@ -260,8 +267,23 @@ mod tests {
                         order: order_number(order),
                         amount: euros(70),
                     };
-                    // Decided, not decided yet, and for an order that nobody knows.
-                    facts.book = vec![capture(1, "pi_1"), capture(2, "pi_2"), capture(8, "pi_8")];
+                    let ours = |order, payment| BookFact {
+                        capture: capture(order, payment),
+                        deployment: Some("prod1".to_owned()),
+                    };
+                    let others = |order, payment, deployment: Option<&str>| BookFact {
+                        capture: capture(order, payment),
+                        deployment: deployment.map(str::to_owned),
+                    };
+                    facts.book.own = "prod1".parse().ok();
+                    // Decided, not decided yet, and for an order that nobody knows; then those of others.
+                    facts.book.captured = vec![
+                        ours(1, "pi_1"),
+                        ours(2, "pi_2"),
+                        ours(8, "pi_8"),
+                        others(48151, "pi_shop", None),
+                        others(8, "pi_stage", Some("stage")),
+                    ];
                 },
                 &[
                     "I5 payment stripe pi_8 for order 8 of 70 EUR stands in the provider's book, and \
