@@ -15,7 +15,8 @@ use redis::cluster_read_routing::RandomReplicaStrategy;
 use redis::io::tcp::{TcpSettings, socket2::TcpKeepalive};
 use redis::{
     AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ErrorKind, FromRedisValue,
-    IntoConnectionInfo as _, Pipeline, RedisError, ServerErrorKind, TlsCertificates, Value,
+    IntoConnectionInfo as _, Pipeline, RedisError, ServerError, ServerErrorKind, TlsCertificates,
+    Value,
 };
 use tokio::sync::Mutex;
 use tokio::time::{sleep, timeout};
@@ -28,9 +29,22 @@ use engine::ports::{StoreError, Stored};
 const CLUSTER_RETRIES: u32 = 2;
 /// Silence after which an idle connection is probed.
 const KEEPALIVE_AFTER: Duration = Duration::from_secs(15);
-/// Error codes of a server that has not run the command and may run it later, as far as the client
-/// library does not know them by name; see [`is_refusal`].
-const REFUSAL_CODES: [&str; 6] = ["OOM", "BUSY", "NOREPLICAS", "MISCONF", "NOAUTH", "UNKILLABLE"];
+/// Error codes of a server that has not run the command and may run it later.
+const REFUSAL_CODES: [&str; 13] = [
+    "LOADING",
+    "MASTERDOWN",
+    "CLUSTERDOWN",
+    "TRYAGAIN",
+    "MOVED",
+    "ASK",
+    "READONLY",
+    "OOM",
+    "BUSY",
+    "NOREPLICAS",
+    "MISCONF",
+    "NOAUTH",
+    "UNKILLABLE",
+];
 
 /// The servers of Redis and their addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -209,7 +223,9 @@ impl Connection {
     /// Sends several commands at once, all of one slot; they run in order, others in between.
     ///
     /// # Errors
-    /// As [`Connection::query`].
+    /// As [`Connection::query`]; [`StoreError::Unavailable`] if the server has refused one of them. Those
+    /// beside it may have run (a full memory refuses only what needs some), so whoever repeats the pipeline
+    /// repeats them: only counts and what may be written again is sent this way.
     pub async fn pipeline<T: FromRedisValue>(&self, pipeline: &Pipeline) -> Stored<T> {
         self.typed(Request::Many(pipeline)).await
     }
@@ -258,10 +274,12 @@ impl Connection {
                 lost = Some(StoreError::Unknown(error.to_string()));
                 continue;
             }
-            if !is_refusal(&error) {
+            let codes = codes_of(&error);
+            let is_refused = !codes.is_empty() && codes.iter().all(|code| is_refusal(code));
+            if !is_refused {
                 return Err(Fault::Store(StoreError::Contract(error.to_string())));
             }
-            if error.kind() == ErrorKind::Server(ServerErrorKind::ReadOnly) {
+            if codes.iter().any(|code| code == "READONLY") {
                 // The server was demoted: its address may lead to its successor already.
                 self.drop_generation(generation).await;
             }
@@ -386,17 +404,60 @@ fn is_loss(error: &RedisError) -> bool {
     lost.contains(&error.kind())
 }
 
-/// True if the server has not run the command, and may run it later.
-fn is_refusal(error: &RedisError) -> bool {
-    let by_kind = [
-        ServerErrorKind::BusyLoading,
-        ServerErrorKind::MasterDown,
-        ServerErrorKind::ClusterDown,
-        ServerErrorKind::TryAgain,
-        ServerErrorKind::Moved,
-        ServerErrorKind::Ask,
-        ServerErrorKind::ReadOnly,
-    ];
-    by_kind.iter().any(|kind| error.kind() == ErrorKind::Server(*kind))
-        || error.code().is_some_and(|code| REFUSAL_CODES.contains(&code))
+/// The codes of the errors that the server answered: of a command one, of a pipeline or a transaction one
+/// for each command that failed; none if the error is not the server's.
+fn codes_of(error: &RedisError) -> Vec<String> {
+    let errors = error.clone().into_server_errors();
+    let code_of = |(_, error): &(usize, ServerError)| match in_script(error) {
+        Some(code) => code.to_owned(),
+        None => error.code().to_owned(),
+    };
+    errors.iter().flat_map(|errors| errors.iter()).map(code_of).collect()
+}
+
+/// The code of a command that failed within a script, as Redis before 7 says it: its error is `ERR`, and
+/// the command's stands in the text after a hyphen (`Error running script (…): @user_script: 9: -OOM …`).
+/// Later servers answer the command's own code.
+fn in_script(error: &ServerError) -> Option<&str> {
+    let text = error.details().filter(|text| text.starts_with("Error running script"))?;
+    let codes = text.split_ascii_whitespace().filter_map(|word| word.strip_prefix('-'));
+    codes.into_iter().find(|code| is_refusal(code))
+}
+
+/// True if a server that answers this code has not run the command, and may run it later.
+fn is_refusal(code: &str) -> bool {
+    REFUSAL_CODES.contains(&code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The codes of what a server answers, as the wire carries it.
+    fn codes(answer: &str) -> Vec<String> {
+        let value = redis::parse_redis_value(answer.as_bytes()).unwrap();
+        codes_of(&value.extract_error().unwrap_err())
+    }
+
+    #[test]
+    fn a_refusal_is_known_by_its_code_also_of_a_command_within_a_script() {
+        for code in REFUSAL_CODES {
+            assert_eq!(codes(&format!("-{code} not now\r\n")), [code]);
+        }
+        let within = "-ERR Error running script (call to f_6b1b): @user_script:3: @user_script: 3: -OOM \
+                      command not allowed when used memory > 'maxmemory'.\r\n";
+        assert_eq!(codes(within), ["OOM"]);
+        for (answer, code) in [
+            ("-ERR wrong number of arguments for 'get' command\r\n", "ERR"),
+            ("-ERR Error running script (call to f_6b1b): @user_script:3: -BUG here\r\n", "ERR"),
+            // A text that a caller sent is no code of the server.
+            ("-ERR unknown command '-OOM'\r\n", "ERR"),
+            ("-WRONGTYPE Operation against a key\r\n", "WRONGTYPE"),
+        ] {
+            assert_eq!(codes(answer), [code], "{answer}");
+            assert!(!is_refusal(code), "{answer}");
+        }
+        let lost = RedisError::from(std::io::Error::from(std::io::ErrorKind::BrokenPipe));
+        assert_eq!(codes_of(&lost), Vec::<String>::new());
+    }
 }

@@ -22,6 +22,7 @@ mod maps;
 mod messages;
 mod operators;
 mod points;
+mod redis_refuses;
 mod refunds;
 mod refusals;
 mod rooms;
