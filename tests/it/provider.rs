@@ -19,6 +19,7 @@ use fake_payments::{API_KEY, Fault, LedgerRefund};
 use local::servers::PaymentProvider;
 use serde_json::{Value, json};
 use shared::providers::Providers;
+use shared::providers::stripe::{API_VERSION, VERSION_HEADER};
 use shared::runtime::config::{PaymentConfig, ProvidersConfig};
 use shared::runtime::connections::{Https, Trust};
 
@@ -289,6 +290,29 @@ print(json.dumps([session.status, session.payment_status, session.url]))";
     let said = tokio::task::block_in_place(|| stripe(&provider, PAID, &arguments));
     assert_eq!(said, json!(["complete", "paid", null]));
     assert_eq!(adapter(&provider).captures(&order(number)).await, Ok(Some(vec![paid])));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_version_that_we_name_is_that_of_the_package_that_the_fake_is_held_against() {
+    const SCRIPT: &str = "print(json.dumps(stripe.api_version))";
+    let provider = PaymentProvider::start(None).unwrap();
+    let said = tokio::task::block_in_place(|| stripe(&provider, SCRIPT, &json!({})));
+    assert_eq!(said, API_VERSION);
+}
+
+/// Every call names the version: this fake refuses those that do not.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_names_no_version_of_the_api_is_refused() {
+    let provider = PaymentProvider::start(None).unwrap();
+    let client = reqwest::Client::new();
+    let url = format!("{}/v1/refunds?payment_intent=pi_1", provider.url());
+    for (version, status) in [(None, 400), (Some("newest"), 400), (Some(API_VERSION), 200)] {
+        let asked = client.get(&url).bearer_auth(API_KEY);
+        let asked = version.into_iter().fold(asked, |asked, it| asked.header(VERSION_HEADER, it));
+        assert_eq!(asked.send().await.unwrap().status(), status, "{version:?}");
+    }
+    let ours = adapter(&provider);
+    assert_eq!(ours.captures(&order(number())).await, Ok(Some(Vec::new())));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -15,6 +15,7 @@ use engine::domain::basics::number::OrderNumber;
 use engine::domain::basics::time::Timestamp;
 use futures_util::stream;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
+use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -23,14 +24,14 @@ use fake_limits::stripe::{self, Endpoint};
 use fake_limits::table::{STRIPE_REASON, STRIPE_THROTTLED, Service};
 use fake_limits::{Enforced, Now, Throttles};
 
-use crate::API_KEY;
 use crate::Error;
-use crate::account::{Accounts, Answer, CAPTURED, LOST, RefundRequest, error};
+use crate::account::{Accounts, Answer, CAPTURED, INVALID, LOST, RefundRequest, error};
 use crate::attempts::{Kind, WaitingRequest};
 use crate::faults::Fault;
 use crate::metadata::Metadata;
 use crate::page;
 use crate::webhook::Webhook;
+use crate::{API_KEY, RESTRICTED_KEY, VERSION_HEADER};
 
 /// The largest form; Stripe's are smaller.
 const MAX_BODY_BYTES: usize = 64 * 1024;
@@ -484,15 +485,46 @@ async fn plan_faults(State(accounts): Shared, body: Bytes) -> Response {
     }
 }
 
+/// True for a version of the API: the day of its release, and the name of the major one.
+/// Source: <https://docs.stripe.com/api/versioning>
+fn is_version(text: &str) -> bool {
+    let (day, name) = text.split_once('.').unwrap_or((text, "first"));
+    let parts: Vec<&str> = day.split('-').collect();
+    let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    let is_day = parts.iter().map(|part| part.len()).eq([4, 2, 2]);
+    let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase());
+    is_day && is_name && parts.iter().all(|part| digits(part))
+}
+
+/// What is refused whatever is asked: an unknown key, no version, what a restricted key may not do.
+/// Sources: <https://docs.stripe.com/api/errors>, <https://docs.stripe.com/keys#limit-access>
+fn refused_at_the_door(parts: &Parts) -> Option<Answer> {
+    let text_of = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok());
+    let key = text_of(AUTHORIZATION.as_str()).and_then(|bearer| bearer.strip_prefix("Bearer "));
+    if !key.is_some_and(|key| [API_KEY, RESTRICTED_KEY].contains(&key)) {
+        return Some(error(401, INVALID, None, "Invalid API Key provided."));
+    }
+    if !text_of(VERSION_HEADER).is_some_and(is_version) {
+        let text = "This fake wants to be told a version of the API (Stripe-Version).";
+        return Some(error(400, INVALID, None, text));
+    }
+    if key == Some(RESTRICTED_KEY) && parts.uri.path().starts_with("/v1/disputes") {
+        let text = "The provided key 'rk_test_***' does not have the required permissions for this \
+                    endpoint. Having the 'rak_dispute_read' permission would allow this request to \
+                    continue.";
+        return Some(error(403, INVALID, None, text));
+    }
+    None
+}
+
 /// Checks the key, reads the form of the body or the query, and writes the answer.
 async fn answered(
     request: Request,
     answer: impl FnOnce(&HeaderMap, Form) -> Result<Answer, Error>,
 ) -> Response {
     let (parts, body) = request.into_parts();
-    let bearer = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-    if bearer != Some(&format!("Bearer {API_KEY}")) {
-        return written(error(401, "invalid_request_error", None, "Invalid API Key provided."));
+    if let Some(refusal) = refused_at_the_door(&parts) {
+        return written(refusal);
     }
     let Ok(body) = axum::body::to_bytes(body, MAX_BODY_BYTES).await else {
         return written(error(400, "invalid_request_error", None, "The body is too long."));
@@ -557,6 +589,16 @@ mod tests {
         assert_eq!(at(Method::POST, "/v1/payment_intents/pi_1/cancel"), cancel);
         assert_eq!(at(Method::POST, "/v1/payment_intents/pi_2/cancel"), cancel);
         assert_eq!(at(Method::GET, "/ledger"), None);
+    }
+
+    #[test]
+    fn a_version_is_a_day_and_perhaps_a_name() {
+        for good in ["2026-10-28.endive", "2020-08-27"] {
+            assert!(is_version(good), "{good}");
+        }
+        for bad in ["", "latest", "2026-10-28.", "2026-1-28", "2026-10-28.E", "26-10-28"] {
+            assert!(!is_version(bad), "{bad:?}");
+        }
     }
 
     #[test]

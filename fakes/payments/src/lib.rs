@@ -12,6 +12,10 @@
 //! | `GET /v1/disputes/{id}` | with `expand[]=payment_intent` |
 //! | `POST /v1/refunds`, `GET /v1/refunds` | with `Idempotency-Key`; of one payment |
 //!
+//! Every request to `/v1` must say by which version of the API it is meant (`Stripe-Version`): the real one answers
+//! by the account's own where none is said, so that the shapes of its answers change with a setting of the dashboard.
+//! A restricted key may not read disputes (403).
+//!
 //! Stripe's own Python library talks to it in a test. `GET /ledger` (for the audit), `GET /settlement` (what its report
 //! would say of everything so far), `GET /calls` (how often each route was asked: Stripe rations reads) and `POST /faults` (a list of [`Fault`]s to inject; also at `/mischief`) are not Stripe's. What is kept in a
 //! file survives `kill -9`. Unlike Stripe it never forgets an idempotency key. Its search and its list of
@@ -66,6 +70,10 @@ pub use crate::notices::Notified;
 pub const PROVIDER: &str = "stripe";
 /// The API key that it accepts.
 pub const API_KEY: &str = "sk_test_onsale";
+/// A restricted key that it accepts, too: all but the disputes may be read with it.
+pub const RESTRICTED_KEY: &str = "rk_test_onsale";
+/// The header that says by which version of the API a request is meant.
+const VERSION_HEADER: &str = "stripe-version";
 
 /// Why the provider could not be started, or could not store a change.
 #[derive(Debug, thiserror::Error)]

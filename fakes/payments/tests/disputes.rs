@@ -18,6 +18,7 @@ use engine::ports::{Provider as _, StoreError, Stored};
 use fake_payments::{API_KEY, Lags, PROVIDER, PaymentProvider};
 use serde_json::{Value, json};
 use shared::providers::Providers;
+use shared::providers::stripe::{API_VERSION, VERSION_HEADER};
 use shared::runtime::config::{PaymentConfig, ProviderApi, ProvidersConfig, Secret};
 use shared::runtime::connections::{Https, Trust};
 
@@ -82,14 +83,16 @@ impl Bank {
     /// The status and the body of an answer.
     async fn get(&self, path: &str) -> (u16, Value) {
         let request = reqwest::Client::new().get(format!("{}{path}", self.fake.url()));
-        let reply = request.bearer_auth(API_KEY).send().await.unwrap();
+        let request = request.bearer_auth(API_KEY).header(VERSION_HEADER, API_VERSION);
+        let reply = request.send().await.unwrap();
         (reply.status().as_u16(), reply.json().await.unwrap())
     }
 
     /// The status of the answer to a request for a refund, and the code if it is refused.
     async fn refund(&self, form: &'static str) -> (u16, Value) {
         let request = reqwest::Client::new().post(format!("{}/v1/refunds", self.fake.url()));
-        let reply = request.bearer_auth(API_KEY).body(form).send().await.unwrap();
+        let request = request.bearer_auth(API_KEY).header(VERSION_HEADER, API_VERSION);
+        let reply = request.body(form).send().await.unwrap();
         let status = reply.status().as_u16();
         let body: Value = reply.json().await.unwrap();
         (status, body["error"]["code"].clone())

@@ -58,6 +58,8 @@ pub struct Call {
     pub uri: Uri,
     /// The header that says who sends it.
     pub credential: Option<(HeaderName, HeaderValue)>,
+    /// Another header.
+    pub extra: Option<(HeaderName, HeaderValue)>,
     /// Its body, which is JSON; empty for none.
     pub body: Bytes,
 }
@@ -74,6 +76,7 @@ impl Call {
             method: Method::GET,
             uri: path.parse::<Uri>()?,
             credential: None,
+            extra: None,
             body: Bytes::new(),
         })
     }
@@ -96,6 +99,12 @@ impl Call {
     pub fn by(self, bearer: &Bearer) -> Self {
         let credential = Some((AUTHORIZATION, bearer.value.clone()));
         Self { credential, class: bearer.class, ..self }
+    }
+
+    /// The same with another header.
+    #[must_use]
+    pub fn with(self, name: HeaderName, value: HeaderValue) -> Self {
+        Self { extra: Some((name, value)), ..self }
     }
 }
 
@@ -356,7 +365,7 @@ impl Client {
         *request.uri_mut() = call.uri.clone();
         let headers = request.headers_mut();
         headers.insert(HOST, self.transport.authority().clone());
-        if let Some((name, value)) = &call.credential {
+        for (name, value) in call.credential.iter().chain(&call.extra) {
             headers.insert(name.clone(), value.clone());
         }
         if !call.body.is_empty() {
@@ -416,8 +425,9 @@ impl Client {
         let length = HeaderValue::from(call.body.len());
         let own =
             [(HOST, self.transport.authority()), (CONTENT_TYPE, &JSON), (CONTENT_LENGTH, &length)];
-        let credential = call.credential.iter().map(|(name, value)| (name.clone(), value));
-        for (name, value) in own.into_iter().chain(credential) {
+        let stated = call.credential.iter().chain(&call.extra);
+        let stated = stated.map(|(name, value)| (name.clone(), value));
+        for (name, value) in own.into_iter().chain(stated) {
             head.extend_from_slice(name.as_str().as_bytes());
             head.extend_from_slice(b": ");
             head.extend_from_slice(value.as_bytes());

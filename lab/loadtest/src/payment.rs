@@ -16,6 +16,7 @@ use reqwest::StatusCode;
 use reqwest::header::CONTENT_TYPE;
 use serde_json::Value;
 use shared::dynamodb::DynamoOrders;
+use shared::providers::stripe::{API_VERSION, VERSION_HEADER};
 
 use super::pages::{Pages, Paid, Shares, Till};
 
@@ -153,6 +154,7 @@ pub async fn capture(endpoints: &Endpoints, payment: &Payment) -> Result<(), Err
     let reply = client()?
         .post(format!("{}{}", endpoints.provider, payment::CAPTURE_PATH))
         .bearer_auth(API_KEY)
+        .header(VERSION_HEADER, API_VERSION)
         .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
         .body(payment::capture_form(id, *order, *amount))
         .send()

@@ -11,7 +11,9 @@ use engine::domain::basics::time::Timestamp;
 use engine::domain::order::PaymentOutcome as Outcome;
 use fake_limits::stripe::callback_gap;
 use fake_payments::API_KEY;
+use http::{HeaderName, HeaderValue};
 use local::payment::{CAPTURE_PATH, PROVIDER, capture_form, captured};
+use shared::providers::stripe::{API_VERSION, VERSION_HEADER};
 
 use super::behaviour::polls;
 use super::client::{Bearer, Call, Reply};
@@ -185,7 +187,8 @@ impl LoadTest {
         let form = capture_form(payment, order.order, amount);
         let call = self.made(Call::post(Endpoint::TakeCallback, CAPTURE_PATH, form));
         let Some((call, bearer)) = call.zip(self.made(Bearer::new(API_KEY))) else { return false };
-        let call = call.by(&bearer);
+        let version = HeaderValue::from_static(API_VERSION);
+        let call = call.by(&bearer).with(HeaderName::from_static(VERSION_HEADER), version);
         for _ in 0..MAX_CHARGES {
             match provider.send(&call).await {
                 Reply::Ok(_) => return true,

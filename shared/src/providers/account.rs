@@ -25,8 +25,8 @@ pub(super) struct Account {
     pub(super) provider: ProviderId,
     /// Address of the API, without a slash at its end.
     pub(super) url: String,
-    /// The header with its key; `None` if each request is signed by itself.
-    authorization: Option<HeaderValue>,
+    /// The headers that every request has. Among them is the key, unless each request is signed by itself.
+    headers: HeaderMap,
     /// Most bytes of an answer; `None` for as many as the client takes.
     max_answer_bytes: Option<usize>,
     https: Https,
@@ -78,8 +78,8 @@ impl Account {
         let url = api.url.as_deref().unwrap_or(default_url).trim_end_matches('/').to_owned();
         let provider = api.provider.clone();
         let limit = limits.of(&provider);
-        let authorization = Some(authorization);
-        Ok(Self { provider, url, authorization, max_answer_bytes: None, https, limit })
+        let headers = HeaderMap::from_iter([(AUTHORIZATION, authorization)]);
+        Ok(Self { provider, url, headers, max_answer_bytes: None, https, limit })
     }
 
     /// The account of a provider whose requests are signed one by one, by the caller; answers of more than
@@ -94,10 +94,17 @@ impl Account {
         let limit = limits.of(&provider);
         let url = url.trim_end_matches('/').to_owned();
         let max_answer_bytes = Some(max_answer_bytes);
-        Self { provider, url, authorization: None, max_answer_bytes, https, limit }
+        let headers = HeaderMap::new();
+        Self { provider, url, headers, max_answer_bytes, https, limit }
     }
 
-    /// Makes one request when it is its turn, with the key, if there is one, added to its head.
+    /// The same account, every request to which has this header, too.
+    pub(super) fn with_header(mut self, name: &'static str, value: &'static str) -> Self {
+        self.headers.insert(name, HeaderValue::from_static(value));
+        self
+    }
+
+    /// Makes one request when it is its turn, with the headers of the account added to its head.
     ///
     /// # Errors
     /// As [`Effect`] says, unless the request never left; [`StoreError::Limited`] if its turn would come
@@ -109,10 +116,7 @@ impl Account {
         body: Bytes,
         effect: Effect,
     ) -> Stored<Answer> {
-        let head = match &self.authorization {
-            Some(key) => head.header(AUTHORIZATION, key),
-            None => head,
-        };
+        let head = self.headers.iter().fold(head, |head, (name, value)| head.header(name, value));
         let request: Request<SdkBody> = head
             .body(SdkBody::from(body))
             .map_err(|error| StoreError::Unavailable(error.to_string()))?;

@@ -21,7 +21,9 @@ use engine::flows::refund::{PartOutcome, refund_part};
 use engine::flows::reserve::reserve;
 use engine::flows::sync::sync;
 use engine::ports::{ChangeReply, CursorReply, Cursors, Orders, Ports};
-use fake_payments::PROVIDER;
+use fake_payments::{PROVIDER, RESTRICTED_KEY};
+use shared::runtime::app::App;
+use shared::runtime::config::Secret;
 
 use super::crash_points::at_every_call;
 use super::crashing::Crashing;
@@ -78,6 +80,48 @@ impl Fixture {
 
 fn kinds(order: &Order) -> Vec<FactKind> {
     order.facts.all.iter().map(|fact| fact.kind).collect()
+}
+
+/// An account's restricted key may lack the right to read disputes, as one made for an earlier release does.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dispute_that_the_key_may_not_read_stops_no_capture() {
+    let fixture = Fixture::start().await;
+    let (sold, capture) = fixture.sold("disputed").await;
+    fixture.read_until(NOW).await;
+    let at = |seconds: i64| NOW.plus_seconds(seconds);
+    fixture.disputed(&capture, 1000, at(1));
+    let mut config = fixture.config.clone();
+    config.providers.apis[0].key = Secret(RESTRICTED_KEY.as_bytes().to_vec());
+    let restricted = Box::pin(App::from_config(&config)).await.unwrap().ports;
+    // No callback reports this one: only the list has it, on the page of the dispute.
+    let reservation = fixture.reservation("lost").await;
+    let order = reserve(&fixture.ports, &reservation, at(2)).await.unwrap().order;
+    fixture.provider.capture("pi_lost", order.number, order.total, at(3)).unwrap();
+    let read = |name: &'static str, now: Timestamp| {
+        let ports = &restricted;
+        async move { read_captures(ports, &ReaderId::new(name).unwrap(), now, 10).await }
+    };
+    let reading = read("restricted", at(10)).await.unwrap();
+    assert_eq!((reading.decided, reading.disputes, reading.unreadable), (1, 0, 1), "{reading:?}");
+    let paid = fixture.ports.orders().get(order.number).await.unwrap().unwrap();
+    assert_eq!(paid.state, OrderState::Paid);
+    // The list is read to its end. The next pass begins a little before the last one, and the one after it no more so.
+    let passes = [("next", 86_400), ("after", 2 * 86_400)];
+    let mut met = Vec::new();
+    for (name, seconds) in passes {
+        let pass = read(name, at(seconds)).await.unwrap();
+        assert_eq!(pass.unfinished, 0, "{pass:?}");
+        met.push(pass.unreadable);
+    }
+    assert_eq!(met.last(), Some(&0), "{met:?}");
+    assert_eq!(kinds(&fixture.now_is(&capture).await.0), [FactKind::Made, FactKind::Paid]);
+    // Once the key may, the dispute is recorded when it changes.
+    let dispute = DisputeId::new("dp_1").unwrap();
+    fixture.decided(&dispute, true, at(2 * 86_400 + 100));
+    let reading = fixture.reading("again", at(2 * 86_400 + 3700)).await;
+    assert_eq!((reading.disputes, reading.unreadable), (1, 0), "{reading:?}");
+    let order = fixture.ports.orders().get(sold.number).await.unwrap().unwrap();
+    assert!(kinds(&order).contains(&FactKind::DisputeWon), "{order:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

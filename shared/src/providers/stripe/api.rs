@@ -5,7 +5,7 @@ use http::{Method, Request, StatusCode};
 use hyper::body::Bytes;
 
 use super::forms::{self, EventsPage, List, PaymentIntent, Refund, Refusal, SearchPage};
-use super::{dispute, event};
+use super::{API_VERSION, VERSION_HEADER, dispute, event};
 use crate::providers::account::{Account, Answer, Effect};
 use crate::providers::limit::{Limits, Operation};
 use crate::runtime::config::ProviderApi;
@@ -40,7 +40,8 @@ impl Api {
         https: Https,
         limits: &Limits,
     ) -> Stored<Self> {
-        Ok(Self { account: Account::new(api, URL, https, limits)?, own })
+        let account = Account::new(api, URL, https, limits)?;
+        Ok(Self { account: account.with_header(VERSION_HEADER, API_VERSION), own })
     }
 
     /// Every capture of an order that the account finds.

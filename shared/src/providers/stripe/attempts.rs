@@ -83,6 +83,9 @@ fn session_form(order: &Order, attempt: &Attempt) -> Option<String> {
     let (number, key) = (order.number.to_string(), attempt.number.to_string());
     let mut fields = vec![
         ("mode", "payment".to_owned()),
+        // Else a buyer from abroad may pay another currency, by a setting of the dashboard.
+        // Source: <https://docs.stripe.com/payments/currencies/localize-prices/adaptive-pricing>
+        ("adaptive_pricing[enabled]", "false".to_owned()),
         ("payment_method_types[0]", METHOD.to_owned()),
         ("client_reference_id", format!("{number}-{key}")),
         ("line_items[0][quantity]", "1".to_owned()),
@@ -329,6 +332,8 @@ mod tests {
         assert_eq!(value("client_reference_id"), Some("42-1"));
         assert_eq!(value("payment_intent_data[metadata][attempt]"), Some("1"));
         assert_eq!(value("line_items[0][price_data][unit_amount]"), Some("1230"));
+        // The buyer pays the currency of the order, whatever the dashboard allows.
+        assert_eq!(value("adaptive_pricing[enabled]"), Some("false"));
         let back = Some("https%3A%2F%2Fshop.example%2Fdone%3Fa%3Db%26c");
         assert_eq!((value("success_url"), value("cancel_url")), (back, back));
         assert!(session_form(&self::order("MGA"), &attempt(&order, PaymentMethod::Page)).is_none());

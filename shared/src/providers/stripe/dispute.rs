@@ -1,6 +1,7 @@
 //! Disputes at Stripe: the events that report one, and the dispute itself.
 //! Source: <https://docs.stripe.com/api/disputes/object>
 
+use http::StatusCode;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -101,8 +102,16 @@ impl Dispute {
 
 impl Api {
     /// A dispute as it is now.
+    ///
+    /// # Errors
+    /// [`StoreError::Contract`] also if the key may not read disputes: no repetition changes that, and the captures
+    /// that are listed behind it must not wait for somebody who gives it the right.
     pub(super) async fn dispute(&self, dispute: &DisputeId) -> Stored<Option<DisputeReport>> {
         let answer = self.get(Operation::ReadDispute, &path(dispute)).await?;
+        if answer.status == StatusCode::FORBIDDEN {
+            let text = format!("the API key may not read dispute {dispute}: {}", words(&answer));
+            return Err(StoreError::Contract(text));
+        }
         let read: Dispute = self.account.read(&answer, Effect::Read, words)?;
         read.report(&self.account.provider, self.own.as_ref())
     }

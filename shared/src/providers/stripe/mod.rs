@@ -27,6 +27,13 @@ use engine::domain::payment::ours::Reported;
 use engine::domain::payment::start::{CloseReply, Offer, StartReply};
 use engine::ports::Stored;
 
+/// The version of the API that every request names: that of Stripe's Python package 16.1.0, which a test holds beside
+/// ours. Without it Stripe answers by the account's own version, which a click in its dashboard changes.
+/// Source: <https://docs.stripe.com/api/versioning>
+pub const API_VERSION: &str = "2026-10-28.endive";
+/// The header that names it.
+pub const VERSION_HEADER: &str = "stripe-version";
+
 /// One account at Stripe.
 #[derive(Debug)]
 pub(super) struct Stripe {
