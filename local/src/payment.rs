@@ -13,6 +13,7 @@ use shared::providers::stripe::signature;
 use crate::data_dir::Secrets;
 
 pub use fake_payments::PROVIDER;
+use fake_payments::stated;
 
 /// How long the search of an engine's own provider lags unless the engine is told otherwise, in seconds.
 pub const SEARCH_LAG_SECONDS: u32 = 2;
@@ -54,7 +55,7 @@ pub fn capture_form(payment: &str, order: OrderNumber, amount: Money) -> String 
     let currency = amount.currency.to_string().to_ascii_lowercase();
     form_urlencoded::Serializer::new(String::new())
         .append_pair("id", payment)
-        .append_pair("amount", &amount.amount_minor.to_string())
+        .append_pair("amount", &stated(amount).to_string())
         .append_pair("currency", &currency)
         .append_pair("confirm", "true")
         .append_pair("metadata[order]", &order.to_string())
@@ -95,8 +96,8 @@ pub fn captured(payment: &str, order: OrderNumber, amount: Money, now: Timestamp
             "id": payment,
             "object": "payment_intent",
             "status": "succeeded",
-            "amount": amount.amount_minor,
-            "amount_received": amount.amount_minor,
+            "amount": stated(amount),
+            "amount_received": stated(amount),
             "currency": amount.currency.to_string().to_ascii_lowercase(),
             "metadata": { "order": order.to_string() },
         } },

@@ -292,6 +292,31 @@ print(json.dumps([session.status, session.payment_status, session.url]))";
     assert_eq!(adapter(&provider).captures(&order(number)).await, Ok(Some(vec![paid])));
 }
 
+/// Stripe states what goes back in its own units: hundredths of krónur and of shillings, whole ariary.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_went_back_by_hand_is_counted_in_the_units_of_the_capture() {
+    let provider = PaymentProvider::start(None).unwrap();
+    let ours = adapter(&provider);
+    let client = reqwest::Client::new();
+    // What was captured, what goes back by hand in Stripe's units, and what that is in ours.
+    for (code, captured, by_hand, is) in
+        [("ISK", 5000, 5000, 50), ("UGX", 900, 90_000, 900), ("MGA", 500_000, 1000, 100_000)]
+    {
+        let currency = Currency::new(code).unwrap();
+        let amount = Money { amount_minor: MinorUnits(captured), currency };
+        let payment = format!("pi_{code}");
+        let record = to_refund(&provider.capture(&payment, number(), amount, NOW).unwrap());
+        let form = format!("payment_intent={payment}&amount={by_hand}");
+        let asked = client.post(format!("{}/v1/refunds", provider.url())).bearer_auth(API_KEY);
+        let asked = asked.header(VERSION_HEADER, API_VERSION).body(form);
+        assert_eq!(asked.send().await.unwrap().status(), 200, "{code}");
+        assert_eq!(refunds(&provider, &payment)[0].amount_minor, MinorUnits(is), "{code}");
+        assert_eq!(ours.refund(&record).await, Ok(RefundReply::Refunded), "{code}");
+        let back = refunds(&provider, &payment).iter().map(|refund| refund.amount_minor).sum();
+        assert_eq!(MinorUnits(captured), back, "{code}: all of it is back");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_version_that_we_name_is_that_of_the_package_that_the_fake_is_held_against() {
     const SCRIPT: &str = "print(json.dumps(stripe.api_version))";

@@ -7,8 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
+use engine::domain::basics::counting::{Counting, TakesOnly};
 use engine::domain::basics::ids::{PaymentId, ProviderId};
-use engine::domain::basics::money::{MinorUnits, Money};
+use engine::domain::basics::money::{Currency, MinorUnits, Money};
 use engine::domain::basics::number::OrderNumber;
 use engine::domain::basics::time::Timestamp;
 use engine::domain::order::{Capture, PaymentKey};
@@ -113,6 +114,7 @@ pub(crate) type Answer = (u16, Value);
 /// A request for a refund.
 pub(crate) struct RefundRequest {
     pub(crate) payment: String,
+    /// In Stripe's units; `None` for all that is left.
     pub(crate) amount_minor: Option<MinorUnits>,
     /// The name that the seller gives to a part, in the metadata.
     pub(crate) refund: Option<String>,
@@ -144,7 +146,7 @@ impl Intent {
     pub(crate) fn shown(&self) -> Value {
         json!({
             "id": self.id, "object": "payment_intent", "status": "succeeded",
-            "amount": self.amount.amount_minor, "amount_received": self.amount.amount_minor,
+            "amount": stated(self.amount), "amount_received": stated(self.amount),
             "currency": lower(&self.amount), "created": self.created_ms.div_euclid(1000),
             "metadata": self.metadata, "livemode": false,
         })
@@ -168,6 +170,36 @@ impl Lags {
     pub const fn from_search_seconds(search_seconds: u32) -> Self {
         Self { search_seconds, list_seconds: search_seconds.div_ceil(2) }
     }
+}
+
+/// An amount as Stripe states it, in its own units. One that no request can bring stands as it is.
+#[must_use]
+pub fn stated(amount: Money) -> i64 {
+    Counting::Stripe.written(amount).unwrap_or(amount.amount_minor.0)
+}
+
+/// An amount that a request states, in Stripe's units; or why it is refused.
+/// Source: <https://docs.stripe.com/currencies>
+pub(crate) fn whole(stated: MinorUnits, currency: Currency) -> Result<Money, Answer> {
+    let amount = Counting::Stripe.read(stated, currency);
+    if Counting::Stripe.written(amount) == Some(stated.0) {
+        return Ok(amount);
+    }
+    let text = format!("Invalid amount: {stated} of {currency} cannot be processed.");
+    Err(error(400, INVALID, Some("parameter_invalid_integer"), &text))
+}
+
+/// An amount to be paid, in Stripe's units; or why it is refused.
+pub(crate) fn charged(stated: MinorUnits, currency: Currency) -> Result<Money, Answer> {
+    let amount = whole(stated, currency)?;
+    let bounds = Counting::Stripe.bounds(currency);
+    let code = match Counting::Stripe.refusal(amount, &bounds) {
+        None => return Ok(amount),
+        Some(TakesOnly::AtMost(_)) => "amount_too_large",
+        Some(TakesOnly::AtLeast(_) | TakesOnly::Multiples(_)) => "amount_too_small",
+    };
+    let text = format!("{amount} is not between the least and the most that can be charged.");
+    Err(error(400, INVALID, Some(code), &text))
 }
 
 pub(crate) fn lower(amount: &Money) -> String {
@@ -266,13 +298,17 @@ impl State {
     }
 
     fn shown(&self, refund: &Refund) -> Value {
-        let currency = self.intents.get(&refund.payment).map(|intent| lower(&intent.amount));
+        let intent = self.intents.get(&refund.payment);
+        let currency = intent.map(|intent| lower(&intent.amount));
+        let amount = intent.map_or(refund.amount_minor.0, |intent| {
+            stated(Money { amount_minor: refund.amount_minor, ..intent.amount })
+        });
         let metadata = match &refund.refund {
             None => json!({}),
             Some(refund) => json!({ "refund": refund }),
         };
         json!({
-            "id": refund.id, "object": "refund", "amount": refund.amount_minor,
+            "id": refund.id, "object": "refund", "amount": amount,
             "payment_intent": refund.payment, "status": refund.status, "currency": currency,
             "created": refund.created_ms.div_euclid(1000), "metadata": metadata,
             "failure_reason": (refund.status == "failed").then_some("expired_or_canceled_card"),
@@ -332,7 +368,11 @@ impl Book {
             let text = format!("The charge of {payment} has already been refunded.");
             return (error(400, INVALID, Some("charge_already_refunded"), &text), None);
         }
-        let amount_minor = request.amount_minor.unwrap_or(left);
+        let asked = request.amount_minor.map(|stated| whole(stated, intent.amount.currency));
+        let amount_minor = match asked.transpose() {
+            Ok(asked) => asked.map_or(left, |asked| asked.amount_minor),
+            Err(refusal) => return (refusal, None),
+        };
         if !(MinorUnits(1)..=left).contains(&amount_minor) {
             let text = format!("Refund amount is not between 1 and the unrefunded {left}");
             return (error(400, INVALID, Some("amount_too_large"), &text), None);
@@ -599,7 +639,6 @@ pub(crate) const LOST: u16 = 0;
 mod tests {
     use super::*;
     use crate::journal::tests::SmallDisk;
-    use engine::domain::basics::money::Currency;
 
     const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
 
@@ -624,6 +663,30 @@ mod tests {
             key: Some("key".to_owned()),
         };
         accounts.refund(request, NOW)
+    }
+
+    #[test]
+    fn a_charge_is_whole_in_stripes_units_and_neither_too_small_nor_too_large() {
+        let asked = |stated: i64, code: &str| {
+            let charged = charged(MinorUnits(stated), Currency::new(code).unwrap());
+            charged.map(|amount| amount.amount_minor.0).map_err(|(status, body)| {
+                assert_eq!(status, 400);
+                body["error"]["code"].as_str().unwrap().to_owned()
+            })
+        };
+        let refused = |code: &str| Err(code.to_owned());
+        assert_eq!(asked(500_000, "ISK"), Ok(5000));
+        assert_eq!(asked(5000, "MGA"), Ok(500_000));
+        assert_eq!(asked(1230, "KWD"), Ok(1230));
+        assert_eq!(asked(50, "ISK"), refused("parameter_invalid_integer"));
+        assert_eq!(asked(1234, "KWD"), refused("parameter_invalid_integer"));
+        assert_eq!(asked(49, "EUR"), refused("amount_too_small"));
+        assert_eq!(asked(1_000_000_000_000, "EUR"), refused("amount_too_large"));
+        // What was taken is stated as it came.
+        for (stated, code) in [(500_000, "ISK"), (5000, "MGA"), (1230, "KWD"), (50, "EUR")] {
+            let amount = charged(MinorUnits(stated), Currency::new(code).unwrap()).unwrap();
+            assert_eq!(super::stated(amount), stated, "{code}");
+        }
     }
 
     #[test]

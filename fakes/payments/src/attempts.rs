@@ -10,7 +10,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::Error;
-use crate::account::{Accounts, Answer, Change, INVALID, Intent, Kept, broken, error, lower};
+use crate::account::{
+    Accounts, Answer, Change, INVALID, Intent, Kept, broken, error, lower, stated,
+};
 use crate::metadata::{Earlier, Metadata};
 
 /// The shortest and the longest life of a session, in seconds.
@@ -88,7 +90,7 @@ impl Waiting {
     }
 
     fn shown(&self, base: &str, now: Timestamp) -> Value {
-        let (amount, state) = (self.amount.amount_minor, self.state_at(now));
+        let (amount, state) = (stated(self.amount), self.state_at(now));
         let currency = lower(&self.amount);
         let metadata = &self.metadata;
         match self.kind {
@@ -116,7 +118,7 @@ impl Waiting {
                 },
                 "client_secret": format!("{}_secret_onsale", self.id),
                 "amount": amount,
-                "amount_received": if state == Waits::Paid { amount.0 } else { 0 },
+                "amount_received": if state == Waits::Paid { amount } else { 0 },
                 "currency": currency, "created": self.created_ms.div_euclid(1000),
                 "metadata": metadata, "livemode": false,
             }),

@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::Error;
-use crate::account::{Accounts, Answer, Change, INVALID, Intent, State, broken, error, lower};
+use crate::account::{
+    Accounts, Answer, Change, INVALID, Intent, State, broken, error, lower, stated,
+};
 use crate::settlement::Movement;
 
 /// A dispute of a payment.
@@ -117,12 +119,15 @@ impl Dispute {
     /// As Stripe shows it, with its payment whole if that is asked for.
     pub(crate) fn shown(&self, state: &State, is_expanded: bool) -> Value {
         let intent = state.intent(self.payment.as_str());
+        let amount = intent.map_or(self.amount_minor.0, |intent| {
+            stated(Money { amount_minor: self.amount_minor, ..intent.amount })
+        });
         let payment = match intent.filter(|_| is_expanded) {
             Some(intent) => intent.shown(),
             None => json!(self.payment),
         };
         json!({
-            "id": self.id, "object": "dispute", "amount": self.amount_minor,
+            "id": self.id, "object": "dispute", "amount": amount,
             "currency": intent.map(|intent| lower(&intent.amount)), "charge": format!("ch_{}", self.payment),
             "payment_intent": payment, "reason": "fraudulent", "status": self.status.as_str(),
             "created": self.opened_ms.div_euclid(1000),

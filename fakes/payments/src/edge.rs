@@ -25,7 +25,7 @@ use fake_limits::table::{STRIPE_REASON, STRIPE_THROTTLED, Service};
 use fake_limits::{Enforced, Now, Throttles};
 
 use crate::Error;
-use crate::account::{Accounts, Answer, CAPTURED, INVALID, LOST, RefundRequest, error};
+use crate::account::{Accounts, Answer, CAPTURED, INVALID, LOST, RefundRequest, charged, error};
 use crate::attempts::{Kind, WaitingRequest};
 use crate::faults::Fault;
 use crate::metadata::Metadata;
@@ -158,7 +158,11 @@ async fn create_intent(State(accounts): Shared, request: Request) -> Response {
         let currency = form.get("currency").and_then(|code| Currency::new(code).ok());
         let Some(currency) = currency else { return Ok(missing("currency")) };
         let metadata = Metadata::read(&form, "metadata");
-        let (id, amount) = (form.get("id"), Money { amount_minor, currency });
+        let amount = match charged(amount_minor, currency) {
+            Ok(amount) => amount,
+            Err(refusal) => return Ok(refusal),
+        };
+        let id = form.get("id");
         if metadata.attempt().is_some() {
             let request = waiting(Kind::Intent, metadata, amount, headers, &form);
             return accounts.wait(request, &base, Timestamp::now());
@@ -221,7 +225,10 @@ async fn create_session(State(accounts): Shared, request: Request) -> Response {
             return Ok(invalid("success_url"));
         }
         let metadata = Metadata::read(&form, "payment_intent_data[metadata]");
-        let amount = Money { amount_minor, currency };
+        let amount = match charged(amount_minor, currency) {
+            Ok(amount) => amount,
+            Err(refusal) => return Ok(refusal),
+        };
         let request = waiting(Kind::Session, metadata, amount, headers, &form);
         accounts.wait(request, &base, Timestamp::now())
     })

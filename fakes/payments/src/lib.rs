@@ -58,7 +58,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::account::Accounts;
-pub use crate::account::Lags;
+pub use crate::account::{Lags, stated};
 pub use crate::behaviour::Behaviour;
 pub use crate::faults::Fault;
 pub use crate::ledger::{LedgerEntry, LedgerRefund};

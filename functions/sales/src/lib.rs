@@ -168,7 +168,8 @@ async fn publish(
     let published = operators::recorded(app, &operator, action, now, work).await?;
     tracing::info!(sale = %id, operator = operator.who(), version = published.version, "published");
     let reply = SaleReply::new(&published, now);
-    Ok(Answer(reply.warned(&published, app.cache, app.starts_per_second)))
+    let offers = app.ports.offers();
+    Ok(Answer(reply.warned(&published, app.cache, app.starts_per_second, &offers)))
 }
 
 /// Changes what is said of a sale: paused, open, sold out, a notice.

@@ -10,6 +10,8 @@ use engine::domain::basics::ids::{Legs, SaleId, StopId, TierId};
 use engine::domain::basics::money::{Currency, MinorUnits};
 use engine::domain::basics::time::Timestamp;
 use engine::domain::inventory::capacity::{CacheKind, starts_shortfall};
+use engine::domain::payment::prices::{AccountBounds, price_shortfalls};
+use engine::domain::payment::start::Offer;
 use engine::domain::sale::archive::Lifecycle;
 use engine::domain::sale::event::EventFacts;
 use engine::domain::sale::timetable::TrainRoute;
@@ -178,15 +180,17 @@ impl SaleReply {
         published: &Published,
         cache: Option<CacheKind>,
         starts_per_second: u32,
+        offers: &[Offer],
     ) -> Self {
         let sale = &published.sale;
+        let prices = price_shortfalls(sale, offers, AccountBounds::default());
         let warnings = [
             cache.and_then(|cache| cache.shortfall(sale)),
             starts_shortfall(sale, starts_per_second),
             event_shortfall(sale.file()),
             clock_shortfall(sale),
         ];
-        Self { warnings: warnings.into_iter().flatten().collect(), ..self }
+        Self { warnings: warnings.into_iter().flatten().chain(prices).collect(), ..self }
     }
 }
 

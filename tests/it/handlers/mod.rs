@@ -20,6 +20,7 @@ mod kept;
 mod lost_sales;
 mod maps;
 mod messages;
+mod odd_units;
 mod operators;
 mod points;
 mod redis_refuses;

@@ -5,6 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use engine::domain::admission::room::join::BUCKETS;
+use engine::domain::basics::counting::Counting;
 use engine::domain::basics::guard::Guard;
 use engine::domain::basics::ids::{
     DisputeId, Epoch, Legs, PaymentId, ProviderId, ReaderId, SaleId, Seat, SeatName, TierId, UserId,
@@ -477,7 +478,8 @@ impl Scenario {
     #[must_use]
     pub fn offers(&self) -> Vec<Offer> {
         let methods = PaymentMethod::ALL.map(|method| (method, PAGE_SECONDS)).to_vec();
-        let offer = Offer { provider: provider(), methods, currencies: None, deployment: None };
+        let (currencies, counting, deployment) = (None, Counting::Iso, None);
+        let offer = Offer { provider: provider(), methods, currencies, counting, deployment };
         self.has_starts().then_some(offer).into_iter().collect()
     }
 

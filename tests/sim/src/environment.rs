@@ -11,6 +11,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
+use engine::domain::basics::counting::Counting;
 use engine::domain::basics::ids::{InventoryId, TierId};
 use engine::domain::basics::time::{Clock, Timestamp};
 use engine::domain::inventory::{LoadReply, PartLimit, SeatLeg};
@@ -275,7 +276,8 @@ impl Driver for PortHandle {
 
     fn offers(&self) -> Vec<Offer> {
         let methods = PaymentMethod::ALL.map(|method| (method, PAGE_SECONDS)).to_vec();
-        vec![Offer { provider: provider_id(), methods, currencies: None, deployment: None }]
+        let (currencies, counting, deployment) = (None, Counting::Iso, None);
+        vec![Offer { provider: provider_id(), methods, currencies, counting, deployment }]
     }
 
     fn started_elsewhere(&self) -> bool {

@@ -19,6 +19,7 @@ use clap::{Args, Subcommand};
 use engine::domain::basics::ids::{SaleId, StopId};
 use engine::domain::basics::money::{Currency, MinorUnits};
 use engine::domain::basics::time::Timestamp;
+use engine::domain::payment::prices::AccountBounds;
 use engine::domain::sale::{AttendeeRule, GateSettings};
 use serde_json::{Value, json};
 
@@ -69,6 +70,13 @@ enum Verb {
         /// Sale files.
         #[arg(required = true)]
         files: Vec<PathBuf>,
+        /// The smallest amount that your account at Stripe charges, in minor units of the sale's currency [default: that of
+        /// an account which is paid out in this currency]
+        #[arg(long, value_name = "MINOR")]
+        smallest: Option<MinorUnits>,
+        /// The largest such amount [default: what most cards take]
+        #[arg(long, value_name = "MINOR")]
+        largest: Option<MinorUnits>,
     },
     /// Print the JSON schema of sale files.
     Schema,
@@ -389,7 +397,9 @@ impl SaleCommand {
     async fn dispatch(self, data_dir: &Path, json: bool) -> Result<ExitCode, Error> {
         match self.verb {
             Verb::Import(source) => import(source, json),
-            Verb::Check { files } => files::check(&files, json),
+            Verb::Check { files, smallest, largest } => {
+                files::check(&files, AccountBounds { smallest, largest }, json)
+            }
             Verb::Schema => out(&files::schema()),
             Verb::Put { file, images, at, token } => {
                 let token = token.map_or_else(|| operator_token(data_dir), Ok)?;

@@ -6,6 +6,7 @@
 pub mod bitmap;
 pub mod bytes;
 pub mod calendar;
+pub mod counting;
 pub mod guard;
 pub mod ids;
 pub mod limits;

@@ -1,8 +1,9 @@
 //! The decisions on an order's money: pure functions, most of which return a plan of what changes.
 //!
-//! [`start`] begins an attempt, [`pay`] decides a capture, [`refund`] takes tickets back, [`exchange`] replaces them,
-//! and [`dispute`] follows a dispute step by step. [`ours`] says which captures are this deployment's at all. [`captures`] says how far a provider's list was read, and [`grace`]
-//! how long an unpaid order waits for that.
+//! [`prices`] compares prices with what providers charge. [`start`] begins an attempt, [`ours`] says which captures are
+//! this deployment's at all, [`pay`] decides a capture, [`refund`] takes tickets back, [`exchange`] replaces them, and
+//! [`dispute`] follows a dispute step by step. [`captures`] says how far a provider's list was read, and [`grace`] how
+//! long an unpaid order waits for that.
 //!
 //! Builds on [`basics`](super::basics), [`sale`](super::sale) and [`order`](super::order).
 
@@ -12,5 +13,6 @@ pub mod exchange;
 pub mod grace;
 pub mod ours;
 pub mod pay;
+pub mod prices;
 pub mod refund;
 pub mod start;

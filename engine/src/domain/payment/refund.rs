@@ -67,6 +67,9 @@ pub enum RefundRefusal {
     /// It is of another currency than the order.
     #[error("the order is in {0}")]
     OtherCurrency(Currency),
+    /// No provider can send it: it takes only multiples of an amount.
+    #[error("payment providers send back only multiples of {step}")]
+    NotSendable { step: Money },
     /// The capture is too old.
     #[error("its payment was captured more than a year ago")]
     TooOld,
@@ -168,6 +171,8 @@ pub(crate) fn decide_refund_keeping(
         return Err(RefundRefusal::MoreThanLeft { left: worth });
     }
     let amount = Money { amount_minor: worth.amount_minor - kept_minor, ..worth };
+    let amount = sendable(amount, request, payment)?;
+    let worth = Money { amount_minor: amount.amount_minor + kept_minor, ..worth };
     if tickets.is_empty() && amount.amount_minor == MinorUnits::ZERO {
         return Err(RefundRefusal::Nothing);
     }
@@ -276,6 +281,27 @@ fn amount_of(
         return Err(RefundRefusal::MoreThanLeft { left });
     }
     Ok(amount)
+}
+
+/// What a provider can send of an amount. What an operator names is sent or refused, and all that is left goes back as
+/// it is; what tickets are worth is rounded down. Wallets and banks take any amount.
+fn sendable(
+    amount: Money,
+    request: &RefundRequest,
+    payment: &PaymentRecord,
+) -> Result<Money, RefundRefusal> {
+    let currency = amount.currency;
+    let rounded = Money { amount_minor: currency.round_down(amount.amount_minor), currency };
+    let is_sent = request.asked_by != AskedBy::Dispute && !payment.capture.key.provider.is_wallet();
+    if !is_sent || rounded == amount || amount == payment.left() {
+        return Ok(amount);
+    }
+    if request.asked_by == AskedBy::Operator && request.amount.is_some() {
+        return Err(RefundRefusal::NotSendable {
+            step: Money { amount_minor: currency.step(), currency },
+        });
+    }
+    Ok(rounded)
 }
 
 impl Order {
@@ -451,6 +477,43 @@ pub(crate) mod tests {
         let capture = Capture { key, order: order.number, amount: order.total, attempt: None };
         let record = PaymentRecord::decided(&capture, PaymentOutcome::Accepted, NOW);
         (order, record)
+    }
+
+    /// The same in a currency of three decimals, of which providers take whole tens, with a fee of an earlier release.
+    fn dinars() -> (Order, PaymentRecord) {
+        let (mut order, mut payment) = paid();
+        let currency = Currency::new("KWD").unwrap();
+        order.total.currency = currency;
+        payment.capture.amount.currency = currency;
+        order.lines[0].terms =
+            Some(RefundTerms { until: NOW.plus_seconds(60), fee_minor: MinorUnits(15) });
+        (order, payment)
+    }
+
+    #[test]
+    fn what_goes_back_can_be_sent() {
+        let it = dinars();
+        let dinars = |amount: i64| Money { amount_minor: MinorUnits(amount), ..it.0.total };
+        let sent = |request: &RefundRequest| decide(&it, request).map(|plan| plan.refund.amount);
+        let by_buyer = ask(1, AskedBy::Buyer, of(&["a1"]));
+        assert_eq!(sent(&by_buyer), Ok(dinars(480)), "485, rounded down");
+        let both = ask(1, AskedBy::Buyer, of(&["a1", "a2"]));
+        assert_eq!(sent(&both), Ok(dinars(970)), "the sum is rounded");
+        assert_eq!(decide(&it, &both).unwrap().payment.back, MinorUnits(970));
+        let of_operator = |amount: i64| RefundRequest {
+            amount: Some(dinars(amount)),
+            ..ask(1, AskedBy::Operator, of(&[]))
+        };
+        assert_eq!(sent(&of_operator(480)), Ok(dinars(480)));
+        let refused = RefundRefusal::NotSendable { step: dinars(10) };
+        assert_eq!(sent(&of_operator(485)), Err(refused));
+        // All that is left goes back as it is, and a dispute takes what it takes.
+        let mut odd = it.clone();
+        odd.1.back = MinorUnits(5);
+        let rest = ask(1, AskedBy::Operator, RefundedTickets::All);
+        assert_eq!(decide(&odd, &rest).unwrap().refund.amount, dinars(1495));
+        let taken = RefundRequest { asked_by: AskedBy::Dispute, ..of_operator(485) };
+        assert_eq!(sent(&taken), Ok(dinars(485)));
     }
 
     fn ask(number: u8, by: AskedBy, tickets: RefundedTickets) -> RefundRequest {

@@ -1,5 +1,6 @@
 //! Starting a payment: what providers offer, and their replies when an attempt is started or closed.
 
+use crate::domain::basics::counting::Counting;
 use crate::domain::basics::guard::{Guard, stands};
 use crate::domain::basics::ids::{DeploymentId, PaymentId, ProviderId};
 use crate::domain::basics::money::Currency;
@@ -18,9 +19,17 @@ pub struct Offer {
     pub currencies: Option<Vec<Currency>>,
     /// The deployment's id, which its payments carry.
     pub deployment: Option<DeploymentId>,
+    /// How it counts money.
+    pub counting: Counting,
 }
 
 impl Offer {
+    /// True if it takes this currency.
+    #[must_use]
+    pub fn takes(&self, currency: Currency) -> bool {
+        self.currencies.as_ref().is_none_or(|currencies| currencies.contains(&currency))
+    }
+
     /// The time at which an attempt that starts now is to end at the provider: at its order's deadline, or
     /// later if the provider allows no such short life. `None` if it does not offer this.
     #[must_use]
@@ -30,8 +39,7 @@ impl Offer {
         order: &Order,
         now: Timestamp,
     ) -> Option<Timestamp> {
-        let takes = |currencies: &Vec<Currency>| currencies.contains(&order.total.currency);
-        if !self.currencies.as_ref().is_none_or(takes) {
+        if !self.takes(order.total.currency) {
             return None;
         }
         let (_, seconds) = self.methods.iter().find(|(offered, _)| *offered == method)?;

@@ -373,13 +373,18 @@ pub struct RefundSettings {
 }
 
 impl RefundSettings {
-    /// The terms of a ticket of a price.
+    /// The terms of a ticket of a price. What the fee leaves of it is an amount that every provider can send back
+    /// ([`Currency::round_down`]).
     #[must_use]
-    pub fn terms(&self, price_minor: MinorUnits) -> RefundTerms {
+    pub fn terms(&self, price_minor: MinorUnits, currency: Currency) -> RefundTerms {
         let percent = price_minor.0.saturating_mul(i64::from(self.fee_percent));
         // No price is negative.
         let share = MinorUnits(percent.saturating_add(99) / 100);
         let fee_minor = (share + self.fee_minor).min(price_minor);
+        let is_free = fee_minor == MinorUnits::ZERO;
+        let left = price_minor - fee_minor;
+        let left = if is_free { left } else { currency.round_down(left) };
+        let fee_minor = price_minor - left;
         RefundTerms { until: self.until, fee_minor }
     }
 }

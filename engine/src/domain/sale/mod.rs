@@ -220,7 +220,7 @@ impl Sale {
     pub fn refund_terms(&self, tier: &TierId, price_minor: MinorUnits) -> Option<RefundTerms> {
         let of_tier = self.file.tiers.iter().find(|one| one.tier == *tier);
         let settings = of_tier.and_then(|tier| tier.refunds).or(self.file.refunds)?;
-        Some(settings.terms(price_minor))
+        Some(settings.terms(price_minor, self.file.currency))
     }
 
     /// The terms under which a buyer may exchange a ticket of a tier; `None` if they may not.
@@ -228,7 +228,7 @@ impl Sale {
     pub fn exchange_terms(&self, tier: &TierId, price_minor: MinorUnits) -> Option<RefundTerms> {
         let of_tier = self.file.tiers.iter().find(|one| one.tier == *tier);
         let settings = of_tier.and_then(|tier| tier.exchanges).or(self.file.exchanges)?;
-        Some(settings.terms(price_minor))
+        Some(settings.terms(price_minor, self.file.currency))
     }
 
     /// True if tickets of `other` may be exchanged for tickets of this sale: it is the same, or of the same group and
@@ -348,6 +348,7 @@ mod tests {
 
     use super::fixtures::{read, train};
     use super::*;
+    use crate::domain::basics::money::Currency;
 
     #[test]
     fn what_was_published_is_read_without_naming_every_seat() {
@@ -403,6 +404,14 @@ mod tests {
         assert_eq!(terms(None, fee(90, 300)), Ok(Some(333)), "never more than the price");
         assert_eq!(terms(fee(101, 0), None), Err("refunds.fee_percent".to_owned()));
         assert_eq!(terms(None, fee(0, -1)), Err("tiers[0].refunds.fee_minor".to_owned()));
+        let settings: RefundSettings = serde_json::from_value(fee(3, 0).unwrap()).unwrap();
+        let fee = |price: i64, currency: &str| {
+            settings.terms(MinorUnits(price), Currency::new(currency).unwrap()).fee_minor.0
+        };
+        assert_eq!(fee(12_350, "EUR"), 371);
+        assert_eq!(fee(12_350, "KWD"), 380, "11,970 can be sent back, and 11,979 cannot");
+        assert_eq!(fee(5, "KWD"), 5, "nothing of it can be sent back");
+        assert_eq!(fee(500_000, "MGA"), 15_000);
     }
 
     #[test]

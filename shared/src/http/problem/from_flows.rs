@@ -229,6 +229,9 @@ impl From<RefundRefusal> for Problem {
             RefundRefusal::OtherCurrency(currency) => {
                 Self::new(Kind::OtherCurrency, detail).with("currency", currency)
             }
+            RefundRefusal::NotSendable { .. } => {
+                Self::new(Kind::Invalid, detail).with("at", "amount_minor")
+            }
             RefundRefusal::TooOld => Self::new(Kind::PaymentTooOld, detail),
             RefundRefusal::WalletShort(has) => {
                 Self::new(Kind::WalletShort, detail).with("has_minor", has)
@@ -511,6 +514,10 @@ mod tests {
             (
                 RefundRefusal::OtherCurrency(euro),
                 (422, "other-currency", None, json!({ "currency": "EUR" })),
+            ),
+            (
+                RefundRefusal::NotSendable { step: left },
+                (422, "invalid", None, json!({ "at": "amount_minor" })),
             ),
             (RefundRefusal::TooOld, (410, "payment-too-old", None, none())),
             (

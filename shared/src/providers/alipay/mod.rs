@@ -20,6 +20,7 @@ use crate::providers::limit::Limits;
 use crate::providers::rsa::VerifyingKey;
 use crate::runtime::connections::Https;
 use crate::runtime::merchants::AlipayMerchant;
+use engine::domain::basics::counting::Counting;
 use engine::domain::basics::ids::{DeploymentId, ProviderId};
 use engine::domain::basics::time::Timestamp;
 use engine::domain::order::attempt::{Attempt, PaymentMethod};
@@ -93,7 +94,8 @@ impl PaymentProvider for Alipay {
             .map(|method| (method, MIN_LIFE_SECONDS))
             .to_vec();
         let (provider, deployment) = (self.0.provider().clone(), self.0.own().cloned());
-        Some(Offer { provider, methods, currencies: Some(yuan()), deployment })
+        let (currencies, counting) = (Some(yuan()), Counting::Iso);
+        Some(Offer { provider, methods, currencies, counting, deployment })
     }
 
     fn has_search(&self) -> bool {

@@ -69,7 +69,7 @@ impl Api {
     /// first answer, and a day later the key is forgotten. Two at once both find the list empty,
     /// and the key makes their requests one.
     pub(super) async fn refund(&self, record: &PaymentRecord) -> Stored<RefundReply> {
-        let captured = record.capture.amount.amount_minor;
+        let captured = record.capture.amount;
         let path = forms::refunds_path(&record.capture.key.payment);
         let answer = self.get(Operation::ListRefunds, &path).await?;
         if is_refusal(answer.status) {

@@ -11,7 +11,7 @@ use http::header::CONTENT_TYPE;
 use http::{Method, Request, StatusCode};
 use serde::Deserialize;
 
-use super::amounts;
+use super::COUNTING;
 use super::api::{Api, error_of, is_refusal, words};
 use super::metadata;
 use crate::providers::account::{Answer, Effect, escaped};
@@ -59,7 +59,7 @@ struct Intent {
 pub(super) fn offer(provider: &ProviderId, deployment: Option<&DeploymentId>) -> Offer {
     let methods = vec![(PaymentMethod::Page, MIN_SESSION_SECONDS), (PaymentMethod::Form, 0)];
     let (provider, deployment) = (provider.clone(), deployment.cloned());
-    Offer { provider, methods, currencies: None, deployment }
+    Offer { provider, methods, currencies: None, counting: COUNTING, deployment }
 }
 
 /// The key under which an attempt is started once.
@@ -79,7 +79,7 @@ fn form(fields: &[(String, String)]) -> String {
 
 /// The form that makes a session; `None` if Stripe cannot take the amount.
 fn session_form(order: &Order, attempt: &Attempt) -> Option<String> {
-    let amount = amounts::written(order.total)?;
+    let amount = COUNTING.written(order.total)?;
     let (number, key) = (order.number.to_string(), attempt.number.to_string());
     let mut fields = vec![
         ("mode", "payment".to_owned()),
@@ -106,7 +106,7 @@ fn session_form(order: &Order, attempt: &Attempt) -> Option<String> {
 
 /// The form that makes a PaymentIntent; `None` if Stripe cannot take the amount.
 fn intent_form(order: &Order, attempt: &Attempt) -> Option<String> {
-    let amount = amounts::written(order.total)?;
+    let amount = COUNTING.written(order.total)?;
     let mut fields = named(vec![
         ("amount", amount.to_string()),
         ("currency", lower(order)),
@@ -235,7 +235,7 @@ impl Api {
         Capture {
             key: PaymentKey { provider: self.account.provider.clone(), payment },
             order: order.number,
-            amount: amounts::read(amount, currency),
+            amount: COUNTING.read(amount, currency),
             attempt: Some(attempt.number),
         }
     }

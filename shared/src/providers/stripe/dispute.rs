@@ -5,7 +5,7 @@ use http::StatusCode;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::amounts;
+use super::COUNTING;
 use super::api::{Api, words};
 use super::metadata::{Metadata, Named};
 use crate::providers::account::{Effect, escaped};
@@ -93,7 +93,7 @@ impl Dispute {
             id: self.id,
             payment: PaymentKey { provider: provider.clone(), payment: id },
             order,
-            amount: amounts::read(self.amount, self.currency),
+            amount: COUNTING.read(self.amount, self.currency),
             state,
             mark,
         }))

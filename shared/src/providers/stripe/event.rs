@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::amounts;
+use super::COUNTING;
 use super::metadata::{Metadata, Named};
 use crate::http::checks::{Refusal, parse};
 use crate::providers::{EventDefect, VerifiedCallback};
@@ -100,7 +100,7 @@ fn of_event(
     }
     let reported = |Named { order, attempt, mark }: Named| {
         let key = PaymentKey { provider: provider.clone(), payment: id };
-        let amount = amounts::read(amount_received, currency);
+        let amount = COUNTING.read(amount_received, currency);
         Reported { capture: Capture { key, order, amount, attempt }, mark }
     };
     Ok(metadata.named(own)?.map(reported))

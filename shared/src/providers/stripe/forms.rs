@@ -4,11 +4,11 @@
 
 use serde::Deserialize;
 
-use super::amounts;
+use super::COUNTING;
 use super::metadata::{Metadata, Named};
 use crate::providers::account::escaped;
 use engine::domain::basics::ids::{DeploymentId, PageMark, PaymentId, ProviderId};
-use engine::domain::basics::money::{Currency, MinorUnits};
+use engine::domain::basics::money::{Currency, MinorUnits, Money};
 use engine::domain::basics::number::OrderNumber;
 use engine::domain::basics::time::Timestamp;
 use engine::domain::order::order_refund::{OrderRefund, RefundKey};
@@ -72,6 +72,7 @@ pub(super) struct PaymentIntent {
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Refund {
+    /// In Stripe's units.
     amount: MinorUnits,
     status: Option<String>,
     #[serde(default)]
@@ -171,7 +172,7 @@ pub(super) fn refund_form(record: &PaymentRecord) -> String {
 /// The form that asks for a part of a payment; `None` for an amount that Stripe cannot take.
 pub(super) fn part_form(record: &PaymentRecord, part: &OrderRefund) -> Option<String> {
     let payment = escaped(record.capture.key.payment.as_str());
-    let (amount, key) = (amounts::written(part.amount)?, part.key);
+    let (amount, key) = (COUNTING.written(part.amount)?, part.key);
     let order = key.order;
     Some(format!(
         "payment_intent={payment}&amount={amount}&metadata[order]={order}&metadata[refund]={key}"
@@ -203,27 +204,28 @@ pub(super) fn captures(
         let named = payment.metadata.named(own).ok()??;
         let Named { attempt, mark, .. } = Some(named).filter(|named| named.order == order)?;
         let key = PaymentKey { provider: provider.clone(), payment: payment.id };
-        let amount = amounts::read(payment.amount_received, payment.currency);
+        let amount = COUNTING.read(payment.amount_received, payment.currency);
         Some(Reported { capture: Capture { key, order, amount, attempt }, mark })
     };
     payments.into_iter().filter_map(reported).collect()
 }
 
 /// What the refunds of a payment say together; `None` if there are none yet. Those that somebody
-/// made by hand count too: the money is back whoever sent it.
+/// made by hand count too: the money is back whoever sent it. They are in Stripe's units, the capture in ISO 4217's.
 /// Source of the states: <https://docs.stripe.com/api/refunds/object#refund_object-status>
-pub(super) fn reply(refunds: &[Refund], captured: MinorUnits) -> Option<RefundReply> {
+pub(super) fn reply(refunds: &[Refund], captured: Money) -> Option<RefundReply> {
     let sum = |states: &[&str]| -> MinorUnits {
         let is_in =
             |refund: &&Refund| states.contains(&refund.status.as_deref().unwrap_or("pending"));
-        refunds.iter().filter(is_in).map(|refund| refund.amount).sum()
+        let stated = refunds.iter().filter(is_in).map(|refund| refund.amount).sum();
+        COUNTING.read(stated, captured.currency).amount_minor
     };
     let done = sum(&["succeeded"]);
     let under_way = sum(&["pending", "requires_action"]);
-    if done >= captured {
+    if done >= captured.amount_minor {
         return Some(RefundReply::Refunded);
     }
-    if done + under_way >= captured {
+    if done + under_way >= captured.amount_minor {
         return Some(RefundReply::Pending);
     }
     let failed = |refund: &Refund| matches!(refund.status.as_deref(), Some("failed" | "canceled"));
@@ -260,7 +262,11 @@ mod tests {
     #[test]
     fn the_refunds_of_a_payment_give_one_answer() {
         let of = |amount: i64, status: &str| json!({ "amount": amount, "status": status });
-        let answer = |list: serde_json::Value| reply(&refunds(list), MinorUnits(500));
+        let money = |minor: i64, code: &str| Money {
+            amount_minor: MinorUnits(minor),
+            currency: Currency::new(code).unwrap(),
+        };
+        let answer = |list: serde_json::Value| reply(&refunds(list), money(500, "EUR"));
         assert_eq!(answer(json!([])), None);
         assert_eq!(answer(json!([of(500, "succeeded")])), Some(RefundReply::Refunded));
         let both = json!([of(500, "succeeded"), of(500, "failed")]);
@@ -270,6 +276,11 @@ mod tests {
         assert_eq!(answer(parts), Some(RefundReply::Pending));
         let endless = json!([of(i64::MAX, "pending"), of(i64::MAX, "pending")]);
         assert_eq!(answer(endless), Some(RefundReply::Pending));
+        // 50 krónur of 5,000; 5,000 ariary of as many.
+        let sent = |amount: i64| refunds(json!([{ "amount": amount, "status": "succeeded" }]));
+        assert_eq!(reply(&sent(5000), money(5000, "ISK")), None);
+        assert_eq!(reply(&sent(500_000), money(5000, "ISK")), Some(RefundReply::Refunded));
+        assert_eq!(reply(&sent(5000), money(500_000, "MGA")), Some(RefundReply::Refunded));
         // A part of it went back by hand: the rest is still to be asked for.
         assert_eq!(answer(json!([of(200, "succeeded")])), None);
         let failed =

@@ -1,6 +1,5 @@
 //! Stripe: the signature and the events of its callbacks, and its API.
 
-mod amounts;
 mod api;
 mod attempts;
 mod dispute;
@@ -15,6 +14,7 @@ use http::HeaderMap;
 use self::api::Api;
 use self::signature::PaymentSecrets;
 use super::{EventDefect, PaymentProvider, Settings, SignatureDefect, VerifiedCallback, no_key};
+use engine::domain::basics::counting::Counting;
 use engine::domain::basics::ids::{DeploymentId, DisputeId, PageMark, ProviderId};
 use engine::domain::basics::time::Timestamp;
 use engine::domain::order::attempt::Attempt;
@@ -27,6 +27,8 @@ use engine::domain::payment::ours::Reported;
 use engine::domain::payment::start::{CloseReply, Offer, StartReply};
 use engine::ports::Stored;
 
+/// How Stripe counts money.
+const COUNTING: Counting = Counting::Stripe;
 /// The version of the API that every request names: that of Stripe's Python package 16.1.0, which a test holds beside
 /// ours. Without it Stripe answers by the account's own version, which a click in its dashboard changes.
 /// Source: <https://docs.stripe.com/api/versioning>

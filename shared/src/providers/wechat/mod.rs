@@ -18,6 +18,7 @@ use crate::http::checks::MAX_BODY_BYTES;
 use crate::providers::limit::Limits;
 use crate::runtime::connections::Https;
 use crate::runtime::merchants::WechatMerchant;
+use engine::domain::basics::counting::Counting;
 use engine::domain::basics::ids::{DeploymentId, ProviderId};
 use engine::domain::basics::time::Timestamp;
 use engine::domain::order::attempt::{Attempt, PaymentMethod};
@@ -86,7 +87,8 @@ impl PaymentProvider for Wechat {
     fn offer(&self) -> Option<Offer> {
         let methods = vec![(PaymentMethod::Code, MIN_LIFE_SECONDS)];
         let (provider, deployment) = (self.0.provider().clone(), self.0.own().cloned());
-        Some(Offer { provider, methods, currencies: Some(yuan()), deployment })
+        let (currencies, counting) = (Some(yuan()), Counting::Iso);
+        Some(Offer { provider, methods, currencies, counting, deployment })
     }
 
     fn has_search(&self) -> bool {

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use comfy_table::{CellAlignment, Table, presets};
 use engine::domain::basics::money::MinorUnits;
+use engine::domain::payment::prices::{AccountBounds, price_shortfalls};
 use engine::domain::sale::attachment::Attachment;
 use engine::domain::sale::{Defect, Sale, SaleFile, Tier};
 use importers::pictures::of_sale_file;
@@ -57,8 +58,12 @@ pub(super) fn read_sale(
     })
 }
 
-/// Checks sale files and prints what they sell, or what is wrong with them.
-pub(super) fn check(files: &[PathBuf], json: bool) -> Result<ExitCode, Error> {
+/// Checks sale files and prints what they sell, with prices that nobody could pay, or what is wrong with them.
+pub(super) fn check(
+    files: &[PathBuf],
+    account: AccountBounds,
+    json: bool,
+) -> Result<ExitCode, Error> {
     let mut all_good = true;
     let mut reports = Vec::new();
     for path in files {
@@ -69,10 +74,14 @@ pub(super) fn check(files: &[PathBuf], json: bool) -> Result<ExitCode, Error> {
                     "file": name.to_string(), "sale": sale.id(), "defects": [],
                     "tiers": sale.tiers().iter().map(tier_facts).collect::<Vec<_>>(),
                     "legs": sale.leg_count(), "seat_legs": sale.seat_legs(),
+                    "warnings": price_shortfalls(&sale, &[], account),
                 }));
             }
             Ok(ReadSale { sale, .. }) => {
                 out(&format!("{name}: {}\n{}\n", headline(&sale), tier_table(&sale, None)))?;
+                for warning in price_shortfalls(&sale, &[], account) {
+                    out(&format!("  warning: {warning}\n"))?;
+                }
             }
             Err(defects) => {
                 all_good = false;

@@ -36,7 +36,12 @@ pub(super) async fn put(
         gateway.keep_picture(picture, token).await?;
     }
     let reply = gateway.publish(sale.file(), token).await?;
-    if json { out(&pretty(&reply)) } else { out(&format!("published {}\n", headline(&sale))) }
+    if json {
+        return out(&pretty(&reply));
+    }
+    let warnings = reply["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let warnings: String = warnings.map(|warning| format!("  warning: {warning}\n")).collect();
+    out(&format!("published {}\n{warnings}", headline(&sale)))
 }
 
 /// Shows a sale and what is left of it, on the whole line unless a journey is named.
