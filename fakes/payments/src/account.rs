@@ -554,6 +554,34 @@ impl Accounts {
         Ok(if lost { (LOST, Value::Null) } else { (status, body) })
     }
 
+    /// Forgets the answers that were kept under idempotency keys, as Stripe does after a day.
+    /// Source: <https://docs.stripe.com/api/idempotent_requests>
+    pub(crate) fn forget_keys(&self) {
+        self.book().state.keys.clear();
+    }
+
+    /// Refunds a part without a name, as on the provider's own pages: no fault hits it.
+    pub(crate) fn refund_by_hand(
+        &self,
+        payment: &str,
+        amount_minor: MinorUnits,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        let mut book = self.book();
+        let request = RefundRequest {
+            payment: payment.to_owned(),
+            amount_minor: Some(amount_minor),
+            refund: None,
+            parameters: String::new(),
+            key: None,
+        };
+        let ((status, body), refund) = book.refund(&request, false, now);
+        if status != 200 {
+            return Err(Error::Provider(body.to_string()));
+        }
+        book.change(refund.map(Change::Refunded))
+    }
+
     /// Takes the fault planned for a search, if there is one.
     pub(crate) fn search_fault(&self) -> Option<Fault> {
         self.book().plan.take(RequestKind::Search)

@@ -201,6 +201,24 @@ impl PaymentProvider {
         self.accounts.capture(Some(payment), Metadata::of_order(order), amount, now)?.capture()
     }
 
+    /// Forgets the answers that were kept under idempotency keys, as after a day.
+    pub fn forget_keys(&self) {
+        self.accounts.forget_keys();
+    }
+
+    /// Somebody sends a part of a payment back by hand, as on the provider's own pages.
+    ///
+    /// # Errors
+    /// [`Error::Provider`] if the provider refuses, or it cannot be kept.
+    pub fn refund_by_hand(
+        &self,
+        payment: &str,
+        amount_minor: MinorUnits,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        self.accounts.refund_by_hand(payment, amount_minor, now)
+    }
+
     /// Captures a payment that another system has started, or another deployment, with what it carries.
     ///
     /// # Errors

@@ -13,13 +13,14 @@ use engine::domain::basics::time::Timestamp;
 use engine::domain::sale::attachment::{Attachment, AttachmentKind};
 use engine::domain::sale::{GateSettings, RoomSettings, SaleFile};
 use engine::flows::reconcile::Report;
-use futures_util::future::try_join;
+use futures_util::future::{try_join, try_join3};
 use reqwest::Method;
 
 use crate::LoadTestError;
 use crate::arrivals::Shape;
 use crate::credentials::Credentials;
 use crate::money_back::{self, MoneyBack, give_back};
+use crate::neighbours::{Neighbours, capture_for_others, look_back};
 use crate::pages::Till;
 use crate::profile::LoadProfile;
 use crate::shop::Shop;
@@ -146,6 +147,8 @@ pub struct Outcome {
     pub club: Option<crate::report::Report>,
     /// What went back; `None` if nobody pays on pages.
     pub money_back: Option<MoneyBack>,
+    /// What became of payments of others on the same account.
+    pub neighbours: Neighbours,
     /// How long each part of it took, in its order.
     pub parts: Vec<TimedPart>,
 }
@@ -201,6 +204,9 @@ impl Outcome {
         if believed.sum::<u64>() > 0 {
             wrong.push("a provider's false notification was believed".to_owned());
         }
+        if !self.neighbours.are_left_alone() {
+            wrong.push("payments of others were touched".to_owned());
+        }
         if let (Some(club), Some(back)) = (&self.club, &self.money_back) {
             let providers = club.paid_on_pages.keys().filter_map(|name| name.parse().ok());
             if !back.is_good(&providers.collect()) {
@@ -249,6 +255,12 @@ pub enum Error {
     Queues(#[from] local::queues::Error),
     #[error(transparent)]
     Store(#[from] engine::ports::StoreError),
+    /// A name of the demo is none.
+    #[error(transparent)]
+    Name(#[from] engine::domain::basics::ids::InvalidId),
+    /// The payment provider could not keep a payment.
+    #[error(transparent)]
+    Provider(#[from] fake_payments::Error),
     /// The crowd's ledger could not be read.
     #[error("the ledger cannot be read: {0}")]
     Ledger(#[from] std::io::Error),
@@ -323,16 +335,7 @@ pub async fn run(sales: &[SaleFile], options: &Options) -> Result<Outcome, Error
         crowd: crate::people::plan::Crowd::default(),
     };
     let limits = options.limits;
-    let rush =
-        async { Ok::<_, Error>(crate::run(&crowd, Credentials::new(engine.secrets())).await?) };
-    let (mut report, club) = match options.pages {
-        // While the crowd is at work, a waiting room is to be seen too.
-        Some(_) => {
-            let (report, club) = try_join(rush, sell_club(&engine, &crowd)).await?;
-            (report, Some(club))
-        }
-        None => (rush.await?, None),
-    };
+    let (mut report, club, mut neighbours) = sell(&engine, &crowd).await?;
     parts.ends("crowds", None);
     parts.ends("settling", settle(&engine, Instant::now() + SETTLE).await?);
     report.record_throttled(engine.throttled());
@@ -343,6 +346,7 @@ pub async fn run(sales: &[SaleFile], options: &Options) -> Result<Outcome, Error
         parts.ends("settling", settle(&engine, Instant::now() + SETTLE).await?);
     }
     let options = audit::Options {
+        book: look_back(&engine, &mut neighbours)?,
         ledger: Some(LedgerFacts::read(&ledger)?),
         bound_seconds: engine.endpoints().grace().bound_seconds(),
         ..audit::Options::at(Timestamp::now())
@@ -357,7 +361,34 @@ pub async fn run(sales: &[SaleFile], options: &Options) -> Result<Outcome, Error
     engine.stop().await?;
     parts.ends("audit", None);
     let (seconds, parts) = (started.elapsed().as_secs_f64(), parts.parts);
-    Ok(Outcome { seconds, load_test: report, audit, rates, notified, club, money_back, parts })
+    Ok(Outcome {
+        seconds,
+        load_test: report,
+        audit,
+        rates,
+        notified,
+        club,
+        money_back,
+        neighbours,
+        parts,
+    })
+}
+
+/// What the crowds bought, and what became of payments of others on the account.
+type Sold = (crate::report::Report, Option<crate::report::Report>, Neighbours);
+
+/// Lets the crowds buy. While they are at work, others use the account too, and a waiting room is to be seen if somebody
+/// pays on pages.
+async fn sell(engine: &Engine, crowd: &crate::Options) -> Result<Sold, Error> {
+    let rush =
+        async { Ok::<_, Error>(crate::run(crowd, Credentials::new(engine.secrets())).await?) };
+    let others = capture_for_others(engine);
+    if crowd.pages.is_none() {
+        let (report, others) = try_join(rush, others).await?;
+        return Ok((report, None, others));
+    }
+    let (report, club, others) = try_join3(rush, sell_club(engine, crowd), others).await?;
+    Ok((report, Some(club), others))
 }
 
 /// Publishes the sales, and says what of them can be looked at.

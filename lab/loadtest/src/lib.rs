@@ -20,6 +20,7 @@ pub mod exchanges;
 mod late;
 pub mod ledger;
 pub mod money_back;
+mod neighbours;
 mod open_loop;
 mod options;
 mod pace;

@@ -98,8 +98,9 @@ pub(super) fn wrong_money(snapshot: &Snapshot, orders: &Numbers) -> Corruptions 
             vec![
                 format!(
                     "I11 payment stripe pi_unknown for order {unknown} is listed with disputes as unmatched at \
-                     {:015}-{unknown:0>19}, and belongs as nowhere",
-                    unknown.minted_at().ms()
+                     {:015}-{}, and belongs as nowhere",
+                    unknown.minted_at().ms(),
+                    unknown.sortable()
                 ),
                 format!(
                     "I5 payment stripe pi_unknown for order {unknown} is to be refunded but no refund was requested"

@@ -10,12 +10,14 @@ use engine::domain::ledger::log::{LogPosition, LogShard};
 use engine::domain::ledger::statistics::TierTotals;
 use engine::domain::order::fact::FactKind;
 use engine::domain::order::order_refund::{AskedBy, RefundKey, RefundNumber};
+use engine::domain::order::refund::RefundState;
 use engine::domain::payment::refund::{
     PAUSE_SECONDS, REFUNDABLE_SECONDS, RefundRefusal, RefundRequest, RefundedTickets,
 };
 use engine::flows::give_back::{Refusal, give_back};
 use engine::flows::refund::{PartOutcome, refund_part};
 use engine::ports::{Log as _, Orders as _, Ports as _};
+use fake_payments::Fault;
 use local::handlers::{refund, sync_db};
 use serde_json::{Value, json};
 
@@ -121,6 +123,36 @@ impl Fixture {
         }
         kinds
     }
+}
+
+/// Finding C1: a part that the provider has refused is paid by hand, as the runbook says, and a day later, when the
+/// provider has forgotten the key, the engine asks again. It sends nothing: more went back than it knows.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_refused_and_paid_by_hand_is_not_sent_again() {
+    let fixture = Fixture::start().await;
+    fixture.publish(&hall()).await.ok(200);
+    let order = fixture.paid("alice", "pi_1", 2, 1).await;
+    fixture
+        .by_operator(&order, &json!({ "number": 1, "tickets": [seat("vip-1-1")] }))
+        .await
+        .ok(200);
+    let key = RefundKey { order: order.parse().unwrap(), number: RefundNumber::FIRST };
+    let asked = async |now| refund_part(&fixture.app.ports, key, now).await.unwrap();
+    fixture.provider.next(Fault::RefuseRefund);
+    let now = Timestamp::now();
+    let PartOutcome::Asked(refused) = asked(now).await else { panic!("it is the first") };
+    assert_eq!(refused.state, RefundState::Failed);
+    fixture.provider.refund_by_hand("pi_1", MinorUnits(PRICE), now).unwrap();
+    for days in 1..4 {
+        fixture.provider.forget_keys();
+        let PartOutcome::Asked(again) = asked(now.plus_seconds(days * 90_000)).await else {
+            panic!("it is the only one")
+        };
+        assert_eq!(again.state, RefundState::Failed);
+        let why = again.refusal.unwrap();
+        assert!(why.starts_with("conflict: 2500 EUR of the payment went back, and 0 EUR"), "{why}");
+    }
+    assert_eq!(fixture.sent_back("pi_1"), [PRICE], "once, and by hand");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

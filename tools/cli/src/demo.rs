@@ -77,8 +77,17 @@ fn announce(news: &News) {
 }
 
 fn text(outcome: &Outcome) -> String {
-    let Outcome { seconds, load_test, audit, rates, notified, club: _, money_back, parts } =
-        outcome;
+    let Outcome {
+        seconds,
+        load_test,
+        audit,
+        rates,
+        notified,
+        club: _,
+        money_back,
+        neighbours,
+        parts,
+    } = outcome;
     let wrong = outcome.wrong();
     let verdict = match wrong.is_empty() {
         true => "every seat sold, nothing oversold, lost or left undecided".to_owned(),
@@ -94,12 +103,13 @@ fn text(outcome: &Outcome) -> String {
         .collect();
     let told = told.join("; ");
     let back = money_back.as_ref().map(|back| format!("\n{}", back.text())).unwrap_or_default();
+    let others = neighbours.text();
     let part = |TimedPart { part, seconds, unsettled }: &TimedPart| {
         let unsettled = unsettled.as_ref().map(|left| format!(" and not done: {left}"));
         format!("{part} {seconds:.0} s{}", unsettled.unwrap_or_default())
     };
     let parts = parts.iter().map(part).collect::<Vec<_>>().join(", ");
     format!(
-        "{tables}\n{rates}\nnotifications: {told}{back}\n\n{audit}\n{verdict} ({seconds:.0} s: {parts})"
+        "{tables}\n{rates}\nnotifications: {told}{back}\n{others}\n\n{audit}\n{verdict} ({seconds:.0} s: {parts})"
     )
 }

@@ -55,8 +55,8 @@ struct Unmatched {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  onsale payments send-back 169218430493097984 stripe pi_1 --by ann --reason 'the backup lost the order'
-  onsale payments explain 169218430493097984 stripe pi_1 --by ann --reason 'a season card, sold by hand'")]
+  onsale payments send-back 169218430493097984 stripe pi_1 --by ann --reason restored
+  onsale payments explain 169218430493097984 stripe pi_1 --by ann --reason season-card")]
 struct Say {
     /// The number of the order that the payment names.
     #[arg(value_name = "ORDER")]

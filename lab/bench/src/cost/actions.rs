@@ -646,7 +646,12 @@ impl Worker<'_> {
     /// The provider's callback for an order.
     fn payment(&self, made: &Made) -> Result<Work, Failure> {
         let now = Timestamp::now();
-        let body = payment::captured(&made.payment(), made.number, made.amount, now);
+        let mut body = payment::captured(&made.payment(), made.number, made.amount, now);
+        // Payments are started here only, so that one counts that carries the deployment's id.
+        body["data"]["object"]["metadata"] = json!({
+            "onsale_deployment": self.environment.secrets().deployment()?,
+            "onsale_order": made.number,
+        });
         let signature = payment::sign(self.environment.secrets(), body.to_string().as_bytes(), now);
         let header = Some((payment::SIGNATURE_HEADER, signature.as_str()));
         let path = payment::callback_path();

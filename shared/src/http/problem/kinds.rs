@@ -325,7 +325,7 @@ problems! {
     PaymentDisputed: CONFLICT, "payment-disputed", "The payment is disputed", final, kept,
         by [Reserve, GiveBack, RefundOrder, OperatorRefund];
     /// An operator has said something else of the payment of no order.
-    SaidOtherwise: CONFLICT, "said-otherwise", "An operator has said otherwise", final, kept,
+    SaidOtherwise: CONFLICT, "said-otherwise", "An operator has said otherwise", final, none,
         by [TellUnmatched];
     /// The terms of the moment of buying do not let the buyer give the ticket back, or not any more.
     RefundNotAllowed: FORBIDDEN, "refund-not-allowed", "The terms allow no refund", final, none,

@@ -96,7 +96,8 @@ impl Api {
     }
 
     /// Sends a part of a payment back, or says how far that is. The list is asked first, as for a whole one;
-    /// a part is known by its name in the refund's metadata, however many others there are.
+    /// a part is known by its name in the refund's metadata, however many others there are. If more went back than is
+    /// known here, somebody has sent money back by hand, perhaps this very part: nothing is sent.
     pub(super) async fn refund_part(
         &self,
         record: &PaymentRecord,
@@ -114,6 +115,9 @@ impl Api {
         let refunds: List<Refund> = self.account.read(&answer, Effect::Read, words)?;
         if let Some(made) = refunds.data.iter().find(|refund| refund.is_part(part.key)) {
             return Ok(made.reply());
+        }
+        if let Some(why) = forms::conflict(&refunds.data, record, part) {
+            return Ok(RefundReply::Refused(why));
         }
         let head = Request::builder()
             .method(Method::POST)

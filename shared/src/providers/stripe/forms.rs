@@ -210,6 +210,28 @@ pub(super) fn captures(
     payments.into_iter().filter_map(reported).collect()
 }
 
+/// Why a part is not sent that is not among the refunds of its payment: more of the payment went back, or is under way,
+/// than by the refunds that are known here. `None` if it may be sent. Of money that an exchange has moved to another order
+/// the refunds of both orders are in one list, so that nothing can be said.
+pub(super) fn conflict(
+    refunds: &[Refund],
+    record: &PaymentRecord,
+    part: &OrderRefund,
+) -> Option<String> {
+    if record.captured.is_some() {
+        return None;
+    }
+    let counts =
+        |refund: &&Refund| !matches!(refund.status.as_deref(), Some("failed" | "canceled"));
+    let stated = refunds.iter().filter(counts).map(|refund| refund.amount).sum();
+    let back = COUNTING.read(stated, record.capture.amount.currency);
+    let known = record.back - part.amount.amount_minor;
+    (back.amount_minor > known).then(|| {
+        let known = Money { amount_minor: known, ..back };
+        format!("conflict: {back} of the payment went back, and {known} is known here")
+    })
+}
+
 /// What the refunds of a payment say together; `None` if there are none yet. Those that somebody
 /// made by hand count too: the money is back whoever sent it. They are in Stripe's units, the capture in ISO 4217's.
 /// Source of the states: <https://docs.stripe.com/api/refunds/object#refund_object-status>

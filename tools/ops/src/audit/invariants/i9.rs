@@ -7,7 +7,7 @@ use super::super::violation::{Rule, Subject};
 use super::{Finding, wallets};
 
 /// What others have of ours, by which they are below nothing: not asked of the engine, which is audited.
-const OF_OTHERS: [&str; 2] = ["bank", "costs"];
+const OF_OTHERS: [&str; 3] = ["bank", "costs", "disputed"];
 
 /// I9: no account is below nothing but those that are what somebody else has of ours. What a merchant was paid is
 /// left aside, since refunds may come after it; nothing comes back of it that was not paid.
@@ -77,9 +77,12 @@ mod tests {
 
     #[test]
     fn what_others_have_of_ours_may_be_below_nothing_and_a_merchant_by_what_it_was_paid() {
-        for (from, to, amount) in
-            [("bank", "provider:stripe", 60), ("merchant:opera:g1", "bank", 96)]
-        {
+        for (from, to, amount) in [
+            ("bank", "provider:stripe", 60),
+            ("merchant:opera:g1", "bank", 96),
+            // An open dispute is normal business.
+            ("disputed", "provider:stripe", 380),
+        ] {
             let mut facts = clean_facts();
             post(&mut facts, from, to, amount);
             assert_eq!(violations(&facts), [""; 0], "{from}");
