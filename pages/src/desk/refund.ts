@@ -3,9 +3,7 @@ import { exponentOf } from "onsale-client";
 
 import type { LiveTicket } from "../order/give-back.ts";
 import type { RefundBody } from "../operator/api.ts";
-
-/** The most letters of a reason. */
-export const MOST_REASON = 200;
+import { reasonOf } from "../operator/reason.ts";
 
 /** Minor units of an amount as people type it, such as 12.5 or 12,50; null if it is none. No float comes near it. */
 export function minorOf(text: string, currency: string): number | null {
@@ -45,8 +43,8 @@ export type DraftDefect = "refund-no-ticket" | "refund-no-amount" | "refund-too-
 
 /** Checks a draft: what is to be sent, or what is wrong with it. */
 export function checked(draft: Draft, number: number, currency: string, leftMinor: number): Ready | DraftDefect {
-  const reason = draft.reason.trim().replace(/\s+/g, " ");
-  if ([...reason].length > MOST_REASON) {
+  const reason = reasonOf(draft.reason);
+  if (reason === null) {
     return "refund-long-reason";
   }
   if (draft.what === "tickets" && draft.tickets.length === 0) {

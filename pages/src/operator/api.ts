@@ -33,6 +33,10 @@ export type Stuck = Schemas["Stuck"];
 export type Webhook = Schemas["WebhookProgress"];
 /** What whoever paid has had the bank take back. */
 export type Dispute = Schemas["Dispute"];
+/** A payment of this deployment whose order is not there. */
+export type Unmatched = Schemas["Unmatched"];
+/** What an operator says of such a payment. */
+export type UnmatchedWord = Schemas["UnmatchedWord"];
 /** An order as operators see it: with its buyer. */
 export type FoundOrder = Schemas["FoundOrder"];
 /** A step in the history of an order. */
@@ -75,6 +79,9 @@ export const routes = {
   webhooks: () => reply(operator.GET("/operator/webhooks")),
   disputes: (state: "open" | "over", before: string | null) =>
     reply(operator.GET("/operator/disputes", { params: { query: before === null ? { state } : { state, before } } })),
+  unmatched: (before: string | null) => reply(operator.GET("/operator/unmatched", { params: { query: before === null ? {} : { before } } })),
+  /** Saying the same again changes nothing. */
+  tellUnmatched: (body: Schemas["UnmatchedBody"]) => reply(operator.POST("/operator/unmatched", { body })),
   find: (query: FindQuery) => reply(operator.GET("/operator/orders", { params: { query } })),
   order: async (order: string) => orderFrom(await reply(operator.GET("/operator/orders/{order}", ofOrder(order)))),
   cancel: (order: string) => reply(operator.POST("/operator/orders/{order}/cancel", ofOrder(order))),

@@ -11,6 +11,7 @@ import { Accounts } from "./accounts.tsx";
 import { may, routes, type Action, type Stuck as StuckReply } from "./api.ts";
 import { Disputes } from "./disputes.tsx";
 import { Age, Rights } from "./parts.tsx";
+import { UnmatchedPayments } from "./unmatched.tsx";
 import { Webhooks } from "./webhooks.tsx";
 import { phaseLook, t, tn } from "./words.ts";
 
@@ -30,6 +31,7 @@ export function Home() {
       <Sales />
       <Stuck />
       <Disputes />
+      <UnmatchedPayments />
       <Webhooks />
       <Accounts sale={null} />
       <Actions sale={null} />
@@ -188,14 +190,15 @@ function Outcome({ outcome }: Action) {
 function Deed({ action, sale, order }: Action) {
   const subject = order !== undefined ? t("subject.order", { order }) : (sale ?? "");
   const text = deedText(action.replace(/^(order|sale|room)[-_.]/, "").replaceAll("-", "_"), subject) ?? `${action} ${subject}`;
-  const at = order !== undefined ? `/operator/desk?order=${order}` : sale !== undefined ? `/operator?sale=${encodeURIComponent(sale)}` : null;
+  // The order of an unmatched payment is not at the desk.
+  const at = action === "unmatched" ? null : order !== undefined ? `/operator/desk?order=${order}` : sale !== undefined ? `/operator?sale=${encodeURIComponent(sale)}` : null;
   return at === null ? <>{text}</> : <a href={href(at)}>{text}</a>;
 }
 
 function deedText(action: string, subject: string): string | null {
   switch (action) {
     case "publish": case "pause": case "resume": case "close": case "rate": case "notice": case "sold_out": case "refund":
-    case "cancel": case "check_in": case "command_room": case "reissue":
+    case "cancel": case "check_in": case "command_room": case "reissue": case "unmatched":
       return t(`action.${action}`, { subject });
     default: return null;
   }

@@ -5,6 +5,7 @@ import { allows, exportOrders, orderFrom, type Board, type FoundOrder } from "./
 import { bytesOf, isNotice } from "./controls.tsx";
 import { aMinute, kept, lineOf, sampleOf, type Sample } from "./history.ts";
 import { noticeOf, noticeTexts } from "./notice.ts";
+import { MOST_REASON, reasonOf } from "./reason.ts";
 import { changesOf, foreignChallenge, NotASaleFile, placesOf, planOf, pricesOf, readSaleFile, tierChanges, type SaleFile } from "./sale-file.ts";
 
 const BOARD: Board = {
@@ -66,6 +67,13 @@ test("a notice is written in each language, and sent in those that have it", () 
   assert.deepEqual(noticeOf({ en: " Noon ", zh: "中午" }), { en: "Noon", zh: "中午" });
   assert.deepEqual(noticeOf({ en: "", zh: "中".repeat(300) }), { zh: "中".repeat(300) });
   for (const bad of [" ", "中".repeat(301), "a\u0007b"]) assert.equal(noticeOf({ en: bad, zh: "" }), null, bad);
+});
+
+test("a reason is one line of at most 200 characters, however many bytes they have", () => {
+  assert.equal(reasonOf("  the backup\n lost it "), "the backup lost it");
+  assert.equal(reasonOf(" \t\n "), "");
+  assert.equal(reasonOf("🎫".repeat(MOST_REASON)), "🎫".repeat(MOST_REASON));
+  assert.equal(reasonOf("中".repeat(MOST_REASON + 1)), null);
 });
 
 test("pages of an export become one file with one heading", async () => {
