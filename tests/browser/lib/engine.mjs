@@ -22,6 +22,9 @@ export function onsaleProgram() {
   return join(execFileSync(join(REPOSITORY, "scripts/target-dir"), { encoding: "utf8" }).trim(), "debug/onsale");
 }
 
+/** The key of the local engine's Stripe, a fake, and a version of the API that it is asked by. */
+const STRIPE_HEADERS = { authorization: "Bearer sk_test_onsale", "stripe-version": "2025-03-31.basil" };
+
 /** Origins to which a local engine that serves no pages lets a payment come back. */
 const RETURN_PORTS = [8080, 3000];
 
@@ -147,6 +150,39 @@ export class Engine {
     const { order } = await this.order(sale, buyer, line);
     await run(this.program, ["pay", "--order", order, "--json", "--data-dir", this.data]);
     return this.until(`/orders/${order}`, (document) => document.state === "paid", { as: buyer });
+  }
+
+  /** A request to the fake Stripe of the engine, with a form a POST: its document. */
+  async stripe(path, form) {
+    const { provider } = JSON.parse(readFileSync(join(this.data, "endpoints.json"), "utf8"));
+    const body = form && new URLSearchParams(form);
+    const answer = await fetch(provider + path, { method: form ? "POST" : "GET", headers: STRIPE_HEADERS, body, signal: AbortSignal.timeout(PATIENCE_MS) });
+    if (!answer.ok) throw new Error(`${path}: ${answer.status} ${await answer.text()}`);
+    return answer.json();
+  }
+
+  /** The id that the engine's payments carry, read from one that it starts for an order. */
+  async deployment(order, buyer) {
+    const { url } = await this.do(`/orders/${order}/payments`, { body: { provider: "stripe", return_url: `${this.url}/checkout/${order}` }, as: buyer });
+    const { metadata } = await this.stripe(`/v1/checkout/sessions/${new URL(url).pathname.split("/").at(-1)}`);
+    return metadata.onsale_deployment;
+  }
+
+  /** Captures a payment that carries a deployment's id and names an order, and tells the engine as Stripe does: its id, and the outcome. */
+  async capture(deployment, order, amountMinor) {
+    const intent = await this.stripe("/v1/payment_intents", { amount: String(amountMinor), currency: "cny", confirm: "true", "metadata[onsale_deployment]": deployment, "metadata[onsale_order]": order });
+    const body = JSON.stringify({ id: `evt_${intent.id}`, object: "event", type: "payment_intent.succeeded", created: intent.created, data: { object: intent } });
+    const signing = run(this.program, ["sign", "--data-dir", this.data]);
+    signing.child.stdin.end(body);
+    const signature = (await signing).stdout.trim();
+    const answer = await fetch(`${this.gateway}/payments/stripe/callback`, { method: "POST", headers: { "content-type": "application/json", "stripe-signature": signature }, body, signal: AbortSignal.timeout(PATIENCE_MS) });
+    if (!answer.ok) throw new Error(`the callback of ${intent.id}: ${answer.status} ${await answer.text()}`);
+    return { payment: intent.id, ...(await answer.json()) };
+  }
+
+  /** An operator at the command line says what becomes of a payment of no order: `send-back` or `explain`. */
+  decide(word, order, payment) {
+    return run(this.program, ["payments", word, order, "stripe", payment, "--by", "otto", "--reason", "said by another", "--data-dir", this.data]);
   }
 }
 

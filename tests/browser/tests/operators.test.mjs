@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Key } from "selenium-webdriver";
 import { fixture } from "../lib/fixture.mjs";
 import { texts } from "../lib/person.mjs";
 import { hall, roomHall, SCRIPT } from "../lib/sales.mjs";
@@ -188,6 +189,127 @@ test("the order desk finds an order by its seat, shows its history, and refunds 
   await operator.see(words("export-done.other", { count: 2 }));
 });
 
+/** The buttons of a payment of no order on the operators' page. */
+const buttonsOf = ({ payment }) => `button[aria-describedby="unmatched-stripe-${payment}"]`;
+
+/** Waits until an operator's page lists a payment of no order: an index has it a moment after each write. */
+const listed = (operator, { payment }) => operator.wait(async () => {
+  const there = () => operator.browser.executeScript((id) => document.getElementById(id) !== null, `unmatched-stripe-${payment}`);
+  if (await there()) return true;
+  await operator.go("/operator");
+  await operator.wait(() => operator.browser.executeScript(() => document.querySelector("[aria-labelledby=unmatched] .hint") !== null), "the payments of no order do not come");
+  return there();
+}, `${payment} is not listed`);
+
+for (const [language, window] of [["en", {}], ["zh", { width: 320, height: 720, dark: true }]]) {
+  test(`payments of no order are sent back or explained, each with a reason (${language})`, async (t) => {
+    const words = texts("operator", language);
+    const file = hall(`no-order-${language}`);
+    await it.engine.publish(file);
+    const { order } = await it.engine.order(file.sale, `started-${language}`, { tier: "stalls", best: { count: 1 } });
+    const deployment = await it.engine.deployment(order, `started-${language}`);
+    assert.match(deployment, /^[a-z0-9]{4,9}$/);
+    // Numbers of some minutes before, as orders have them that a restored backup has lost.
+    const [lost, raced, waits] = [40n, 39n, 38n].map((bit) => String(BigInt(order) - (1n << bit)));
+    const typed = language === "en" ? "48151" : "48152";
+    const captures = [];
+    for (const [number, amount] of [[lost, 12_345], [typed, 6_700], [raced, 8_900], [waits, 1_000]]) captures.push({ number, ...(await it.engine.capture(deployment, number, amount)) });
+    assert.deepEqual(captures.map(({ outcome }) => outcome), captures.map(() => "unmatched"));
+    const [back, explained, other, waiting] = captures;
+
+    const operator = await operatorAt(t, "/operator", { language, ...window });
+    await operator.see(words("unmatched"), "h2");
+    const entry = ({ payment }) => operator.browser.executeScript((id) => document.getElementById(id)?.closest("li").innerText, `unmatched-stripe-${payment}`);
+    const leaves = (one) => operator.wait(async () => (await entry(one)) === null, `${one.payment} is still on the list`);
+    await listed(operator, explained);
+    assert.ok((await entry(explained)).includes(words("unmatched-never")), await entry(explained));
+    await listed(operator, back);
+    const said = await entry(back);
+    for (const text of ["123.45", `stripe ${back.payment}`, words("unmatched-order", { order: lost })]) assert.ok(said.includes(text), said);
+    assert.ok(!said.includes(words("unmatched-never")), said);
+    await operator.accessible("payments of no order");
+    await operator.fits();
+
+    // Nothing is sent without a reason, and by keyboard alone one is.
+    await operator.browser.executeScript((css) => document.querySelector(css).focus(), buttonsOf(back));
+    await operator.keys(Key.ENTER);
+    await operator.see(words("unmatched-text.send_back"), "dialog");
+    assert.equal(await operator.focused(), words("unmatched-reason"));
+    await operator.tabTo(words("unmatched.send_back"));
+    await operator.keys(Key.ENTER);
+    await operator.see(words("unmatched-reason-bad"), "dialog");
+    assert.equal(await operator.focused(), words("unmatched-reason"));
+    await operator.accessible("a reason is missing");
+    await operator.fits();
+    assert.deepEqual((await it.engine.stripe(`/v1/refunds?payment_intent=${back.payment}`)).data, []);
+    await operator.keys("x".repeat(201));
+    await operator.tabTo(words("unmatched.send_back"));
+    await operator.keys(Key.ENTER);
+    await operator.see(words("unmatched-reason-bad"), "dialog");
+    await operator.typeOver(`lost ${SCRIPT}`);
+    await operator.tabTo(words("unmatched.send_back"));
+    await operator.keys(Key.ENTER);
+    const done = saying("operator", language, "unmatched-done.send_back", { payment: `stripe ${back.payment}` });
+    await operator.see(done);
+    assert.match(await operator.focused(), done);
+    await leaves(back);
+
+    await listed(operator, explained);
+    await operator.press(new RegExp(words("unmatched.explain")), buttonsOf(explained));
+    await operator.type(words("unmatched-reason"), "a season card, sold by hand");
+    await operator.press(words("unmatched.explain"), "dialog button");
+    await operator.see(saying("operator", language, "unmatched-done.explain", { payment: `stripe ${explained.payment}` }));
+    await leaves(explained);
+
+    // Another operator is faster, and says otherwise.
+    await listed(operator, other);
+    await operator.press(new RegExp(words("unmatched.send_back")), buttonsOf(other));
+    await it.engine.decide("explain", other.number, other.payment);
+    await operator.type(words("unmatched-reason"), "too late");
+    await operator.press(words("unmatched.send_back"), "dialog button");
+    await operator.see(words("unmatched-said-otherwise", { payment: `stripe ${other.payment}` }));
+    await leaves(other);
+    await operator.accessible("decided otherwise");
+    await operator.fits();
+
+    const token = await operator.browser.executeScript(() => JSON.parse(sessionStorage.getItem("onsale.session.operators")).token);
+    const headers = { authorization: `Bearer ${token}` };
+    const isOf = ({ payment }) => (row) => row.payment === payment;
+    const { unmatched } = await it.engine.until("/operator/unmatched", ({ unmatched: all }) => all?.some(isOf(waiting)), { headers });
+    for (const one of [back, explained, other]) assert.equal(unmatched.find(isOf(one)), undefined);
+    // What was said stands, and the same again sends nothing more.
+    const say = async (word, { number, payment }) => (await it.engine.ask("/operator/unmatched", { headers, body: { order: number, provider: "stripe", payment, word, reason: "again" } })).status;
+    assert.deepEqual([await say("explain", back), await say("send_back", explained), await say("send_back", other)], [409, 409, 409]);
+    const refunds = async ({ payment }) => (await it.engine.stripe(`/v1/refunds?payment_intent=${payment}`)).data.map(({ amount }) => amount);
+    await operator.wait(async () => (await refunds(back)).length > 0, "no money goes back");
+    assert.equal(await say("send_back", back), 200);
+    assert.deepEqual(await Promise.all(captures.map(refunds)), [[12_345], [], [], []]);
+    await operator.go("/operator");
+    await operator.see(words("action.unmatched", { subject: words("subject.order", { order: typed }) }));
+    await operator.see("a season card, sold by hand");
+    await operator.see("said by another");
+    assert.equal(await operator.browser.executeScript("return window.hacked"), null);
+    assert.deepEqual(await operator.complaints(), []);
+  });
+}
+
+test("who may not refund sees payments of no order, and is offered nothing about them", async (t) => {
+  const words = texts("operator", "en");
+  const file = hall("no-right");
+  await it.engine.publish(file);
+  const { order } = await it.engine.order(file.sale, "no-right", { tier: "stalls", best: { count: 1 } });
+  const number = String(BigInt(order) - (1n << 40n));
+  const one = await it.engine.capture(await it.engine.deployment(order, "no-right"), number, 100);
+  const operator = await operatorAt(t, "/operator");
+  await listed(operator, one);
+  assert.equal((await operator.browser.findElements({ css: buttonsOf(one) })).length, 2);
+  await operator.browser.executeScript((key) => sessionStorage.setItem(key, JSON.stringify({ ...JSON.parse(sessionStorage.getItem(key)), scope: "openid onsale/watch" })), "onsale.session.operators");
+  await operator.go("/operator");
+  await listed(operator, one);
+  await operator.see(words("no-right.refund"));
+  assert.equal((await operator.browser.findElements({ css: buttonsOf(one) })).length, 0);
+});
+
 test("a buyer sees nothing of the operators' pages, and may do nothing on their routes", async (t) => {
   const buyer = await it.person(t, { name: "mallory" });
   await buyer.go("/signed-in");
@@ -197,8 +319,8 @@ test("a buyer sees nothing of the operators' pages, and may do nothing on their 
     await buyer.go(path);
     await buyer.accessible(`${path}, as a buyer`);
   }
-  for (const [path, method] of [["/operator/actions", "GET"], ["/operator/orders?order=1", "GET"], ["/operator/stuck", "GET"], ["/operator/disputes", "GET"], ["/operator/sales/x/board", "GET"], ["/operator/sales/x/figures", "GET"], ["/operator/sales/x/takings", "GET"], ["/operator/sales/x", "PUT"]]) {
-    const { status } = await it.engine.ask(path, { method, as: "mallory", body: method === "PUT" ? {} : undefined });
+  for (const [path, method] of [["/operator/actions", "GET"], ["/operator/orders?order=1", "GET"], ["/operator/stuck", "GET"], ["/operator/disputes", "GET"], ["/operator/unmatched", "GET"], ["/operator/unmatched", "POST"], ["/operator/sales/x/board", "GET"], ["/operator/sales/x/figures", "GET"], ["/operator/sales/x/takings", "GET"], ["/operator/sales/x", "PUT"]]) {
+    const { status } = await it.engine.ask(path, { method, as: "mallory", body: method === "GET" ? undefined : {} });
     assert.ok([401, 403].includes(status), `${method} ${path}: ${status}`);
   }
 });
