@@ -23,6 +23,8 @@ use crate::ports::{Freshness, Orders, Ports, Queue, SettleReply, Settlement, Sto
 const AGAIN_SECONDS: i64 = 5;
 /// Most attempts; an order that changed meanwhile is read again.
 const ATTEMPTS: usize = 6;
+/// What is recorded of a capture of no order: its refund waits for an operator.
+const UNMATCHED: PaymentOutcome = PaymentOutcome::Refund(RefundReason::UnknownOrder);
 
 /// Records what becomes of a capture, and does what follows from it. Every step may be repeated: the
 /// provider calls again until it gets a success.
@@ -249,8 +251,11 @@ async fn decide(ports: &impl Ports, capture: &Capture, now: Timestamp) -> Stored
         let is_unmatched = decision == PaymentDecision::Unmatched;
         let (outcome, settlement, limit) = match decision {
             PaymentDecision::Unmatched => {
-                let outcome = PaymentOutcome::Refund(RefundReason::UnknownOrder);
-                (outcome, Settlement::RefundOnly(None), none)
+                // Its provider lists it as long as anything waits to be read.
+                if let Some(known) = ports.orders().payment(capture.order, &capture.key).await? {
+                    return Ok(known.into());
+                }
+                (UNMATCHED, Settlement::RefundOnly(None), none)
             }
             PaymentDecision::AlreadyPaid => {
                 let known = ports.orders().payment(capture.order, &capture.key).await?;
@@ -290,10 +295,9 @@ async fn decide(ports: &impl Ports, capture: &Capture, now: Timestamp) -> Stored
                 (outcome, apply_event(order, OrderEvent::PayTooLate, capture, outcome, now)?, none)
             }
         };
-        let record = if is_unmatched {
-            PaymentRecord::unmatched(capture, now)
-        } else {
-            PaymentRecord::decided(capture, outcome, now)
+        let record = match is_unmatched {
+            true => unmatched(capture, now),
+            false => PaymentRecord::decided(capture, outcome, now),
         };
         match ports.orders().settle(&record, &settlement, limit).await? {
             SettleReply::Settled => return Ok(Decided { record, order: settlement.into_order() }),
@@ -330,6 +334,12 @@ async fn plan_acceptance(
         close_the_rest(ports, &end).await;
     }
     Ok(plan)
+}
+
+/// What is recorded of a capture of no order, which is told at once.
+fn unmatched(capture: &Capture, now: Timestamp) -> PaymentRecord {
+    tracing::error!(?capture, "a capture of no order waits for an operator");
+    PaymentRecord::unmatched(capture, now)
 }
 
 fn replaces_none(order: Option<&Order>) -> bool {

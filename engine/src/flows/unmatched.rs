@@ -20,6 +20,15 @@ pub enum Word {
 }
 
 impl Word {
+    /// The word as it is written.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::SendBack => "send_back",
+            Self::Explain => "explain",
+        }
+    }
+
     const fn state(self) -> RefundState {
         match self {
             Self::SendBack => RefundState::Due,

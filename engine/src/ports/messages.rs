@@ -291,7 +291,8 @@ pub struct Callback {
     /// The order's attempt that was paid; absent if the payment was not started by this engine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt: Option<AttemptNumber>,
-    /// True if the payment carries this deployment's id; absent if it carries none.
+    /// True if the payment carries this deployment's id; absent if it carries none. One that carries another's is never
+    /// kept.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ours: bool,
 }

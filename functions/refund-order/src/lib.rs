@@ -8,7 +8,7 @@ use engine::domain::basics::time::Timestamp;
 use engine::domain::order::PaymentKey;
 use engine::domain::payment::refund::RefundRequest;
 use engine::flows::give_back::{GivenBack, give_back};
-use engine::flows::unmatched::{Refusal, tell};
+use engine::flows::unmatched::{Refusal, Word, tell};
 use lambda_http::http::Response;
 use lambda_http::{Body, Request};
 use shared::http::Problem;
@@ -91,7 +91,8 @@ async fn of_no_order(
     let asked = UnmatchedBody::read(request)?;
     let (order, key) = (asked.order, asked.key());
     let PaymentKey { provider, payment } = &key;
-    let detail = format!("{:?} {provider} {payment}: {}", asked.word, asked.reason);
+    let detail =
+        format!("{} {provider} {payment}: {}", Word::from(asked.word).as_str(), asked.reason);
     let action = Action::new(ActionKind::Unmatched).of_order(order).with(detail);
     let work = async {
         let record = tell(&app.ports, order, &key, asked.word.into(), now).await?;

@@ -111,7 +111,7 @@ impl Turns for DynamoCalls {
             let text = format!(
                 "the payments of these tables at {provider} are the deployment {owner}'s, and this is {deployment}"
             );
-            Err(StoreError::Unavailable(text))
+            Err(StoreError::Contract(text))
         };
         own.boxed()
     }

@@ -74,7 +74,7 @@ pub struct Throttle {
     pub burst: u32,
 }
 
-const PLACES: Throttle = Throttle { rate_parameter: "PlaceRate", rate: 1630, burst: 560 };
+const PLACES: Throttle = Throttle { rate_parameter: "PlaceRate", rate: 1630, burst: 540 };
 /// The beginnings of visits: more than a room serves unless its settings say otherwise.
 const VISITS: Throttle = Throttle { rate_parameter: "VisitRate", rate: 250, burst: 125 };
 const ADMISSIONS: Throttle = Throttle { rate_parameter: "AdmissionRate", rate: 1500, burst: 750 };

@@ -101,11 +101,11 @@ pub struct UnmatchedReply {
     pub state: RefundState,
 }
 
-/// A second of the first day: numbers of other systems are small.
+/// Numbers that were minted on the first day are none of ours: numbers of other systems are small.
 const FIRST_DAY_MS: i64 = 86_400_000;
 
 impl UnmatchedReply {
-    /// Shows a payment of no order at a time; `None` if it is of one.
+    /// Shows a payment of no order at a time; `None` if it was accepted.
     #[must_use]
     pub fn new(record: &PaymentRecord, now: Timestamp) -> Option<Self> {
         let state = record.refund.as_ref()?.state;

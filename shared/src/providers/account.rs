@@ -104,6 +104,14 @@ impl Account {
         self
     }
 
+    /// Makes sure that the tables are this deployment's, for what is started without a call.
+    ///
+    /// # Errors
+    /// As [`Limit::own`].
+    pub(super) async fn own(&self) -> Stored<()> {
+        self.limit.own().await
+    }
+
     /// Makes one request when it is its turn, with the headers of the account added to its head.
     ///
     /// # Errors

@@ -80,16 +80,15 @@ impl Operation {
         endpoint.part(self.share() * 5, 100)
     }
 
-    /// True if it changes something at the provider. Reading about others' payments harms nobody.
+    /// True if only the deployment may do it whose tables these are: what changes something at the provider, and the list
+    /// of captures, whose reader would pass what it takes for another's.
     #[must_use]
-    pub const fn is_sent(self) -> bool {
+    pub const fn is_owners(self) -> bool {
         match self {
-            Self::StartPayment | Self::ClosePayment | Self::Refund => true,
-            Self::ReadPayment
-            | Self::SearchCaptures
-            | Self::ListCaptures
-            | Self::ReadDispute
-            | Self::ListRefunds => false,
+            Self::StartPayment | Self::ClosePayment | Self::Refund | Self::ListCaptures => true,
+            Self::ReadPayment | Self::SearchCaptures | Self::ReadDispute | Self::ListRefunds => {
+                false
+            }
         }
     }
 
@@ -134,8 +133,8 @@ pub trait Turns: fmt::Debug + Send + Sync {
     /// is written.
     ///
     /// # Errors
-    /// `Unavailable` if another id is written, as in a copy of another deployment's tables, or if the place does not
-    /// answer.
+    /// `Contract` if another id is written, as in a copy of another deployment's tables; `Unavailable` if the place does
+    /// not answer.
     fn own<'a>(
         &'a self,
         provider: &'a ProviderId,
@@ -224,14 +223,25 @@ impl Drop for Waiting<'_> {
 }
 
 impl Limit {
+    /// Makes sure that the tables are this deployment's.
+    ///
+    /// # Errors
+    /// As [`Turns::own`].
+    pub(super) async fn own(&self) -> Stored<()> {
+        match &self.0 {
+            Some(shared) => shared.own().await,
+            None => Ok(()),
+        }
+    }
+
     /// Waits for the turn of a request, two seconds at most.
     ///
     /// # Errors
-    /// [`StoreError::Limited`] if there is no turn within that time; [`StoreError::Unavailable`] for an operation that
-    /// changes something at the provider, if the store is another deployment's.
+    /// [`StoreError::Limited`] if there is no turn within that time; [`StoreError::Contract`] for an operation of
+    /// the tables' owner, if they are another deployment's.
     pub(super) async fn turn(&self, operation: Operation) -> Stored<()> {
         let Some(shared) = &self.0 else { return Ok(()) };
-        if operation.is_sent() {
+        if operation.is_owners() {
             shared.own().await?;
         }
         let at_us = shared.turn_at(operation).await?;
@@ -318,7 +328,7 @@ mod tests {
         ) -> BoxFuture<'a, Stored<()>> {
             let mut owner = self.owner.lock().unwrap();
             let is_own = owner.get_or_insert_with(|| deployment.clone()) == deployment;
-            let other = || Err(StoreError::Unavailable("another deployment's".to_owned()));
+            let other = || Err(StoreError::Contract("another deployment's".to_owned()));
             Box::pin(async move { if is_own { Ok(()) } else { other() } })
         }
 
@@ -352,8 +362,8 @@ mod tests {
         let (first, copy) = (of("prod1"), of("stage"));
         for operation in Operation::ALL {
             assert_eq!(first.turn(operation).await, Ok(()), "{operation:?}");
-            let is_refused = matches!(copy.turn(operation).await, Err(StoreError::Unavailable(_)));
-            assert_eq!(is_refused, operation.is_sent(), "{operation:?}");
+            let is_refused = matches!(copy.turn(operation).await, Err(StoreError::Contract(_)));
+            assert_eq!(is_refused, operation.is_owners(), "{operation:?}");
         }
     }
 

@@ -16,8 +16,11 @@ const MAX_BYTES: usize = 32;
 const ORDER_DIGITS: usize = 19;
 const _: () = assert!(DeploymentId::MAX_BYTES + 1 + ORDER_DIGITS + 1 + 2 <= MAX_BYTES);
 
-/// The number of an attempt.
+/// The number of an attempt: the one that was given to the provider, if that is known.
 pub(super) fn of_attempt(order: OrderNumber, attempt: &Attempt, separator: char) -> String {
+    if let Some(reference) = &attempt.reference {
+        return reference.to_string();
+    }
     let number = attempt.number;
     match &attempt.deployment {
         Some(deployment) => format!("{deployment}{separator}{order}{separator}{number}"),
@@ -64,6 +67,8 @@ mod tests {
             assert_eq!(read(&text.replace("prod", "test"), Some(&own)), Some((key, Mark::Another)));
             let text = of_attempt(order, &earlier, separator);
             assert_eq!(read(&text, Some(&own)), Some((key, Mark::None)));
+            let kept = Attempt { reference: text.parse().ok(), ..now.clone() };
+            assert_eq!(of_attempt(order, &kept, separator), text, "never computed again");
             for foreign in
                 ["", "SHOP", "SHOP-20270115-1-2", "prod12345--1", "prod12345-x-1", "7-01", "7-0"]
             {

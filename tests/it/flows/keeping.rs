@@ -90,8 +90,8 @@ async fn a_capture_is_decided_or_kept_whichever_call_is_refused() {
         }
     }
     println!("refused at each of the calls {kept_at:?}, and kept");
-    // The order is read, and the decision written: an operator does the rest.
-    assert_eq!(kept_at, [0, 1]);
+    // The order and its payment are read, and the decision written: an operator does the rest.
+    assert_eq!(kept_at, [0, 1, 2]);
 }
 
 #[tokio::test]

@@ -407,7 +407,7 @@ impl Fixture {
 
 /// The headers and the body of a signed callback.
 pub fn signed_callback(payment: &str, order: &Value, amount_minor: i64) -> (Value, String) {
-    callback_signed_with(PAYMENT_SECRET, payment, order, amount_minor)
+    callback_signed_with(PAYMENT_SECRET, payment, &json!({ "order": order }), amount_minor)
 }
 
 fn failures(response: &SqsBatchResponse) -> usize {
@@ -427,18 +427,18 @@ pub fn best(tier: &str, count: u16) -> Value {
     json!([{ "tier": tier, "best": { "count": count } }])
 }
 
-/// [`signed_callback`], signed with another secret.
+/// The headers and the body of a callback about a payment that carries this, signed with this secret.
 pub fn callback_signed_with(
     secret: &[u8],
     payment: &str,
-    order: &Value,
+    metadata: &Value,
     amount_minor: i64,
 ) -> (Value, String) {
     let event = json!({
         "id": "evt_1", "object": "event", "type": "payment_intent.succeeded",
         "data": { "object": {
             "id": payment, "amount_received": amount_minor, "currency": "eur",
-            "metadata": { "order": order }
+            "metadata": metadata
         } }
     });
     let body = event.to_string();

@@ -43,8 +43,7 @@ use engine::ports::{
 };
 use fake_cloudwatch::CloudWatch as FakeCloudWatch;
 use fake_eventbridge::EventBridge as FakeEventBridge;
-use fake_payments::API_KEY;
-use fake_payments::Fault;
+use fake_payments::{API_KEY, Fault, Metadata};
 use lambda_http::{Body, Response};
 use local::endpoints::Endpoints;
 use local::handlers::consume;
@@ -72,7 +71,7 @@ use tokio::net::TcpListener;
 use tokio::time::sleep;
 
 use super::recorder::Recorder;
-use crate::backends::{self, Servers};
+use crate::backends::{self, Servers, deployment};
 use crate::flows::crashing::{Crashing, Cut};
 use crate::handlers::{ENTRY_KEY, OPERATOR_ISSUER, Sender, callback_signed_with, request};
 
@@ -80,6 +79,8 @@ use crate::handlers::{ENTRY_KEY, OPERATOR_ISSUER, Sender, callback_signed_with, 
 pub const FUNCTIONS: [&str; Function::ALL.len()] = Function::NAMES;
 const PAYMENT_SECRET: &str = "whsec_deployed";
 const SALE: &str = "hall";
+/// A number of no order.
+const NO_ORDER: &str = "1024";
 /// The price of a ticket, in cents.
 /// The event bus.
 pub const BUS: &str = "orders";
@@ -120,6 +121,11 @@ impl RoomPorts for Unrecorded<'_> {
     fn beacon(&self) -> &DrandBeacon {
         self.beacon
     }
+}
+
+/// What a payment of this deployment carries, of the order that it names.
+fn marks(order: &str) -> [(&'static str, String); 2] {
+    [("onsale_deployment", deployment().to_string()), ("onsale_order", order.to_owned())]
 }
 
 /// An order as its buyer was told.
@@ -170,6 +176,7 @@ impl Deployed {
                 ("ONSALE_PAYMENT_SECRETS", format!("stripe:{PAYMENT_SECRET}")),
                 ("ONSALE_CALLBACK_KEYS", ENTRY_KEY.to_owned()),
                 ("ONSALE_PROVIDER_KEYS", format!("stripe:{API_KEY}")),
+                ("ONSALE_DEPLOYMENT_ID", deployment().as_str().to_owned()),
                 ("ONSALE_BEACON_URLS", beacon.url()),
                 ("ONSALE_BEACON_CHAINS", format!("{}:{}", fake_beacon::hash(), fake_beacon::key())),
                 ("ONSALE_PROVIDER_URLS", format!("stripe:{}", provider.url())),
@@ -332,7 +339,9 @@ impl Deployed {
         amount_minor: MinorUnits,
     ) -> Value {
         let secret = PAYMENT_SECRET.as_bytes();
-        let (headers, body) = callback_signed_with(secret, payment, &json!(order), amount_minor.0);
+        let metadata = BTreeMap::from(marks(order));
+        let (headers, body) =
+            callback_signed_with(secret, payment, &json!(metadata), amount_minor.0);
         let request = request(Sender::Nobody, "POST", target, headers, &body);
         let app = self.app(function);
         let response = match function {
@@ -369,7 +378,7 @@ impl Deployed {
         }
         let message = json!({
             "provider": "stripe", "payment": payment, "order": order, "amount_minor": PRICE,
-            "currency": "EUR",
+            "currency": "EUR", "ours": true,
         });
         let record = json!({ "messageId": "1", "body": message.to_string() });
         let batch: SqsEvent = serde_json::from_value(json!({ "Records": [record] })).unwrap();
@@ -379,6 +388,12 @@ impl Deployed {
     fn captured(&self, payment: &str, order: OrderNumber) {
         let euros = Money { amount_minor: PRICE, currency: Currency::new("EUR").unwrap() };
         self.provider.capture(payment, order, euros, Timestamp::now()).unwrap();
+    }
+
+    fn captured_of_no_order(&self, payment: &str) {
+        let euros = Money { amount_minor: PRICE, currency: Currency::new("EUR").unwrap() };
+        let metadata = Metadata::new(marks(NO_ORDER));
+        self.provider.capture_of_others(payment, metadata, euros, Timestamp::now()).unwrap();
     }
 
     /// What a queue has now, as Lambda would hand it over.
@@ -423,8 +438,8 @@ impl Deployed {
         self.gift().await;
         self.exchanges().await;
         self.wallets().await;
-        self.kept("pay-callback", "pi_kept", "1024").await;
-        self.kept("take-callback", "pi_kept", "1024").await;
+        self.kept("pay-callback", "pi_kept", NO_ORDER).await;
+        self.kept("take-callback", "pi_kept", NO_ORDER).await;
         self.other_payments(Function::DecidePayment, 2).await;
         self.other_payments(Function::TakeCallback, 3).await;
         self.ends().await;
@@ -709,14 +724,26 @@ impl Deployed {
         self.buy("frank", "2-3").await;
         let decided = self.callback("pi_4", &late.number, PRICE).await;
         assert_eq!(decided["reason"], "too_late");
-        self.callback("pi_5", "1024", PRICE).await;
+        let unmatched = self.callback("pi_5", NO_ORDER, PRICE).await;
+        assert_eq!(unmatched["outcome"], "unmatched", "{unmatched:#}");
         let entry = format!("/callbacks/{ENTRY_KEY}/stripe");
-        self.callback_to("take-callback", &entry, "pi_63", "1024", PRICE).await;
+        self.callback_to("take-callback", &entry, "pi_63", NO_ORDER, PRICE).await;
+        self.report(Function::DecidePayment, "pi_64", NO_ORDER).await;
         for (payment, order) in [("pi_2", &paid), ("pi_4", &late)] {
             self.captured(payment, order.number());
         }
-        self.captured("pi_5", "1024".parse().unwrap());
+        self.captured_of_no_order("pi_5");
         self.captured("pi_shown", paid.number());
+        for (payment, word) in [("pi_5", "send_back"), ("pi_63", "explain")] {
+            let body = json!({
+                "order": NO_ORDER, "provider": "stripe", "payment": payment, "word": word,
+                "reason": "a backup lost the order"
+            });
+            let scopes = "onsale/watch onsale/refund";
+            let sender = Sender::Token(OPERATOR_ISSUER, scopes);
+            let told = self.http("refund-order", sender, "POST /operator/unmatched", &body).await;
+            assert_eq!(told["status"], 200, "{told:#}");
+        }
         let batch = self.batch(&self.queues.refund.url).await;
         refund::handle(self.app("refund"), batch).await;
     }
@@ -809,6 +836,7 @@ impl Deployed {
         seen(format!("/operator/accounts?sale={SALE}")).await;
         seen("/operator/webhooks".to_owned()).await;
         seen("/operator/disputes?state=over".to_owned()).await;
+        seen("/operator/unmatched".to_owned()).await;
         self.doors(&send).await;
         send("cancel", format!("POST {orders}/cancel"), none(), 200).await;
         let actions = seen("/operator/actions".to_owned()).await;
@@ -1235,7 +1263,7 @@ impl Deployed {
         self.end(&rescued).await;
         self.captured("pi_20", paid.number());
         self.captured("pi_21", rescued.number());
-        self.captured("pi_22", "2048".parse().unwrap());
+        self.captured_of_no_order("pi_29");
         self.buy("vera", "4-7").await;
         let reading = read_captures::read(self.app("read-captures")).await.unwrap();
         assert!(reading.decided >= 3 && reading.unfinished == 0, "{reading:?}");

@@ -262,7 +262,17 @@ impl Terms<'_> {
                     of[1].as_array()?.iter().map(|part| self.text(part)).collect();
                 Some(json!(parts.join(of[0].as_str()?)))
             }
-            "Fn::Select" | "Fn::GetAZs" | "Fn::Cidr" => Some(json!(format!("{function} {of}"))),
+            "Fn::Split" => {
+                let text = self.text(&of[1]);
+                Some(text.split(of[0].as_str()?).collect())
+            }
+            "Fn::Select" => {
+                let from = self.value(&of[1]);
+                let index = usize::try_from(of[0].as_u64()?).ok()?;
+                let found = from.as_ref().and_then(|from| from.get(index)).cloned();
+                Some(found.unwrap_or_else(|| json!(format!("{function} {of}"))))
+            }
+            "Fn::GetAZs" | "Fn::Cidr" => Some(json!(format!("{function} {of}"))),
             _ => return None,
         })
     }
@@ -307,6 +317,9 @@ fn pseudo(name: &str) -> Option<&'static str> {
         "AWS::Region" => Some("eu-central-1"),
         "AWS::AccountId" => Some("000000000000"),
         "AWS::StackName" => Some("onsale"),
+        "AWS::StackId" => Some(
+            "arn:aws:cloudformation:eu-central-1:000000000000:stack/onsale/0a1b2c3d-4e5f-11f0-8a9b-0123456789ab",
+        ),
         "AWS::URLSuffix" => Some("amazonaws.com"),
         _ => None,
     }

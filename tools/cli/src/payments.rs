@@ -136,7 +136,7 @@ impl Say {
             action: ActionKind::Unmatched.as_str().to_owned(),
             sale: None,
             order: Some(order),
-            detail: Some(format!("{word:?} {provider} {payment}: {reason}")),
+            detail: Some(format!("{} {provider} {payment}: {reason}", word.as_str())),
             outcome: None,
         };
         // As a request of the operators' routes: what cannot be recorded is not done.

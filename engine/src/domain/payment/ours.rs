@@ -63,6 +63,9 @@ impl Reported {
 
     fn names_attempt_of(&self, order: &Order) -> bool {
         let attempt = self.capture.attempt.and_then(|number| order.attempts.get(number));
-        attempt.is_some_and(|attempt| attempt.choice.provider == self.capture.key.provider)
+        // A payment of an attempt that was started under an id carries it.
+        attempt.is_some_and(|attempt| {
+            attempt.deployment.is_none() && attempt.choice.provider == self.capture.key.provider
+        })
     }
 }

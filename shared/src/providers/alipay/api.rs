@@ -148,6 +148,8 @@ impl Api {
         let number = trade_number::of_attempt(order.number, attempt, SEPARATOR);
         let reference = PaymentId::new(number.as_str())
             .map_err(|error| StoreError::Contract(error.to_string()))?;
+        // A page is signed here, and takes no turn.
+        self.account.own().await?;
         let step = match attempt.choice.method {
             PaymentMethod::Page => Ok(self.page(number, total_amount, attempt)?),
             PaymentMethod::Code => self.code(number, total_amount, attempt, now).await?,

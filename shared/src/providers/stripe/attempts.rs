@@ -83,9 +83,6 @@ fn session_form(order: &Order, attempt: &Attempt) -> Option<String> {
     let (number, key) = (order.number.to_string(), attempt.number.to_string());
     let mut fields = vec![
         ("mode", "payment".to_owned()),
-        // Else a buyer from abroad may pay another currency, by a setting of the dashboard.
-        // Source: <https://docs.stripe.com/payments/currencies/localize-prices/adaptive-pricing>
-        ("adaptive_pricing[enabled]", "false".to_owned()),
         ("payment_method_types[0]", METHOD.to_owned()),
         ("client_reference_id", format!("{number}-{key}")),
         ("line_items[0][quantity]", "1".to_owned()),
@@ -94,6 +91,12 @@ fn session_form(order: &Order, attempt: &Attempt) -> Option<String> {
         ("line_items[0][price_data][product_data][name]", format!("Order {number}")),
         ("expires_at", attempt.expires_at.ms().div_euclid(1000).to_string()),
     ];
+    // Else a buyer from abroad may pay another currency, by a setting of the dashboard. An attempt of before payments
+    // carried a deployment was started without it: under its key Stripe takes the same parameters only.
+    // Source: <https://docs.stripe.com/payments/currencies/localize-prices/adaptive-pricing>
+    if attempt.deployment.is_some() {
+        fields.push(("adaptive_pricing[enabled]", "false".to_owned()));
+    }
     for name in ["success_url", "cancel_url"] {
         fields.extend(attempt.choice.return_url.iter().map(|url| (name, url.to_string())));
     }
@@ -332,8 +335,16 @@ mod tests {
         assert_eq!(value("client_reference_id"), Some("42-1"));
         assert_eq!(value("payment_intent_data[metadata][attempt]"), Some("1"));
         assert_eq!(value("line_items[0][price_data][unit_amount]"), Some("1230"));
+        assert_eq!(value("adaptive_pricing[enabled]"), None, "as it was started before");
+        let own = DeploymentId::new("prod1").ok();
+        let now = Attempt { deployment: own, ..attempt(&order, PaymentMethod::Page) };
+        let now = session_form(&order, &now).unwrap();
         // The buyer pays the currency of the order, whatever the dashboard allows.
-        assert_eq!(value("adaptive_pricing[enabled]"), Some("false"));
+        for field in
+            ["adaptive_pricing%5Benabled%5D=false", "metadata%5Bonsale_deployment%5D=prod1"]
+        {
+            assert!(now.contains(field), "{now}");
+        }
         let back = Some("https%3A%2F%2Fshop.example%2Fdone%3Fa%3Db%26c");
         assert_eq!((value("success_url"), value("cancel_url")), (back, back));
         assert!(session_form(&self::order("MGA"), &attempt(&order, PaymentMethod::Page)).is_none());

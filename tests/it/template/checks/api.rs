@@ -88,7 +88,7 @@ pub(super) const CHECKS: &[Check] = &[
             edit("  CallbackEntryRate:", "Default: 1000", "Default: 5000"),
             edit(
                 "RouteSettings:\n        \"POST",
-                "ThrottlingBurstLimit: 560",
+                "ThrottlingBurstLimit: 540",
                 "ThrottlingBurstLimit: 5000",
             ),
             edit(
