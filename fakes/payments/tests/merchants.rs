@@ -127,7 +127,14 @@ impl Shop {
 
     /// Starts an attempt: the address of the page on which it is paid.
     async fn start(&self, attempt: &Attempt) -> String {
-        let reply = self.ours.start(&order(), attempt).await.unwrap();
+        let mut reply = self.ours.start(&order(), attempt).await;
+        for _ in 0..2 {
+            // On a busy machine an answer may come too late; the same attempt is started again then, as the engine does.
+            if matches!(reply, Err(StoreError::Unknown(_))) {
+                reply = self.ours.start(&order(), attempt).await;
+            }
+        }
+        let reply = reply.unwrap();
         let StartReply::Started { step, .. } = reply else { panic!("{reply:?}") };
         match step {
             PaymentStep::Page(url) => url,

@@ -282,6 +282,7 @@ export class Person {
   /** Fails if axe finds anything wrong with the page as it is; what is still being read is none yet. */
   async accessible(state) {
     await this.wait(() => this.browser.executeScript(() => document.readyState === "complete" && document.querySelector("h1") !== null), "the page is not there");
+    await this.settled();
     const found = await violations(this.browser);
     if (found.length > 0) throw new Error(`axe, ${state}:\n${found.join("\n")}`);
   }

@@ -21,7 +21,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::environment::{AMPLE_SECONDS, Environment, Failure};
+use crate::environment::{AMPLE_SECONDS, DEPLOYMENT, Environment, Failure};
 use crate::event::{self, Sender};
 use crate::room::{self, Before};
 
@@ -349,7 +349,9 @@ impl Preparation<'_> {
     fn payment(&self, made: &Made) -> Work {
         let Made { number, amount, .. } = *made;
         let now = Timestamp::now();
-        let body = payment::captured(&format!("pi_{number}"), number, amount, now);
+        let mut body = payment::captured(&format!("pi_{number}"), number, amount, now);
+        body["data"]["object"]["metadata"] =
+            json!({ "onsale_deployment": DEPLOYMENT, "onsale_order": number });
         let signature = self.environment.sign(body.to_string().as_bytes());
         let header = Some(("stripe-signature", signature.as_str()));
         let path = payment::callback_path();

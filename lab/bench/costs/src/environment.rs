@@ -1,6 +1,6 @@
 //! The engine as a function has it after its cold start, and servers for it.
 
-use engine::domain::basics::ids::ProviderId;
+use engine::domain::basics::ids::{DeploymentId, ProviderId};
 use engine::domain::basics::time::Timestamp;
 use engine::domain::payment::grace::Grace;
 use local::queues::Queues;
@@ -20,6 +20,8 @@ use shared::runtime::config::{
 use shared::runtime::edge::EdgeSecrets;
 use shared::tickets::TicketSecrets;
 
+/// What the payments carry.
+pub(crate) const DEPLOYMENT: &str = "costs";
 /// What the names of tables and queues begin with.
 const PREFIX: &str = "costs-";
 const ADMISSION_SECRET: [u8; 32] = [7; 32];
@@ -107,7 +109,11 @@ impl Environment {
             tickets: TicketSecrets::default(),
             webhooks: WebhooksConfig::default(),
             bus: BusConfig::default(),
-            providers: ProvidersConfig { grace: Grace::NONE, ..ProvidersConfig::default() },
+            providers: ProvidersConfig {
+                grace: Grace::NONE,
+                deployment: Some(DeploymentId::new(DEPLOYMENT)?),
+                ..ProvidersConfig::default()
+            },
             beacon: BeaconConfig::default(),
             operators: OperatorsConfig::default(),
             metrics: MetricsConfig::Off,
