@@ -816,7 +816,7 @@ mod tests {
             let refusal = (state == RefundState::Failed).then(|| "no funds".to_owned());
             let refund = Refund { state, changed_at: order.created_at.plus_ms(9), refusal };
             let outcome = PaymentOutcome::Refund(RefundReason::TooLate);
-            let is_due = refund.again_at().is_some();
+            let is_due = !matches!(state, RefundState::Refunded | RefundState::Explained);
             let record = PaymentRecord { refund: Some(refund), ..decided(outcome) };
             let item = payment_item(&record);
             assert_eq!(item.contains_key("due_ms"), is_due, "{state:?}");
@@ -843,7 +843,8 @@ mod tests {
                     refund: Refund { state, changed_at: order.created_at.plus_ms(9), refusal },
                 };
                 let item = order_refund_item(&refund);
-                assert_eq!(item.contains_key("due_ms"), state != RefundState::Refunded);
+                let is_due = !matches!(state, RefundState::Refunded | RefundState::Explained);
+                assert_eq!(item.contains_key("due_ms"), is_due, "{state:?}");
                 assert_eq!(read_order_refund(&item), Ok(refund));
             }
         }
