@@ -295,9 +295,10 @@ async fn decide(ports: &impl Ports, capture: &Capture, now: Timestamp) -> Stored
                 (outcome, apply_event(order, OrderEvent::PayTooLate, capture, outcome, now)?, none)
             }
         };
-        let record = match is_unmatched {
-            true => unmatched(capture, now),
-            false => PaymentRecord::decided(capture, outcome, now),
+        let record = if is_unmatched {
+            unmatched(capture, now)
+        } else {
+            PaymentRecord::decided(capture, outcome, now)
         };
         match ports.orders().settle(&record, &settlement, limit).await? {
             SettleReply::Settled => return Ok(Decided { record, order: settlement.into_order() }),

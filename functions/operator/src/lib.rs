@@ -40,7 +40,7 @@ use shared::http::takings::{self, TakingsReply};
 use shared::http::ticket::{
     CheckInBoardReply, CheckInsBody, CheckInsReply, DoubleReply, ReissueBody, ReissuedReply,
 };
-use shared::http::unmatched::{UnmatchedPageReply, UnmatchedReply};
+use shared::http::unmatched::UnmatchedPageReply;
 use shared::http::{Problem, checks, problem};
 use shared::runtime::app::App;
 use shared::runtime::functions::Function;
@@ -337,14 +337,7 @@ async fn unmatched(
     now: Timestamp,
 ) -> Result<Answer<UnmatchedPageReply>, Problem> {
     let before = mark(request)?;
-    let page = app.ports.operators().unmatched_page(before.as_deref(), PAGE).await?;
-    let orders = app.ports.orders();
-    let each = page.payments.iter().map(|(order, key)| orders.payment(*order, key));
-    // The index may be behind its table.
-    let records = try_join_all(each).await?.into_iter().flatten();
-    let waiting = records.filter(|record| record.is_unmatched());
-    let unmatched = waiting.filter_map(|record| UnmatchedReply::new(&record, now)).collect();
-    Ok(Answer(UnmatchedPageReply { unmatched, next: page.next }))
+    Ok(Answer(UnmatchedPageReply::read(&app.ports, before.as_deref(), PAGE, now).await?))
 }
 
 /// Records the tickets that a door has scanned.

@@ -5,10 +5,9 @@
 use engine::domain::basics::ids::UserId;
 use engine::domain::basics::number::OrderNumber;
 use engine::domain::basics::time::Timestamp;
-use engine::domain::order::PaymentKey;
 use engine::domain::payment::refund::RefundRequest;
 use engine::flows::give_back::{GivenBack, give_back};
-use engine::flows::unmatched::{Refusal, Word, tell};
+use engine::flows::unmatched::{Refusal, tell};
 use lambda_http::http::Response;
 use lambda_http::{Body, Request};
 use shared::http::Problem;
@@ -18,7 +17,7 @@ use shared::http::operators::{self, Action, ActionKind};
 use shared::http::order_refund::{BuyerRefundBody, OperatorRefundBody, OrderRefundReply};
 use shared::http::respond::{Answer, refuse, respond};
 use shared::http::routes::{NoRoute, Route};
-use shared::http::unmatched::{UnmatchedBody, UnmatchedReply};
+use shared::http::unmatched::{UnmatchedBody, UnmatchedReply, detail};
 use shared::runtime::app::App;
 use shared::runtime::functions::Function;
 
@@ -90,12 +89,11 @@ async fn of_no_order(
     let operator = operator?;
     let asked = UnmatchedBody::read(request)?;
     let (order, key) = (asked.order, asked.key());
-    let PaymentKey { provider, payment } = &key;
-    let detail =
-        format!("{} {provider} {payment}: {}", Word::from(asked.word).as_str(), asked.reason);
+    let word = asked.word.into();
+    let detail = detail(word, &key, &asked.reason);
     let action = Action::new(ActionKind::Unmatched).of_order(order).with(detail);
     let work = async {
-        let record = tell(&app.ports, order, &key, asked.word.into(), now).await?;
+        let record = tell(&app.ports, order, &key, word, now).await?;
         let none = || Problem::from(Refusal::NotFound);
         UnmatchedReply::new(&record, now).map(Answer).ok_or_else(none)
     };

@@ -1,11 +1,13 @@
 //! Payments of no order: what operators see of them, and say.
 
+use futures_util::future::try_join_all;
 use lambda_http::Request;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::http::checks::{MAX_BODY_BYTES, Refusal, json_body};
 use crate::http::order_refund::MAX_REASON_CHARACTERS;
+use crate::runtime::app::LivePorts;
 use engine::domain::basics::ids::{PaymentId, ProviderId};
 use engine::domain::basics::money::{Currency, MinorUnits};
 use engine::domain::basics::number::{NUMBER_EPOCH_MS, OrderNumber};
@@ -13,6 +15,7 @@ use engine::domain::basics::time::Timestamp;
 use engine::domain::order::refund::RefundState;
 use engine::domain::order::{PaymentKey, PaymentRecord};
 use engine::flows::unmatched::Word;
+use engine::ports::{Orders as _, Ports as _, Stored};
 
 /// What an operator says of a payment of no order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -133,4 +136,32 @@ pub struct UnmatchedPageReply {
     /// Value of `before` for the next page; absent at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
+}
+
+impl UnmatchedPageReply {
+    /// Reads the page before a mark, `most` payments at most.
+    ///
+    /// # Errors
+    /// As the [ports](engine::ports).
+    pub async fn read(
+        ports: &LivePorts,
+        before: Option<&str>,
+        most: u16,
+        now: Timestamp,
+    ) -> Stored<Self> {
+        let page = ports.operators().unmatched_page(before, most).await?;
+        let each = page.payments.iter().map(|(order, key)| ports.orders().payment(*order, key));
+        // The index may be behind its table.
+        let records = try_join_all(each).await?.into_iter().flatten();
+        let waiting = records.filter(PaymentRecord::is_unmatched);
+        let unmatched = waiting.filter_map(|record| UnmatchedReply::new(&record, now)).collect();
+        Ok(Self { unmatched, next: page.next })
+    }
+}
+
+/// What the record of an operator's action says of a word on a payment.
+#[must_use]
+pub fn detail(word: Word, key: &PaymentKey, reason: &str) -> String {
+    let PaymentKey { provider, payment } = key;
+    format!("{} {provider} {payment}: {reason}", word.as_str())
 }

@@ -169,6 +169,14 @@ pub(super) fn attempt(method: PaymentMethod, seconds: i64) -> Attempt {
     }
 }
 
+/// The order with two attempts of this choice.
+pub(super) fn with_two_attempts(order: Order, choice: &PaymentChoice) -> Order {
+    let (at, now) = (order.pay_by, order.created_at);
+    let (attempts, _) = order.attempts.with_another(choice, None, at, now).unwrap();
+    let (attempts, _) = attempts.with_another(choice, None, at, now).unwrap();
+    Order { attempts, ..order }
+}
+
 /// A payment that is to go back.
 pub(super) fn record(payment: &str, amount: Money) -> PaymentRecord {
     let capture = Capture {

@@ -9,12 +9,10 @@ use engine::domain::basics::number::OrderNumber;
 use engine::domain::basics::time::Timestamp;
 use engine::domain::order::PaymentKey;
 use engine::flows::unmatched::{Refusal, Word, tell};
-use engine::ports::{Orders as _, Ports as _};
-use futures_util::future::try_join_all;
 use serde_json::json;
 use shared::dynamodb::{DynamoOperators, KeptAction};
 use shared::http::operators::ActionKind;
-use shared::http::unmatched::UnmatchedReply;
+use shared::http::unmatched::{UnmatchedPageReply, UnmatchedReply, detail};
 
 use super::engine::EngineArgs;
 use super::{DECLINED, Failure, out};
@@ -97,13 +95,9 @@ impl Unmatched {
         let ports = &reached.app.ports;
         let (mut found, mut before): (Vec<UnmatchedReply>, Option<String>) = (Vec::new(), None);
         loop {
-            let page = ports.operators().unmatched_page(before.as_deref(), PAGE).await?;
-            let each = page.payments.iter().map(|(order, key)| ports.orders().payment(*order, key));
-            // The index may be behind its table.
-            let records = try_join_all(each).await?.into_iter().flatten();
-            let waiting = records.filter(|record| record.is_unmatched());
             let now = Timestamp::now();
-            found.extend(waiting.filter_map(|record| UnmatchedReply::new(&record, now)));
+            let page = UnmatchedPageReply::read(ports, before.as_deref(), PAGE, now).await?;
+            found.extend(page.unmatched);
             before = page.next;
             if before.is_none() {
                 break;
@@ -129,6 +123,7 @@ impl Say {
         let Self { order, provider, payment, by, reason, engine } = self;
         let reached = engine.reach(data_dir).await?;
         let (ports, now) = (&reached.app.ports, Timestamp::now());
+        let key = PaymentKey { provider, payment };
         let action = KeptAction {
             at: now,
             who: by,
@@ -136,13 +131,12 @@ impl Say {
             action: ActionKind::Unmatched.as_str().to_owned(),
             sale: None,
             order: Some(order),
-            detail: Some(format!("{} {provider} {payment}: {reason}", word.as_str())),
+            detail: Some(detail(word, &key, &reason)),
             outcome: None,
         };
         // As a request of the operators' routes: what cannot be recorded is not done.
         let place = DynamoOperators::new_key(now)?;
         ports.operators().keep(&place, &action).await?;
-        let key = PaymentKey { provider, payment };
         let told = tell(ports, order, &key, word, now).await;
         let outcome = match &told {
             Ok(_) => "done".to_owned(),

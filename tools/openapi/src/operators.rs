@@ -98,6 +98,12 @@ fn parameter(
     Parameter { name, place: "query", description, schema, example }
 }
 
+/// The parameter of what is listed in pages.
+fn before() -> Parameter {
+    let about = "Where the page begins: `next` of the page before.";
+    parameter("before", about, |_| json!({ "type": "string" }), None)
+}
+
 pub(super) fn order() -> Operation {
     Operation {
         id: "operatorOrder",
@@ -238,12 +244,7 @@ pub(super) fn actions() -> Operation {
         summary: "List what operators did",
         description: "Latest first, by a token or by IAM, with who it was. An action is recorded before it is carried \
                       out; one without an outcome was begun, and its outcome is not known. Kept for 400 days.",
-        parameters: vec![parameter(
-            "before",
-            "Where the page begins: `next` of the page before.",
-            |_| json!({ "type": "string" }),
-            None,
-        )],
+        parameters: vec![before()],
         body: None,
         success: reply("A page of actions.", Schemas::written::<ActionsReply>, || {
             vec![("refund", "A refund", sample_actions())]
@@ -323,12 +324,7 @@ pub(super) fn disputes() -> Operation {
                 |_| json!({ "type": "string", "enum": ["open", "over"] }),
                 Some("open"),
             ),
-            parameter(
-                "before",
-                "Where the page begins: `next` of the page before.",
-                |_| json!({ "type": "string" }),
-                None,
-            ),
+            before(),
         ],
         body: None,
         success: reply("A page of disputes.", Schemas::written::<DisputesReply>, || {
@@ -356,12 +352,7 @@ pub(super) fn unmatched() -> Operation {
         summary: "List the payments of no order, latest number first",
         description: "Captures that carry this deployment's id and whose order is not there, about which an operator is to \
                       decide. A change is listed some time after it is recorded.",
-        parameters: vec![parameter(
-            "before",
-            "Where the page begins: `next` of the page before.",
-            |_| json!({ "type": "string" }),
-            None,
-        )],
+        parameters: vec![before()],
         body: None,
         success: reply("A page of payments.", Schemas::written::<UnmatchedPageReply>, || {
             vec![("one", "A payment", json!({ "unmatched": [unmatched_payment("unmatched")] }))]

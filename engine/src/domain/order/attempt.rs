@@ -273,8 +273,8 @@ impl Attempts {
         self.all.iter().find(|attempt| attempt.number == number)
     }
 
-    /// Adds an open attempt of this choice, which carries `deployment` and which its provider ends at `expires_at`; returns the attempts with its
-    /// number. `None` if there are [`MAX_ATTEMPTS`] already.
+    /// Adds an open attempt of this choice, which carries `deployment` and which its provider ends at `expires_at`; returns
+    /// the attempts with its number. `None` if there are [`MAX_ATTEMPTS`] already.
     #[must_use]
     pub fn with_another(
         &self,

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::providers::fake::{Asked, Fake, Reply, attempt, https, limits, order, record, yuan};
+use crate::providers::fake::{
+    Asked, Fake, Reply, attempt, https, limits, order, record, with_two_attempts, yuan,
+};
 use crate::providers::rsa::{SigningKey, VerifyingKey};
 use crate::providers::vectors::{NOW, alipay_settings, key, text, vectors};
 use crate::runtime::merchants::{Merchant, Merchants};
@@ -251,15 +253,6 @@ async fn a_close_is_not_believed_without_proof() {
     assert!(matches!(close(not_waiting, unknown).await, Err(StoreError::Contract(_))));
 }
 
-/// The order with two attempts.
-fn with_attempts() -> Order {
-    let order = order(yuan(110_600));
-    let (choice, at) = (code().choice, order.pay_by);
-    let (attempts, _) = order.attempts.with_another(&choice, None, at, order.created_at).unwrap();
-    let (attempts, _) = attempts.with_another(&choice, None, at, order.created_at).unwrap();
-    Order { attempts, ..order }
-}
-
 #[tokio::test]
 async fn the_captures_of_an_order_are_those_of_its_attempts() {
     let fake =
@@ -268,7 +261,8 @@ async fn the_captures_of_an_order_are_those_of_its_attempts() {
             false => failed(asked, "40004", "ACQ.TRADE_NOT_EXIST"),
         })
         .await;
-    let captures = account(&fake.url).captures(&with_attempts()).await;
+    let captures =
+        account(&fake.url).captures(&with_two_attempts(order(yuan(110_600)), &code().choice)).await;
     let captures = captures.unwrap();
     let payments: Vec<&str> = captures.iter().map(|one| one.capture.key.payment.as_str()).collect();
     assert_eq!((payments, fake.asked().len()), (vec![PAYMENT], 2));

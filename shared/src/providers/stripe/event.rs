@@ -3,13 +3,12 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::COUNTING;
-use super::metadata::{Metadata, Named};
+use super::metadata::Metadata;
 use crate::http::checks::{Refusal, parse};
 use crate::providers::{EventDefect, VerifiedCallback};
 use engine::domain::basics::ids::{DeploymentId, PaymentId, ProviderId};
 use engine::domain::basics::money::{Currency, MinorUnits};
-use engine::domain::order::{Capture, PaymentKey};
+use engine::domain::order::PaymentKey;
 use engine::domain::payment::ours::Reported;
 
 /// The type of the event that says that money was captured; every other is passed over.
@@ -98,12 +97,8 @@ fn of_event(
     if amount_received < MinorUnits::ZERO {
         return Err(EventDefect("amount_received must not be negative".to_owned()));
     }
-    let reported = |Named { order, attempt, mark }: Named| {
-        let key = PaymentKey { provider: provider.clone(), payment: id };
-        let amount = COUNTING.read(amount_received, currency);
-        Reported { capture: Capture { key, order, amount, attempt }, mark }
-    };
-    Ok(metadata.named(own)?.map(reported))
+    let key = PaymentKey { provider: provider.clone(), payment: id };
+    Ok(metadata.named(own)?.map(|named| named.captured(key, amount_received, currency)))
 }
 
 #[cfg(test)]

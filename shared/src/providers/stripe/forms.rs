@@ -5,7 +5,7 @@
 use serde::Deserialize;
 
 use super::COUNTING;
-use super::metadata::{Metadata, Named};
+use super::metadata::Metadata;
 use crate::providers::account::escaped;
 use engine::domain::basics::ids::{DeploymentId, PageMark, PaymentId, ProviderId};
 use engine::domain::basics::money::{Currency, MinorUnits, Money};
@@ -13,7 +13,7 @@ use engine::domain::basics::number::OrderNumber;
 use engine::domain::basics::time::Timestamp;
 use engine::domain::order::order_refund::{OrderRefund, RefundKey};
 use engine::domain::order::refund::RefundReply;
-use engine::domain::order::{Capture, PaymentKey, PaymentRecord};
+use engine::domain::order::{PaymentKey, PaymentRecord};
 use engine::domain::payment::ours::Reported;
 use engine::ports::{StoreError, Stored};
 
@@ -201,11 +201,9 @@ pub(super) fn captures(
     payments.retain(|payment| payment.amount_received > MinorUnits::ZERO);
     payments.sort_by(|one, other| (one.created, &one.id).cmp(&(other.created, &other.id)));
     let reported = |payment: PaymentIntent| {
-        let named = payment.metadata.named(own).ok()??;
-        let Named { attempt, mark, .. } = Some(named).filter(|named| named.order == order)?;
+        let named = payment.metadata.named(own).ok()?.filter(|named| named.order == order)?;
         let key = PaymentKey { provider: provider.clone(), payment: payment.id };
-        let amount = COUNTING.read(payment.amount_received, payment.currency);
-        Some(Reported { capture: Capture { key, order, amount, attempt }, mark })
+        Some(named.captured(key, payment.amount_received, payment.currency))
     };
     payments.into_iter().filter_map(reported).collect()
 }

@@ -6,12 +6,14 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::COUNTING;
 use crate::providers::EventDefect;
 use engine::domain::basics::ids::DeploymentId;
+use engine::domain::basics::money::{Currency, MinorUnits};
 use engine::domain::basics::number::OrderNumber;
-use engine::domain::order::Order;
 use engine::domain::order::attempt::{Attempt, AttemptNumber};
-use engine::domain::payment::ours::Mark;
+use engine::domain::order::{Capture, Order, PaymentKey};
+use engine::domain::payment::ours::{Mark, Reported};
 
 /// The metadata of a payment, in what we read of it. Stripe's metadata are text.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -36,6 +38,20 @@ pub(super) struct Named {
     pub(super) order: OrderNumber,
     pub(super) attempt: Option<AttemptNumber>,
     pub(super) mark: Mark,
+}
+
+impl Named {
+    /// The capture by the payment that names this, of an amount in Stripe's units.
+    pub(super) fn captured(
+        self,
+        key: PaymentKey,
+        stated: MinorUnits,
+        currency: Currency,
+    ) -> Reported {
+        let Self { order, attempt, mark } = self;
+        let amount = COUNTING.read(stated, currency);
+        Reported { capture: Capture { key, order, amount, attempt }, mark }
+    }
 }
 
 impl Metadata {

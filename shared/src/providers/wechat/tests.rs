@@ -4,7 +4,9 @@ use http::HeaderMap;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::providers::fake::{Asked, Fake, Reply, attempt, https, limits, order, record, yuan};
+use crate::providers::fake::{
+    Asked, Fake, Reply, attempt, https, limits, order, record, with_two_attempts, yuan,
+};
 use crate::providers::rsa::SigningKey;
 use crate::providers::vectors::{NOW, headers, key, text, vectors, wechat_settings};
 use crate::runtime::merchants::{Merchant, Merchants};
@@ -234,15 +236,6 @@ async fn a_close_is_not_believed_without_proof() {
     assert!(matches!(failed(done, unknown).await, StoreError::Contract(_)));
 }
 
-/// The order with two attempts.
-fn with_attempts() -> Order {
-    let order = order(yuan(110_600));
-    let (choice, at) = (code().choice, order.pay_by);
-    let (attempts, _) = order.attempts.with_another(&choice, None, at, order.created_at).unwrap();
-    let (attempts, _) = attempts.with_another(&choice, None, at, order.created_at).unwrap();
-    Order { attempts, ..order }
-}
-
 #[tokio::test]
 async fn the_captures_of_an_order_are_those_of_its_attempts() {
     let fake = Fake::start(|asked| match asked.target.contains("-1?") {
@@ -251,7 +244,8 @@ async fn the_captures_of_an_order_are_those_of_its_attempts() {
     })
     .await;
     let wechat = account(&fake.url);
-    let captures = wechat.captures(&with_attempts()).await.unwrap();
+    let captures =
+        wechat.captures(&with_two_attempts(order(yuan(110_600)), &code().choice)).await.unwrap();
     let payments: Vec<&str> = captures.iter().map(|one| one.capture.key.payment.as_str()).collect();
     assert_eq!((payments, fake.asked().len()), (vec![PAYMENT], 2));
 }
