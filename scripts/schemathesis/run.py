@@ -33,17 +33,21 @@ def main() -> int:
         engine = subprocess.Popen(up, stdout=subprocess.PIPE, text=True, env=os.environ | {"ONSALE_LOG": "off"})
         try:
             # It prints its addresses when it is ready.
-            url = json.loads(engine.stdout.readline())["gateway"]
-            return attack(onsale, url, data, pathlib.Path(scratch), options)
+            addresses = json.loads(engine.stdout.readline())
+            return attack(onsale, addresses, data, pathlib.Path(scratch), options)
         finally:
             engine.terminate()
             engine.wait()
 
 
-def attack(onsale: str, url: str, data: pathlib.Path, scratch: pathlib.Path, options: list[str]) -> int:
-    def command(*arguments: str) -> str:
+def attack(
+    onsale: str, addresses: dict[str, str], data: pathlib.Path, scratch: pathlib.Path, options: list[str]
+) -> int:
+    url = addresses["gateway"]
+
+    def command(*arguments: str, given: str = "") -> str:
         line = [onsale, "--data-dir", str(data), *arguments]
-        return subprocess.run(line, check=True, capture_output=True, text=True).stdout.strip()
+        return subprocess.run(line, check=True, capture_output=True, text=True, input=given).stdout.strip()
 
     tokens = {
         "ONSALE_BUYER": command("token", "--user", BUYER),
@@ -53,7 +57,7 @@ def attack(onsale: str, url: str, data: pathlib.Path, scratch: pathlib.Path, opt
         "ONSALE_STRIPE": json.loads((data / "secrets.json").read_text())["stripe"],
     }
     document = scratch / "openapi.json"
-    document.write_text(json.dumps(prepare(url, tokens, command)))
+    document.write_text(json.dumps(prepare(addresses, tokens, command)))
     run = [
         str(pathlib.Path(sys.executable).with_name("schemathesis")),
         *("--config-file", str(HERE / "schemathesis.toml"), "run", str(document), "--url", url),
@@ -91,9 +95,10 @@ def signed_in(url: str) -> str:
     return reply.json()["access_token"]
 
 
-def prepare(url: str, tokens: dict[str, str], command: Callable[..., str]) -> dict:
+def prepare(addresses: dict[str, str], tokens: dict[str, str], command: Callable[..., str]) -> dict:
     """Publishes the sale of the document's examples, orders something of it, and puts what exists in the
     place of the examples' order and admission, so that requests get as far as they can."""
+    url = addresses["gateway"]
     document = requests.get(f"{url}/openapi.json", timeout=30).json()
 
     def example(path: str, method: str, name: str) -> dict:
@@ -173,6 +178,8 @@ def prepare(url: str, tokens: dict[str, str], command: Callable[..., str]) -> di
     admitted = send("POST", f"/sales/{money['sale']}/admissions", "ONSALE_BUYER", {"tickets": 1})
     lines = [{"tier": money["tiers"][0]["tier"], "best": {"count": 1}}]
     send("POST", f"/sales/{money['sale']}/orders", "ONSALE_BUYER", {"admission": admitted["token"], "lines": lines})
+    start = {"provider": "stripe", "return_url": f"{url}/checkout/{admitted['order']}"}
+    started = send("POST", f"/orders/{admitted['order']}/payments", "ONSALE_BUYER", start)
     command("pay", "--order", admitted["order"])
     [parameter] = document["paths"]["/orders/{order}/payments/wallet"]["parameters"]
     parameter["example"] = ordered()
@@ -186,7 +193,34 @@ def prepare(url: str, tokens: dict[str, str], command: Callable[..., str]) -> di
         parameter["example"] = order
         body = item["post"]["requestBody"]["content"]["application/json"]
         body["examples"] = {"whole": {"value": {"number": 1, "tickets": "all"}}}
+
+    # An operator says what becomes of a payment that names an order which is not there.
+    lost = str(int(order) - 2**40)
+    intent = captured(addresses["provider"], started["url"], lost)
+    event = {"id": "evt_1", "object": "event", "type": "payment_intent.succeeded", "created": intent["created"]}
+    body = json.dumps(event | {"data": {"object": intent}})
+    headers = {"Content-Type": "application/json", "Stripe-Signature": command("sign", given=body)}
+    reply = requests.post(f"{url}/payments/stripe/callback", data=body, headers=headers, timeout=30)
+    reply.raise_for_status()
+    body = document["paths"]["/operator/unmatched"]["post"]["requestBody"]["content"]["application/json"]
+    for one in body["examples"].values():
+        one["value"] |= {"order": lost, "payment": intent["id"]}
     return document
+
+
+def captured(provider: str, checkout: str, order: str) -> dict:
+    """Captures a payment that names an order and carries the deployment's id, as one that was started does."""
+
+    def stripe(method: str, path: str, form: dict | None = None) -> dict:
+        headers = {"Authorization": "Bearer sk_test_onsale", "Stripe-Version": "2025-03-31.basil"}
+        reply = requests.request(method, provider + path, data=form, headers=headers, timeout=30)
+        reply.raise_for_status()
+        return reply.json()
+
+    session = urllib.parse.urlsplit(checkout).path.rsplit("/", 1)[-1]
+    deployment = stripe("GET", f"/v1/checkout/sessions/{session}")["metadata"]["onsale_deployment"]
+    metadata = {"metadata[onsale_deployment]": deployment, "metadata[onsale_order]": order}
+    return stripe("POST", "/v1/payment_intents", {"amount": 12_000, "currency": "cny", "confirm": "true"} | metadata)
 
 
 def wait_until_drawn(room: str) -> None:
