@@ -234,6 +234,12 @@ impl Client {
             let with = With { order: Some(&carols["order"]), change, ..With::default() };
             self.ok(200, "operatorRefund", example, with).await;
         }
+        // Nothing was refused, so that each stays as it is.
+        for operation in ["refundOrder", "operatorRefund"] {
+            let with = With { order: Some(&carols["order"]), ..With::default() };
+            let again = self.ok(200, operation, "again", with).await;
+            assert_eq!(again["amount_minor"], 58_500);
+        }
     }
 
     /// The tickets of a paid order of which one was refunded: shown, issued anew, and checked in at a door.

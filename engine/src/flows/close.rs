@@ -5,6 +5,7 @@
 //! closed attempt brings no money. If a provider cannot close an attempt, or does not answer, this flow asks again
 //! until the [grace](crate::domain::payment::grace) is over, and [`ASKED_FOR_SECONDS`] longer; then it gives the
 //! attempt up, and a capture that comes by the attempt is decided like any other late capture ([`crate::flows::pay`]).
+//! An attempt that no buyer can have ([`may_be_handed`](crate::domain::order::attempt::Attempt::may_be_handed)) is closed without a call.
 //!
 //! The remaining attempts of a paid or cancelled order are closed in the same way. If payments are also started
 //! elsewhere, this flow also asks the providers for their captures.
@@ -109,6 +110,10 @@ async fn close_open(ports: &impl Ports, order: &Order, now: Timestamp) -> Stored
     let mut again = None;
     let is_over = given_up_at(ports, order) <= now;
     for attempt in order.attempts.open() {
+        if !attempt.may_be_handed() {
+            attempts = attempts.with_state(attempt.number, AttemptState::Closed);
+            continue;
+        }
         let (reply, seconds) = match ports.provider().close(order, attempt).await {
             Ok(CloseReply::Paid(capture)) => {
                 let record = pay_from_afar(ports, &capture, now).await?;

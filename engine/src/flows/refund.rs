@@ -196,6 +196,36 @@ pub async fn refund_part(
     Err(StoreError::Unavailable(format!("refund {key} keeps changing")))
 }
 
+/// Has a refund of an order that was refused asked for again, because an operator says so; one in another state is left
+/// as it is. `None` if there is no such refund. WeChat Pay and Alipay, which list no refunds of a payment, are sent a
+/// refused one again only so: somebody may have sent the money back by hand meanwhile.
+///
+/// # Errors
+/// Fails if a store does; saying it again finishes it.
+pub async fn ask_again(
+    ports: &impl Ports,
+    key: RefundKey,
+    now: Timestamp,
+) -> Stored<Option<OrderRefund>> {
+    for _ in 0..ATTEMPTS {
+        let Some(refund) = ports.orders().order_refund(key).await? else { return Ok(None) };
+        if refund.refund.state != RefundState::Failed {
+            return Ok(Some(refund));
+        }
+        let due = OrderRefund { refund: Refund::due(now), ..refund };
+        match ports.orders().record_order_refund(&due, None).await? {
+            ChangeReply::Done => {
+                if let Err(error) = request_part(ports, &due, now).await {
+                    tracing::warn!(refund = %key, %error, "it is left to the sweeper");
+                }
+                return Ok(Some(due));
+            }
+            ChangeReply::Conflict => {}
+        }
+    }
+    Err(StoreError::Unavailable(format!("refund {key} keeps changing")))
+}
+
 /// A payment that is being refunded, and its refund.
 async fn being_refunded(
     ports: &impl Ports,

@@ -1,19 +1,20 @@
 //! Start: begin a payment of a pending order at a provider.
 //!
-//! The attempt is written on the order before the provider is asked, with every parameter of the request, so that the
-//! process that ends the order finds the attempt and closes it first. A lost answer is found by sending the same
-//! request again: the buyer's client repeats it, and gets the same page or secret. A buyer who chooses otherwise gets
-//! another attempt once the former one is closed.
+//! The flow takes the turn of a call first, so that who has none leaves nothing behind. It then writes the attempt on
+//! the order with every parameter of the request, asks the provider, and writes the provider's reference and the step
+//! of the buyer before the buyer gets the step (I14). A repeated request is answered with that step, without a call. If
+//! an answer is lost, the repeated request asks the provider again under the same name. A buyer who chooses otherwise
+//! gets another attempt once the former one is closed; one without a reference is closed by a write alone.
 
 use crate::domain::basics::guard::{Guard, stands};
 use crate::domain::basics::ids::{PaymentId, UserId};
 use crate::domain::basics::number::OrderNumber;
 use crate::domain::basics::time::Timestamp;
 use crate::domain::order::attempt::{
-    Attempt, AttemptNumber, AttemptState, Attempts, PaymentChoice,
+    Attempt, AttemptKey, AttemptNumber, AttemptState, Attempts, PaymentChoice, PaymentStep,
 };
 use crate::domain::order::{Order, OrderState};
-use crate::domain::payment::start::{CloseReply, PaymentStep, StartReply};
+use crate::domain::payment::start::{CloseReply, StartReply};
 use crate::flows::own::order_of;
 use crate::flows::pay::pay_from_afar;
 use crate::ports::{ChangeReply, Orders, Ports, Provider, StoreError, Stored};
@@ -31,6 +32,14 @@ pub struct Started {
     pub number: AttemptNumber,
     /// What the buyer's client does next.
     pub step: PaymentStep,
+}
+
+impl Started {
+    /// Its name among all orders.
+    #[must_use]
+    pub const fn key(&self) -> AttemptKey {
+        AttemptKey { order: self.order.number, number: self.number }
+    }
 }
 
 /// Why no payment was started.
@@ -84,29 +93,45 @@ pub async fn start(
         let deployment = offer.and_then(|offer| offer.deployment.as_ref());
         let expires_at = offer.and_then(|offer| offer.expiry(choice.method, &order, now));
         let expires_at = expires_at.ok_or(Refusal::NotOffered)?;
-        if let Some(open) = order.attempts.open().next() {
-            if open.answers(choice, now) {
-                return ask_provider(ports, &order, open).await;
+        let open = order.attempts.open().next().cloned();
+        if let Some(open) = open {
+            if !open.answers(choice, now) {
+                close_former(ports, &order, &open, now).await?;
+                continue;
             }
-            close_former(ports, &order, open, now).await?;
-            continue;
+            let number = open.number;
+            if let Some(step) = open.step {
+                return Ok(Started { order, number, step });
+            }
+            ports.provider().turn(choice).await?;
+            match ask_provider(ports, order, number, now).await? {
+                Some(started) => return Ok(started),
+                None => continue,
+            }
         }
         let (attempts, attempt) = order
             .attempts
             .with_another(choice, deployment, expires_at, now)
             .ok_or(Refusal::TooMany)?;
+        ports.provider().turn(choice).await?;
         let order = Order { attempts, ..order };
         if !stands(Guard::WriteBeforeStart) {
-            let asked = start_attempt(ports, &order, attempt).await?;
+            let asked = ask_provider(ports, order.clone(), attempt, now).await?;
             let _ = ports.orders().keep_attempts(&order).await?;
-            return Ok(asked);
+            return asked.ok_or(Refusal::BeingClosed);
         }
-        match ports.orders().keep_attempts(&order).await? {
-            ChangeReply::Done => return start_attempt(ports, &order, attempt).await,
-            ChangeReply::Conflict => {}
+        if ports.orders().keep_attempts(&order).await? == ChangeReply::Conflict {
+            continue;
+        }
+        if let Some(started) = ask_provider(ports, order, attempt, now).await? {
+            return Ok(started);
         }
     }
-    Err(StoreError::Unavailable(format!("order {number} keeps changing")).into())
+    Err(keeps_changing(number))
+}
+
+fn keeps_changing(number: OrderNumber) -> Refusal {
+    StoreError::Unavailable(format!("order {number} keeps changing")).into()
 }
 
 /// Reads the buyer's own order, and refuses one that cannot be paid any more.
@@ -126,58 +151,85 @@ async fn read_payable(
     Ok(order)
 }
 
-async fn start_attempt(
+/// Asks the provider to start an attempt that is on the order; the turn is taken. `None` if that attempt is over: the
+/// caller then reads the order again.
+async fn ask_provider(
     ports: &impl Ports,
-    order: &Order,
+    order: Order,
     number: AttemptNumber,
-) -> Result<Started, Refusal> {
+    now: Timestamp,
+) -> Result<Option<Started>, Refusal> {
     let missing = || StoreError::Contract(format!("order {}: an attempt is lost", order.number));
     let attempt = order.attempts.get(number).ok_or_else(missing)?;
-    ask_provider(ports, order, attempt).await
+    let (why, refusal) = match ports.provider().start(&order, attempt).await? {
+        StartReply::Started { reference, step } => {
+            return hand_out(ports, order, number, (reference, step), now).await.map(Some);
+        }
+        StartReply::Refused(why) => (why, Refusal::Refused),
+        StartReply::Failed(why) => (why.clone(), StoreError::Unavailable(why).into()),
+    };
+    let provider = &attempt.choice.provider;
+    tracing::warn!(order = %order.number, %provider, why, "a payment was not started");
+    if attempt.may_be_handed() {
+        // It says nothing of what an earlier request has started.
+        close_former(ports, &order, attempt, now).await?;
+        return Ok(None);
+    }
+    let closed = order.attempts.with_state(number, AttemptState::Closed);
+    let _ = write_attempts(ports, &order, closed).await?;
+    Err(refusal)
 }
 
-/// Asks the provider to start an attempt that is on the order, and writes the provider's reference of it.
-async fn ask_provider(
+/// Writes the provider's answer on the order, then gives the step to the buyer. If the order changed meanwhile, it is
+/// read again: its attempt may have the same answer already, or may be over, so that nothing is given out.
+async fn hand_out(
+    ports: &impl Ports,
+    mut order: Order,
+    number: AttemptNumber,
+    (reference, step): (PaymentId, PaymentStep),
+    now: Timestamp,
+) -> Result<Started, Refusal> {
+    for _ in 0..TRIES {
+        let answered = order.attempts.with_answer(number, &reference, &step);
+        match write_attempts(ports, &order, answered).await {
+            Ok(Some(order)) => return Ok(Started { order, number, step }),
+            Ok(None) => {}
+            Err(error) => {
+                tracing::warn!(order = %order.number, %error, "whether a payment's name was written is read")
+            }
+        }
+        if !stands(Guard::NamedFirst) {
+            return Ok(Started { order, number, step });
+        }
+        order = ports.orders().get(order.number).await?.ok_or(Refusal::NotFound)?;
+        let attempt = order.attempts.get(number).ok_or(Refusal::BeingClosed)?;
+        if order.state != OrderState::Pending || attempt.state != AttemptState::Open {
+            let unwanted = Attempt { reference: Some(reference), ..attempt.clone() };
+            close_unwanted(ports, &order, &unwanted, now).await?;
+            let is_pending = order.state == OrderState::Pending;
+            let refusal = || Refusal::Resolved(order.state);
+            return Err(if is_pending { Refusal::BeingClosed } else { refusal() });
+        }
+        if let Some(step) = attempt.step.clone() {
+            return Ok(Started { order, number, step });
+        }
+    }
+    Err(keeps_changing(order.number))
+}
+
+/// Closes at the provider what was started and is given to nobody. If that fails, it ends by itself.
+async fn close_unwanted(
     ports: &impl Ports,
     order: &Order,
     attempt: &Attempt,
-) -> Result<Started, Refusal> {
-    match ports.provider().start(order, attempt).await? {
-        StartReply::Started { reference, step } => {
-            let order = match &attempt.reference {
-                Some(_) => order.clone(),
-                None => write_reference(ports, order, attempt.number, &reference).await?,
-            };
-            Ok(Started { order, number: attempt.number, step })
-        }
-        StartReply::Refused(why) => {
-            let provider = &attempt.choice.provider;
-            tracing::warn!(order = %order.number, %provider, why, "a payment was not started");
-            let closed = order.attempts.with_state(attempt.number, AttemptState::Closed);
-            // If another process has changed the order meanwhile, that process finds the attempt closed at the
-            // provider.
-            let _ = write_attempts(ports, order, closed).await?;
-            Err(Refusal::Refused)
-        }
-    }
-}
-
-/// Writes the provider's reference of an attempt. If the order changed meanwhile, its attempt has no reference: the
-/// process that closes the attempt sends the provider the same request once more.
-async fn write_reference(
-    ports: &impl Ports,
-    order: &Order,
-    number: AttemptNumber,
-    reference: &PaymentId,
-) -> Stored<Order> {
-    let named = order.attempts.with_reference(number, reference);
-    let written = write_attempts(ports, order, named).await;
-    match written {
-        Ok(Some(order)) => Ok(order),
-        Ok(None) => Ok(order.clone()),
+    now: Timestamp,
+) -> Stored<()> {
+    match ports.provider().close(order, attempt).await {
+        Ok(CloseReply::Paid(capture)) => pay_from_afar(ports, &capture, now).await.map(drop),
+        Ok(CloseReply::Closed | CloseReply::NotYet | CloseReply::Absent) => Ok(()),
         Err(error) => {
-            tracing::warn!(order = %order.number, %error, "a payment's name was not written");
-            Ok(order.clone())
+            tracing::info!(order = %order.number, %error, "a payment that nobody has stays open");
+            Ok(())
         }
     }
 }
@@ -202,6 +254,11 @@ async fn close_former(
     open: &Attempt,
     now: Timestamp,
 ) -> Result<(), Refusal> {
+    let closed = || order.attempts.with_state(open.number, AttemptState::Closed);
+    if !open.may_be_handed() {
+        let _ = write_attempts(ports, order, closed()).await?;
+        return Ok(());
+    }
     let reply = match ports.provider().close(order, open).await {
         Ok(reply) => reply,
         Err(error) if error.retryable() => {
@@ -217,7 +274,6 @@ async fn close_former(
     if !reply.is_final(open, now) {
         return Err(Refusal::BeingClosed);
     }
-    let closed = order.attempts.with_state(open.number, AttemptState::Closed);
-    let _ = write_attempts(ports, order, closed).await?;
+    let _ = write_attempts(ports, order, closed()).await?;
     Ok(())
 }

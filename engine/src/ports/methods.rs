@@ -30,7 +30,7 @@ pub use crate::domain::inventory::{
 pub use crate::domain::ledger::Balance;
 pub use crate::domain::ledger::points::{Award, PointsStatement};
 pub use crate::domain::ledger::statistics::TierTotals;
-pub use crate::domain::order::attempt::Attempt;
+pub use crate::domain::order::attempt::{Attempt, PaymentChoice};
 pub use crate::domain::order::order_refund::{OrderRefund, RefundKey};
 pub use crate::domain::order::refund::RefundReply;
 pub use crate::domain::order::{Capture, Order, PaymentKey, PaymentRecord};
@@ -169,6 +169,7 @@ macro_rules! port_methods {
                 Send: send(ref message: QueueMessage, copy delay_seconds: Option<i32>) -> ();
             }
             Provider by provider {
+                StartTurn: turn(ref choice: PaymentChoice) -> ();
                 StartPayment: start(ref order: Order, ref attempt: Attempt) -> StartReply;
                 ClosePayment: close(ref order: Order, ref attempt: Attempt) -> CloseReply;
                 Captures: captures(ref order: Order) -> Option<Vec<Capture>>;

@@ -5,7 +5,7 @@ use std::future::Future;
 use super::Stored;
 use crate::domain::basics::ids::{DisputeId, PageMark, ProviderId};
 use crate::domain::basics::time::Timestamp;
-use crate::domain::order::attempt::Attempt;
+use crate::domain::order::attempt::{Attempt, PaymentChoice};
 use crate::domain::order::order_refund::OrderRefund;
 use crate::domain::order::refund::RefundReply;
 use crate::domain::order::{Capture, Order, PaymentRecord};
@@ -19,7 +19,10 @@ use crate::domain::payment::start::{CloseReply, StartReply};
 /// Every method fails with a [`StoreError`](super::StoreError): `Limited` if the limit on calls to the
 /// endpoint is used up, `Unknown` if a refund may have happened.
 pub trait Provider: Send + Sync {
-    /// Starts an attempt to pay an order. The numbers of the order and of the attempt are the idempotency key, so the
+    /// Takes the turn of a call that starts an attempt of this choice, and waits for it, some seconds at most. `Limited` if
+    /// the account has none by then, so that nothing was written or asked.
+    fn turn(&self, choice: &PaymentChoice) -> impl Future<Output = Stored<()>> + Send;
+    /// Starts an attempt to pay an order, whose [`turn`](Self::turn) the caller has taken. The numbers of the order and of the attempt are the idempotency key, so the
     /// provider starts the attempt once, and a repeated call gets the same answer.
     fn start(
         &self,
@@ -27,7 +30,7 @@ pub trait Provider: Send + Sync {
         attempt: &Attempt,
     ) -> impl Future<Output = Stored<StartReply>> + Send;
     /// Closes an attempt, so that nobody can pay it any more, or returns the capture if it was paid. If the provider
-    /// never answered the start of the attempt, the method finds the attempt by its name.
+    /// never answered the start of an attempt that a release up to 0.2 made, the method finds the attempt by its name.
     fn close(
         &self,
         order: &Order,

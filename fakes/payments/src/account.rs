@@ -41,7 +41,7 @@ pub(crate) struct Accounts {
 pub(crate) struct Book {
     pub(crate) state: State,
     journal: Option<Journal>,
-    plan: Plan,
+    pub(crate) plan: Plan,
 }
 
 #[derive(Debug, Default)]
@@ -542,7 +542,11 @@ impl Accounts {
             }
             Some(Fault::LeaveRefundPending) => book.refund(&request, true, now),
             Some(
-                Fault::LoseRefundAnswer | Fault::FailSearch | Fault::FindNothing | Fault::FailList,
+                Fault::LoseRefundAnswer
+                | Fault::FailSearch
+                | Fault::FindNothing
+                | Fault::FailList
+                | Fault::FailStart,
             )
             | None => book.refund(&request, false, now),
         };

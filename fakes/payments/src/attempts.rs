@@ -13,6 +13,7 @@ use crate::Error;
 use crate::account::{
     Accounts, Answer, Change, INVALID, Intent, Kept, broken, error, lower, stated,
 };
+use crate::faults::RequestKind;
 use crate::metadata::{Earlier, Metadata};
 
 /// The shortest and the longest life of a session, in seconds.
@@ -177,11 +178,14 @@ impl Accounts {
             cancel_url: request.cancel_url,
             state: Waits::Open,
         };
-        let body = waiting.shown(base, now);
-        let kept = Kept { parameters: request.parameters, status: 200, body: body.clone() };
+        let (status, body) = match book.plan.take(RequestKind::Start) {
+            Some(_) => error(500, "api_error", None, "Something went wrong on the provider's end."),
+            None => (200, waiting.shown(base, now)),
+        };
+        let kept = Kept { parameters: request.parameters, status, body: body.clone() };
         let answered = request.key.map(|key| Change::Answered(key, kept));
         book.change([Change::Waiting(waiting)].into_iter().chain(answered))?;
-        Ok((200, body))
+        Ok((status, body))
     }
 
     /// A payment that waits, or waited.

@@ -164,6 +164,7 @@ async fn create_intent(State(accounts): Shared, request: Request) -> Response {
         };
         let id = form.get("id");
         if metadata.attempt().is_some() {
+            accounts.count("create_intent");
             let request = waiting(Kind::Intent, metadata, amount, headers, &form);
             return accounts.wait(request, &base, Timestamp::now());
         }
@@ -360,6 +361,7 @@ async fn search(State(accounts): Shared, request: Request) -> Response {
                 | Fault::LoseRefundAnswer
                 | Fault::RefuseRefund
                 | Fault::LeaveRefundPending
+                | Fault::FailStart
                 | Fault::FailList,
             )
             | None => accounts.found(order, Timestamp::now()),

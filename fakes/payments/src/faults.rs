@@ -11,6 +11,8 @@ pub(super) enum RequestKind {
     Search,
     /// A page of the list of events.
     List,
+    /// The creation of a payment that waits to be paid.
+    Start,
     /// The creation of a refund.
     Refund,
 }
@@ -25,6 +27,8 @@ pub enum Fault {
     FindNothing,
     /// A page of the list of events is answered with 500.
     FailList,
+    /// A payment that waits is made, and the answer is 500, also to every request under the same key.
+    FailStart,
     /// A refund is answered with 503, and not made.
     FailRefund,
     /// A refund is made, and its answer lost.
@@ -40,6 +44,7 @@ impl Fault {
         match self {
             Self::FailSearch | Self::FindNothing => RequestKind::Search,
             Self::FailList => RequestKind::List,
+            Self::FailStart => RequestKind::Start,
             Self::FailRefund
             | Self::LoseRefundAnswer
             | Self::RefuseRefund

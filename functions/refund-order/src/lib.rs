@@ -1,12 +1,14 @@
 //! `POST /orders/{order}/refunds`: a buyer gives tickets of a paid order back, under the terms of its sale.
 //! `POST /orders/{order}/refunds/operator` and `POST /operator/orders/{order}/refunds`: an operator refunds tickets of
-//! a paid order, or some of its money. `POST /operator/unmatched`: an operator says what becomes of a payment of no order.
+//! a paid order, or some of its money, or has a refused refund sent again. `POST /operator/unmatched`: an operator says what becomes of a payment of no order.
 
 use engine::domain::basics::ids::UserId;
 use engine::domain::basics::number::OrderNumber;
 use engine::domain::basics::time::Timestamp;
+use engine::domain::order::order_refund::{RefundKey, RefundNumber};
 use engine::domain::payment::refund::RefundRequest;
-use engine::flows::give_back::{GivenBack, give_back};
+use engine::flows::give_back::{self, GivenBack, give_back};
+use engine::flows::refund::ask_again;
 use engine::flows::unmatched::{Refusal, tell};
 use lambda_http::http::Response;
 use lambda_http::{Body, Request};
@@ -14,7 +16,9 @@ use shared::http::Problem;
 use shared::http::edge;
 use shared::http::identity::{Buyer, Operator, Scope, Unknown};
 use shared::http::operators::{self, Action, ActionKind};
-use shared::http::order_refund::{BuyerRefundBody, OperatorRefundBody, OrderRefundReply};
+use shared::http::order_refund::{
+    BuyerRefundBody, OperatorAsks, OperatorRefundBody, OrderRefundReply,
+};
 use shared::http::respond::{Answer, refuse, respond};
 use shared::http::routes::{NoRoute, Route};
 use shared::http::unmatched::{UnmatchedBody, UnmatchedReply, detail};
@@ -71,12 +75,33 @@ async fn by_operator(
 ) -> Result<Answer<OrderRefundReply>, Problem> {
     let operator = operator?;
     let asked = OperatorRefundBody::read(request)?;
-    let refund = asked.number;
-    let action = Action::new(ActionKind::Refund).of_order(number).with(format!("refund {refund}"));
-    let work = made(app, None, number, &asked, now);
+    let refund = asked.number();
+    let detail = match &asked {
+        OperatorAsks::Make(_) => format!("refund {refund}"),
+        OperatorAsks::Again(_) => format!("refund {refund} again"),
+    };
+    let action = Action::new(ActionKind::Refund).of_order(number).with(detail);
+    let work = async {
+        match &asked {
+            OperatorAsks::Make(asked) => made(app, None, number, asked, now).await,
+            OperatorAsks::Again(refund) => again(app, number, *refund, now).await,
+        }
+    };
     let reply = operators::recorded(app, &operator, action, now, work).await?;
     tracing::info!(operator = operator.who(), order = %number, %refund, "an order was refunded");
     Ok(reply)
+}
+
+/// Has a refused refund asked for again.
+async fn again(
+    app: &App,
+    order: OrderNumber,
+    number: RefundNumber,
+    now: Timestamp,
+) -> Result<Answer<OrderRefundReply>, Problem> {
+    let asked = ask_again(&app.ports, RefundKey { order, number }, now).await?;
+    let refund = asked.ok_or(give_back::Refusal::NotFound)?;
+    Ok(Answer(OrderRefundReply::from(&refund)))
 }
 
 /// Takes an operator's word on a payment of no order, and records who said it and why.

@@ -17,7 +17,7 @@ use engine::domain::basics::money::{Currency, MinorUnits, Money};
 use engine::domain::basics::number::{Gene, OrderNumber};
 use engine::domain::basics::time::Timestamp;
 use engine::domain::order::attempt::{
-    Attempt, AttemptNumber, AttemptState, Attempts, PaymentChoice, PaymentMethod,
+    Attempt, AttemptNumber, AttemptState, Attempts, PaymentChoice, PaymentMethod, PaymentStep,
 };
 use engine::domain::order::attendee::{Attendee, AttendeeHash};
 use engine::domain::order::fact::Facts;
@@ -182,6 +182,12 @@ impl<'a> Fields<'a> {
         parsed.flatten().ok_or_else(|| self.broken(name, "is no set of such texts"))
     }
 
+    fn maybe_map(&self, name: &str) -> Stored<Option<Fields<'a>>> {
+        let Some(value) = self.item.get(name) else { return Ok(None) };
+        let map = value.as_m().map_err(|_| self.broken(name, "is no map"))?;
+        Ok(Some(Fields::from_item(map)))
+    }
+
     pub(super) fn maps(&self, name: &str) -> Stored<Vec<Fields<'a>>> {
         let list = self.known(name, self.item.get(name))?;
         let list = list.as_l().map_err(|_| self.broken(name, "is no list"))?;
@@ -257,6 +263,7 @@ pub(super) fn order_item(order: &Order) -> Item {
         add(&mut item, [("by_user", text(tables::by_user_key(&order.user, order.number)))]);
     }
     add(&mut item, attempts_attributes(&order.attempts));
+    add(&mut item, steps_attribute(&order.attempts));
     add(&mut item, order.attempts.paid.map(|paid| ("paid_attempt", number(paid.get()))));
     if let Some(at) = order.due_at() {
         add(&mut item, due(order.number, at));
@@ -275,8 +282,8 @@ pub(super) fn attempts_attributes(
 }
 
 fn attempt_value(attempt: &Attempt) -> AttributeValue {
-    let Attempt { number: of_order, choice, started_at, expires_at, deployment, reference, state } =
-        attempt;
+    let Attempt { number: of_order, choice, started_at, expires_at, state, .. } = attempt;
+    let Attempt { deployment, reference, is_named_first, step: _, .. } = attempt;
     let PaymentChoice { provider, method, return_url } = choice;
     let mut map = item([
         ("number", number(of_order.get())),
@@ -289,14 +296,34 @@ fn attempt_value(attempt: &Attempt) -> AttributeValue {
     add(&mut map, return_url.iter().map(|url| ("return_url", text(url))));
     add(&mut map, deployment.iter().map(|deployment| ("deployment", text(deployment))));
     add(&mut map, reference.iter().map(|reference| ("reference", text(reference))));
+    add(&mut map, is_named_first.then_some(("named_first", AttributeValue::Bool(true))));
     AttributeValue::M(map)
+}
+
+/// What buyers do next to pay, by the number of the attempt: apart from the attempts, so that a write which ends the order
+/// takes all of it out.
+pub(super) fn steps_attribute(attempts: &Attempts) -> Option<(&'static str, AttributeValue)> {
+    let step = |attempt: &Attempt| {
+        let step = attempt.step.as_ref()?;
+        Some((attempt.number.to_string(), text(step.text())))
+    };
+    let steps: HashMap<String, AttributeValue> = attempts.all.iter().filter_map(step).collect();
+    (!steps.is_empty()).then_some(("steps", AttributeValue::M(steps)))
 }
 
 fn read_attempts(fields: &Fields<'_>) -> Stored<Attempts> {
     let version = fields.maybe_number("attempts_version")?.unwrap_or_default();
     let all = if version == 0 { Vec::new() } else { fields.maps("attempts")? };
+    let steps = fields.maybe_map("steps")?;
+    let read = |fields: &Fields<'_>| {
+        let attempt = read_attempt(fields)?;
+        let Some(steps) = &steps else { return Ok(attempt) };
+        let step = steps.maybe_text(&attempt.number.to_string())?;
+        let step = step.map(|text| PaymentStep::of(attempt.choice.method, text));
+        Ok(Attempt { step, ..attempt })
+    };
     Ok(Attempts {
-        all: all.iter().map(read_attempt).collect::<Stored<_>>()?,
+        all: all.iter().map(read).collect::<Stored<_>>()?,
         version,
         paid: read_attempt_number(fields, "paid_attempt")?,
     })
@@ -325,6 +352,8 @@ fn read_attempt(fields: &Fields<'_>) -> Stored<Attempt> {
         expires_at: fields.time("expires_ms")?,
         deployment: fields.maybe_text("deployment")?,
         reference: fields.maybe_text("reference")?,
+        is_named_first: fields.flag("named_first")?,
+        step: None,
         state: state.ok_or_else(|| fields.broken("state", "is no state"))?,
     })
 }

@@ -100,16 +100,21 @@ impl BuyerRefundBody {
     }
 }
 
-/// An operator's request for a refund.
+/// An operator's request for a refund, or to send one again.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, expecting = "an object with number and tickets")]
+#[serde(deny_unknown_fields, expecting = "an object with number and tickets, or number and again")]
 pub struct OperatorRefundBody {
     /// The number that the refund shall have: one more than the order has refunds. The same request again
-    /// is answered with the same refund.
+    /// is answered with the same refund. With `again`, the number that it has.
     number: RefundNumber,
     /// The tickets that are taken back: `"all"` that live, with all the money that is left unless an amount
-    /// is named; or these; or none, with an amount.
-    tickets: TicketsBody,
+    /// is named; or these; or none, with an amount. Needed without `again`.
+    #[serde(default)]
+    tickets: Option<TicketsBody>,
+    /// True to have the provider asked again for a refund that it has refused; one in another state stays as it is. Nothing
+    /// else is said with it.
+    #[serde(default)]
+    again: bool,
     /// What goes back, in minor units, if that is not what the tickets cost.
     #[serde(default)]
     #[schemars(range(min = 0))]
@@ -123,17 +128,46 @@ pub struct OperatorRefundBody {
     reason: Option<String>,
 }
 
+/// What an operator asks of the refunds of an order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OperatorAsks {
+    /// To make one.
+    Make(RefundRequest),
+    /// To ask the provider again for one that it has refused.
+    Again(RefundNumber),
+}
+
+impl OperatorAsks {
+    /// The number of the refund.
+    #[must_use]
+    pub const fn number(&self) -> RefundNumber {
+        match self {
+            Self::Make(request) => request.number,
+            Self::Again(number) => *number,
+        }
+    }
+}
+
 impl OperatorRefundBody {
     /// Reads a request's body.
     ///
     /// # Errors
     /// Returns the first check that it does not pass.
-    pub fn read(request: &Request) -> Result<RefundRequest, Refusal> {
-        json_body::<Self>(request, MAX_BODY_BYTES)?.request()
+    pub fn read(request: &Request) -> Result<OperatorAsks, Refusal> {
+        let read: Self = json_body(request, MAX_BODY_BYTES)?;
+        if !read.again {
+            return read.request().map(OperatorAsks::Make);
+        }
+        let Self { number, tickets, again: _, amount_minor, currency, reason } = read;
+        let is_alone = (tickets, amount_minor, currency, reason) == (None, None, None, None);
+        let refused = || Refusal::invalid("again", "stands with number alone");
+        is_alone.then_some(OperatorAsks::Again(number)).ok_or_else(refused)
     }
 
     fn request(self) -> Result<RefundRequest, Refusal> {
-        let Self { number, tickets: TicketsBody(tickets), amount_minor, currency, reason } = self;
+        let Self { number, tickets, again: _, amount_minor, currency, reason } = self;
+        let needed = || Refusal::invalid("tickets", "is needed without again");
+        let TicketsBody(tickets) = tickets.ok_or_else(needed)?;
         let amount = match (amount_minor, currency) {
             (None, None) => None,
             (Some(_), None) => {
@@ -245,10 +279,36 @@ mod tests {
         request
     }
 
-    fn at(body: &Value) -> Result<RefundRequest, String> {
+    fn asks(body: &Value) -> Result<OperatorAsks, String> {
         OperatorRefundBody::read(&sent(body)).map_err(|refusal| {
             if let Refusal::Invalid { at, .. } = refusal { at } else { refusal.to_string() }
         })
+    }
+
+    fn at(body: &Value) -> Result<RefundRequest, String> {
+        match asks(body)? {
+            OperatorAsks::Make(request) => Ok(request),
+            OperatorAsks::Again(number) => Err(format!("asks again for {number}")),
+        }
+    }
+
+    #[test]
+    fn an_operator_has_a_refund_sent_again_by_its_number_alone() {
+        let again = json!({ "number": 2, "again": true });
+        assert_eq!(asks(&again).map(|asks| asks.number().get()), Ok(2));
+        assert!(matches!(asks(&again), Ok(OperatorAsks::Again(_))));
+        let with = |field: &str, value: Value| {
+            let mut body = again.clone();
+            body[field] = value;
+            asks(&body)
+        };
+        for (field, value) in
+            [("tickets", json!([])), ("reason", json!("x")), ("currency", json!("EUR"))]
+        {
+            assert_eq!(with(field, value), Err("again".to_owned()));
+        }
+        assert_eq!(with("again", json!(false)), Err("tickets".to_owned()));
+        assert!(with("again", json!(1)).unwrap_err().contains("shape"));
     }
 
     #[test]
@@ -275,12 +335,12 @@ mod tests {
         assert_eq!(with(json!({ "amount_minor": 1 })), "currency");
         assert_eq!(with(json!({ "currency": "EUR" })), "currency");
         assert_eq!(with(json!({ "amount_minor": -1, "currency": "EUR" })), "amount_minor");
+        assert_eq!(with(json!({ "tickets": null })), "tickets");
         assert_eq!(with(json!({ "reason": "" })), "reason");
         assert_eq!(with(json!({ "reason": "x".repeat(MAX_REASON_CHARACTERS + 1) })), "reason");
         let many = vec![json!({ "tier": "vip", "seat": "A-1" }); MAX_SEATS_PER_ORDER + 1];
         let shapes = [
             json!({ "tickets": "some" }),
-            json!({ "tickets": null }),
             json!({ "tickets": { "tier": "vip", "seat": "A-1" } }),
             json!({ "tickets": [["vip", "A-1"]] }),
             json!({ "tickets": [{ "tier": "vip", "seat": "A-1", "leg": 0 }] }),

@@ -8,8 +8,9 @@ use crate::http::origin::Origin;
 use engine::domain::basics::ids::ProviderId;
 use engine::domain::basics::number::OrderNumber;
 use engine::domain::basics::time::Timestamp;
-use engine::domain::order::attempt::{AttemptNumber, PaymentChoice, PaymentMethod, ReturnUrl};
-use engine::domain::payment::start::PaymentStep;
+use engine::domain::order::attempt::{
+    AttemptNumber, PaymentChoice, PaymentMethod, PaymentStep, ReturnUrl,
+};
 use engine::flows::start::Started;
 
 /// What the buyer pays with.

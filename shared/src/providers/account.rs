@@ -112,6 +112,15 @@ impl Account {
         self.limit.own().await
     }
 
+    /// Waits for the turn of a call that starts a payment. The caller takes it before it writes the attempt, so
+    /// [`Account::ask`] does not.
+    ///
+    /// # Errors
+    /// [`StoreError::Limited`] if its turn would come too late.
+    pub(super) async fn turn_to_start(&self) -> Stored<()> {
+        self.limit.turn(Operation::StartPayment).await
+    }
+
     /// Makes one request when it is its turn, with the headers of the account added to its head.
     ///
     /// # Errors
@@ -128,7 +137,9 @@ impl Account {
         let request: Request<SdkBody> = head
             .body(SdkBody::from(body))
             .map_err(|error| StoreError::Unavailable(error.to_string()))?;
-        self.limit.turn(operation).await?;
+        if operation != Operation::StartPayment {
+            self.limit.turn(operation).await?;
+        }
         let asked = async {
             match self.max_answer_bytes {
                 Some(most) => self.https.request_within(request, most).await,

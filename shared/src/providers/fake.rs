@@ -14,7 +14,7 @@ use engine::domain::order::attempt::{
     Attempt, AttemptNumber, AttemptState, Attempts, PaymentChoice, PaymentMethod, ReturnUrl,
 };
 use engine::domain::order::order_refund::{AskedBy, OrderRefund, RefundCounts};
-use engine::domain::order::refund::Refund;
+use engine::domain::order::refund::{Refund, RefundReply};
 use engine::domain::order::{
     Capture, Order, OrderState, PaymentKey, PaymentOutcome, PaymentRecord, RefundReason,
 };
@@ -35,6 +35,14 @@ pub(super) fn part(payment: &PaymentRecord, amount_minor: i64) -> OrderRefund {
         made_at: now,
         refund: Refund::due(now),
     }
+}
+
+/// The same, which the provider has refused.
+pub(super) fn refused_part(payment: &PaymentRecord, why: &str) -> OrderRefund {
+    let part = part(payment, 200);
+    let refused = RefundReply::Refused(why.to_owned());
+    let refund = part.refund.after_reply(&refused, Timestamp::now()).unwrap();
+    OrderRefund { refund, ..part }
 }
 
 /// A request as it came.
@@ -165,15 +173,20 @@ pub(super) fn attempt(method: PaymentMethod, seconds: i64) -> Attempt {
         expires_at: now.plus_seconds(seconds),
         deployment: None,
         reference: None,
+        is_named_first: true,
+        step: None,
         state: AttemptState::Open,
     }
 }
 
-/// The order with two attempts of this choice.
+/// The order with two attempts of this choice that its buyer may have, and one that nobody has.
 pub(super) fn with_two_attempts(order: Order, choice: &PaymentChoice) -> Order {
     let (at, now) = (order.pay_by, order.created_at);
-    let (attempts, _) = order.attempts.with_another(choice, None, at, now).unwrap();
-    let (attempts, _) = attempts.with_another(choice, None, at, now).unwrap();
+    let mut attempts = order.attempts.clone();
+    for is_named_first in [false, false, true] {
+        (attempts, _) = attempts.with_another(choice, None, at, now).unwrap();
+        attempts.all.last_mut().unwrap().is_named_first = is_named_first;
+    }
     Order { attempts, ..order }
 }
 

@@ -35,7 +35,7 @@ use crate::runtime::connections::Https;
 use crate::runtime::merchants::{Merchant, Merchants};
 use engine::domain::basics::ids::{DeploymentId, DisputeId, PageMark, ProviderId};
 use engine::domain::basics::time::Timestamp;
-use engine::domain::order::attempt::Attempt;
+use engine::domain::order::attempt::{Attempt, PaymentChoice, PaymentMethod};
 use engine::domain::order::order_refund::OrderRefund;
 use engine::domain::order::refund::RefundReply;
 use engine::domain::order::{Capture, Order, PaymentRecord};
@@ -74,6 +74,12 @@ pub trait PaymentProvider: fmt::Debug + Send + Sync {
     fn offer(&self) -> Option<Offer> {
         None
     }
+
+    /// Takes the turn of a call that starts a payment by this method; see [`Provider::turn`].
+    ///
+    /// # Errors
+    /// As [`Provider::turn`].
+    fn turn(&self, method: PaymentMethod) -> BoxFuture<'_, Stored<()>>;
 
     /// Starts an attempt at paying an order; see [`Provider::start`].
     ///
@@ -365,6 +371,10 @@ impl Providers {
 }
 
 impl Provider for Providers {
+    async fn turn(&self, choice: &PaymentChoice) -> Stored<()> {
+        self.asked(&choice.provider)?.turn(choice.method).await
+    }
+
     async fn start(&self, order: &Order, attempt: &Attempt) -> Stored<StartReply> {
         self.asked(&attempt.choice.provider)?.start(order, attempt).await
     }

@@ -36,7 +36,7 @@ use serde_json::json;
 use shared::dynamodb::Tables;
 use shared::redis::Topology;
 
-use attempts::wrong_attempts;
+use attempts::{wrong_attempts, wrong_steps};
 use claims::wrong_claims;
 use corruption::{Change, redis};
 use counts::wrong_counts;
@@ -84,6 +84,7 @@ async fn what_the_engine_makes_is_clean_and_each_corruption_is_named() {
         wrong_refunds(&snapshot, &orders),
         wrong_tickets(&snapshot, &orders),
         wrong_attempts(&snapshot, &orders),
+        wrong_steps(&snapshot, &orders),
         wrong_statistics(&snapshot, &orders),
         wrong_orders(&snapshot, &orders),
         wrong_records(&snapshot, &orders),

@@ -156,6 +156,34 @@ async fn what_was_refused_and_paid_by_hand_is_not_sent_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_refused_is_sent_again_when_an_operator_says_so() {
+    let fixture = Fixture::start().await;
+    fixture.publish(&hall()).await.ok(200);
+    let order = fixture.paid("alice", "pi_1", 2, 1).await;
+    let ticket = json!({ "number": 1, "tickets": [seat("vip-1-1")] });
+    let again = json!({ "number": 1, "again": true });
+    assert_eq!(fixture.by_operator(&order, &again).await.status, 404, "there is none yet");
+    fixture.by_operator(&order, &ticket).await.ok(200);
+    let consume = async || {
+        let batch = fixture.batch(&fixture.queues.refund.url).await;
+        assert_eq!(batch.records.len(), 1);
+        assert_eq!(failures(&refund::handle(&fixture.app, batch).await), 0);
+    };
+    fixture.provider.next(Fault::RefuseRefund);
+    consume().await;
+    let state =
+        async |body: &Value| fixture.by_operator(&order, body).await.ok(200)["state"].clone();
+    assert_eq!(state(&ticket).await, "failed");
+    // Stripe repeats a refusal for as long as it keeps the key, which is a day.
+    fixture.provider.forget_keys();
+    assert_eq!(state(&again).await, "due");
+    consume().await;
+    assert_eq!(fixture.sent_back("pi_1"), [PRICE]);
+    assert_eq!(state(&again).await, "refunded", "nothing more is asked for");
+    assert_eq!(fixture.waiting(&fixture.queues.refund.url).await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_operator_refunds_a_ticket_some_money_and_the_rest() {
     let fixture = Fixture::start().await;
     fixture.publish(&hall()).await.ok(200);

@@ -13,7 +13,7 @@ use engine::domain::basics::tickets::Tickets;
 use engine::domain::basics::time::Timestamp;
 use engine::domain::ledger::points::{Award, Points};
 use engine::domain::order::attempt::{
-    AttemptNumber, AttemptState, Attempts, PaymentChoice, PaymentMethod,
+    AttemptNumber, AttemptState, Attempts, PaymentChoice, PaymentMethod, PaymentStep,
 };
 use engine::domain::order::dispute::DisputeState;
 use engine::domain::order::exchange::Exchange;
@@ -263,11 +263,11 @@ impl SeededRng {
         let provider = ProviderId::new("bank").unwrap();
         let choice = PaymentChoice { provider, method: PaymentMethod::Page, return_url: None };
         let expires_at = self.now.plus_seconds(1860);
-        let first = AttemptNumber::FIRST;
+        let (first, page) = (AttemptNumber::FIRST, PaymentStep::Page("https://pay".to_owned()));
         let deployment = self.of(&[None, DeploymentId::new("prod1").ok()]);
         let attempts = match self.rng.random_range(0..4) {
             0 => order.attempts.with_state(first, self.of(&AttemptState::ALL)),
-            1 => order.attempts.with_reference(first, &PaymentId::new("cs_1").unwrap()),
+            1 => order.attempts.with_answer(first, &PaymentId::new("cs_1").unwrap(), &page),
             _ => match order.attempts.with_another(
                 &choice,
                 deployment.as_ref(),

@@ -305,6 +305,7 @@ impl Call {
             | Self::ManyOrders { .. }
             | Self::Payment { .. }
             | Self::Payments { .. }
+            | Self::StartTurn { .. }
             | Self::Captures { .. }
             | Self::ListCaptures { .. }
             | Self::AskDispute { .. }
@@ -425,6 +426,7 @@ impl Stores {
             Call::Create { order, limit } => Reply::Create(self.orders.create(order, *limit)?),
             Call::End { end } => Reply::End(self.orders.end(end)?),
             Call::KeepAttempts { order } => Reply::KeepAttempts(self.orders.keep_attempts(order)?),
+            Call::StartTurn { choice: _ } => Reply::StartTurn(()),
             Call::StartPayment { order, attempt } => {
                 Reply::StartPayment(self.provider.start(order, attempt))
             }

@@ -312,6 +312,7 @@ impl OrdersModel {
         if let Some(order) = self.orders.get_mut(&end.number) {
             order.state = end.state;
             order.changed_at = end.changed_at;
+            order.attempts = order.attempts.clone().without_steps();
         }
         self.tell(end)?;
         self.due_again(end);
@@ -434,7 +435,8 @@ impl OrdersModel {
         stored.state = order.state;
         stored.changed_at = order.changed_at;
         stored.payment = Some(payment.capture.key.clone());
-        stored.attempts.paid = order.attempts.paid.or(stored.attempts.paid);
+        let paid = order.attempts.paid.or(stored.attempts.paid);
+        stored.attempts = Attempts { paid, ..stored.attempts.clone() }.without_steps();
         self.tell(order)?;
         self.due_again(order);
         if is_rescue {

@@ -7,7 +7,7 @@ use engine::domain::basics::ids::{DisputeId, PageMark, PaymentId, ProviderId};
 use engine::domain::basics::money::{MinorUnits, Money};
 use engine::domain::basics::number::OrderNumber;
 use engine::domain::basics::time::Timestamp;
-use engine::domain::order::attempt::{Attempt, AttemptKey};
+use engine::domain::order::attempt::{Attempt, AttemptKey, PaymentStep};
 use engine::domain::order::dispute::DisputeState;
 use engine::domain::order::order_refund::{OrderRefund, RefundKey};
 use engine::domain::order::refund::RefundReply;
@@ -15,7 +15,7 @@ use engine::domain::order::{Capture, Order, PaymentKey};
 use engine::domain::payment::captures::CapturePage;
 use engine::domain::payment::dispute::DisputeReport;
 use engine::domain::payment::ours::{Mark, Reported};
-use engine::domain::payment::start::{CloseReply, PaymentStep, StartReply};
+use engine::domain::payment::start::{CloseReply, StartReply};
 
 /// Captures on a page of the list: few, so that a pass has several.
 const PAGE: usize = 2;
@@ -35,6 +35,8 @@ pub struct InList {
 pub struct ProviderModel {
     /// The attempts that were started, or closed before they were.
     pub attempts: BTreeMap<AttemptKey, AtProvider>,
+    /// The attempts to whose start it answers with a failure, however often it is asked. It may have made them.
+    pub failing: BTreeSet<AttemptKey>,
     pub captured: BTreeMap<PaymentKey, Capture>,
     /// Captures by no attempt whose payment carries the deployment's id all the same.
     pub marked: BTreeSet<PaymentKey>,
@@ -79,19 +81,22 @@ fn name_of(key: AttemptKey) -> PaymentId {
 impl ProviderModel {
     /// Starts an attempt, once: asked again, the answer is the same whatever became of it.
     pub fn start(&mut self, order: &Order, attempt: &Attempt) -> StartReply {
-        let key = AttemptKey { order: order.number, number: attempt.number };
+        let key = attempt.key(order.number);
         self.attempts.entry(key).or_insert_with(|| AtProvider::Open {
             provider: attempt.choice.provider.clone(),
             amount: order.total,
             expires_at: attempt.expires_at,
         });
+        if self.failing.contains(&key) {
+            return StartReply::Failed("api_error: something went wrong".to_owned());
+        }
         let reference = name_of(key);
         StartReply::Started { step: PaymentStep::Page(reference.to_string()), reference }
     }
 
     /// Closes an attempt; one that was never started will not be.
     pub fn close(&mut self, order: &Order, attempt: &Attempt) -> CloseReply {
-        let key = AttemptKey { order: order.number, number: attempt.number };
+        let key = attempt.key(order.number);
         match self.attempts.get(&key) {
             Some(AtProvider::Paid(payment)) => {
                 let capture = self.captured.get(payment).cloned();

@@ -179,6 +179,9 @@ impl Engine {
                 state.buyer_states[buyer].paid = Some(capture.key.clone());
             }
         }
+        if let Outcome::Started(key) = outcome {
+            state.handed.insert(*key);
+        }
         if let (Flow::Pay { capture, .. }, Outcome::Kept) = (flow, outcome) {
             state.kept.insert(capture.key.clone());
         }
@@ -248,9 +251,10 @@ impl Engine {
                 }
             }
         }
-        let open = state.stores.provider.attempts.iter();
-        let open = open.filter(|(_, attempt)| matches!(attempt, AtProvider::Open { .. }));
-        actions.extend(open.map(|(key, _)| Action::PayAttempt(*key)));
+        let at_provider = &state.stores.provider.attempts;
+        let is_open =
+            |key: &&AttemptKey| matches!(at_provider.get(*key), Some(AtProvider::Open { .. }));
+        actions.extend(state.handed.iter().filter(is_open).map(|key| Action::PayAttempt(*key)));
         let callbacks = state.callbacks.iter().filter(|(_, left)| **left > 0);
         actions.extend(callbacks.map(|(key, _)| Action::Callback(key.clone())));
     }

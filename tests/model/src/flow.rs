@@ -2,6 +2,7 @@
 
 use engine::domain::basics::ids::{Epoch, ReaderId};
 use engine::domain::basics::time::Timestamp;
+use engine::domain::order::attempt::AttemptKey;
 use engine::domain::order::{Capture, Order, PaymentOutcome};
 use engine::domain::payment::ours::Reported;
 use engine::flows::award::award;
@@ -131,6 +132,8 @@ pub enum Outcome {
     GivenBack,
     /// The refund was refused.
     NotGivenBack(give_back::Refusal),
+    /// A buyer was given the step of this attempt.
+    Started(AttemptKey),
     /// No payment was started.
     NotStarted(start::Refusal),
     /// Nothing was paid from the wallet.
@@ -162,6 +165,7 @@ impl Outcome {
             | Self::NotCancelled(_)
             | Self::GivenBack
             | Self::NotGivenBack(_)
+            | Self::Started(_)
             | Self::NotStarted(_)
             | Self::NotFromWallet(_)
             | Self::NotRecorded(_)
@@ -209,7 +213,7 @@ impl Flow {
             Self::Start { buyer, is_other, now } => {
                 let (buyer, choice) = (&scenario.buyers[*buyer], scenario.choice(*is_other));
                 match start(ports, &buyer.user, buyer.number, &choice, *now).await {
-                    Ok(_) => Outcome::Done,
+                    Ok(started) => Outcome::Started(started.key()),
                     Err(refusal) => Outcome::NotStarted(refusal),
                 }
             }

@@ -141,6 +141,7 @@ fn run_flow(scenario: &Scenario, stores: &mut Stores, now: Timestamp, flow: &Flo
             | Outcome::NotCancelled(_)
             | Outcome::GivenBack
             | Outcome::NotGivenBack(_)
+            | Outcome::Started(_)
             | Outcome::NotStarted(_)
             | Outcome::NotFromWallet(_)
             | Outcome::Done => Ok(()),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use engine::domain::basics::number::OrderNumber;
 use engine::domain::basics::time::Timestamp;
 use engine::domain::inventory::HeldLine;
+use engine::domain::order::attempt::AttemptKey;
 use engine::domain::order::{OrderState, PaymentKey};
 use model_stores::{SeatsModel, Sent, Stores};
 
@@ -51,6 +52,8 @@ pub struct State {
     pub moment: usize,
     /// The budget that is left.
     pub left: Budget,
+    /// The attempts whose steps buyers were given: nobody can pay another one.
+    pub handed: BTreeSet<AttemptKey>,
     /// The callbacks that may still come.
     pub callbacks: BTreeMap<PaymentKey, u8>,
     /// The captures about which the provider need not call again, though nothing was decided.
@@ -89,6 +92,7 @@ impl State {
                 losses: scenario.budget.losses - u8::from(scenario.is_lost),
                 ..scenario.budget
             },
+            handed: BTreeSet::new(),
             callbacks: BTreeMap::new(),
             kept: BTreeSet::new(),
             deliveries: BTreeMap::new(),

@@ -111,7 +111,7 @@ const PLANTED: [(Guard, fn() -> Scenario); 32] = [
     (Guard::Grace, scenarios::payment_listed_late),
     (Guard::CloseBeforeEnd, scenarios::start_against_expiry),
     (Guard::AttemptsSeen, scenarios::start_against_expiry),
-    (Guard::WriteBeforeStart, scenarios::start_against_expiry),
+    (Guard::NamedFirst, scenarios::start_against_expiry),
     (Guard::ReadAgain, scenarios::captures_that_are_read_again),
     (Guard::ListLag, scenarios::captures_that_are_read),
     (Guard::TicketOnce, scenarios::one_ticket_twice),

@@ -472,6 +472,9 @@ impl Buyer {
                     Some(Err(refusal)) => format!("not started: {}", debug_head(refusal)),
                 };
                 self.executor.environment.lock().tally.reach(&outcome);
+                if let Some(Ok(started)) = &done {
+                    self.executor.environment.lock().handed.insert(started.key());
+                }
                 match done {
                     Some(Err(start::Refusal::Store(_) | start::Refusal::BeingClosed)) | None => {
                         self.executor.sleep(rng.between(500, 4_000)).await;
@@ -494,10 +497,11 @@ impl Buyer {
             return self.pay(rng, order, 0);
         }
         let now = environment.now;
+        let own = environment.handed.iter().filter(|key| key.order == order.number);
+        let own: Vec<AttemptKey> = own.copied().collect();
         let provider = &mut environment.stores.provider;
-        let keys: Vec<AttemptKey> = provider.attempts.keys().copied().collect();
-        let own = keys.into_iter().filter(|key| key.order == order.number);
-        let captures: Vec<Capture> = own.filter_map(|key| provider.pay(key, now)).collect();
+        let captures: Vec<Capture> =
+            own.into_iter().filter_map(|key| provider.pay(key, now)).collect();
         let Some(capture) = captures.into_iter().next() else {
             return environment.tally.reach("nothing to pay: closed or never started");
         };

@@ -15,7 +15,7 @@ use engine::domain::basics::counting::Counting;
 use engine::domain::basics::ids::{InventoryId, TierId};
 use engine::domain::basics::time::{Clock, Timestamp};
 use engine::domain::inventory::{LoadReply, PartLimit, SeatLeg};
-use engine::domain::order::attempt::PaymentMethod;
+use engine::domain::order::attempt::{AttemptKey, PaymentMethod};
 use engine::domain::order::refund::RefundReply;
 use engine::domain::payment::captures::Listing;
 use engine::domain::payment::grace::Grace;
@@ -157,6 +157,8 @@ pub(crate) struct Environment {
     pub plan: Plan,
     pub now: Timestamp,
     pub stores: Stores,
+    /// The attempts whose steps buyers were given: nobody can pay another one.
+    pub handed: BTreeSet<AttemptKey>,
     /// What was acknowledged to anyone, and what must never change.
     pub oracle: Oracle,
     /// The outcomes that were reached.
@@ -347,6 +349,7 @@ impl Environment {
         let mut environment = Self {
             now: START,
             stores: Stores::default(),
+            handed: BTreeSet::new(),
             oracle: Oracle::default(),
             tally: Tally::default(),
             trace,
@@ -514,9 +517,10 @@ impl Environment {
                 limited(call)
                     || matches!(
                         call,
-                        Call::Refund { .. } | Call::StartPayment { .. } | Call::ClosePayment { .. }
+                        Call::Refund { .. } | Call::StartTurn { .. } | Call::ClosePayment { .. }
                     )
             }
+            Fault::SavedFailure => matches!(call, Call::StartPayment { .. }),
             _ => true,
         };
         let kinds = [
@@ -532,6 +536,7 @@ impl Environment {
             Fault::RefundFault,
             Fault::Silence,
             Fault::Limited,
+            Fault::SavedFailure,
         ];
         let struck = kinds
             .into_iter()
@@ -589,6 +594,11 @@ impl Environment {
                 } else {
                     RefundReply::Refused("not now".to_owned())
                 })));
+            }
+            Some(Fault::SavedFailure) => {
+                if let Call::StartPayment { order, attempt } = &call {
+                    self.stores.provider.failing.insert(attempt.key(order.number));
+                }
             }
             Some(Fault::Refuse | Fault::Silence) => {
                 arrives = None;

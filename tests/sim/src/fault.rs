@@ -62,10 +62,12 @@ pub enum Fault {
     Silence,
     /// The limit on calls to the provider is used up.
     Limited,
+    /// The provider fails at the start of a payment, and answers that to every repetition.
+    SavedFailure,
 }
 
 impl Fault {
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::Die,
         Self::LoseRequest,
         Self::LoseReply,
@@ -92,6 +94,7 @@ impl Fault {
         Self::RefundFault,
         Self::Silence,
         Self::Limited,
+        Self::SavedFailure,
     ];
 
     /// The highest rate of such a fault in a run where it is alone, in thousandths. What
@@ -115,7 +118,8 @@ impl Fault {
             | Self::PayTwice
             | Self::RefundFault
             | Self::Silence
-            | Self::Limited => 500,
+            | Self::Limited
+            | Self::SavedFailure => 500,
             Self::Skew | Self::Failover | Self::Flush | Self::LoseTier => 1000,
         }
     }

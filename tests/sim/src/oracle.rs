@@ -638,6 +638,14 @@ impl Environment {
                 return Some(("written", format!("{key} is started, and no order has it")));
             }
         }
+        for capture in self.stores.provider.captured.values() {
+            let order = self.stores.orders.orders.get(&capture.order);
+            let by = capture.attempt.and_then(|number| order?.attempts.get(number));
+            if by.is_some_and(|attempt| !attempt.may_be_handed()) {
+                let what = format!("{:?} was paid by an attempt that nobody has", capture.key);
+                return Some(("I14", what));
+            }
+        }
         for order in self.stores.orders.orders.values() {
             let late = order.attempts.all.iter().find(|one| order.pay_by <= one.started_at);
             if let Some(late) = late {

@@ -8,10 +8,13 @@ use engine::domain::basics::ids::{SaleId, SeatName, TierId};
 use engine::domain::basics::money::{MinorUnits, Money};
 use engine::domain::basics::number::OrderNumber;
 use engine::domain::basics::time::Timestamp;
-use engine::domain::order::order_refund::{AskedBy, InvalidRefund, RefundNumber};
+use engine::domain::order::order_refund::{
+    AskedBy, InvalidRefund, OrderRefund, RefundKey, RefundNumber,
+};
 use engine::domain::order::{Order, TicketName};
 use engine::domain::payment::refund::{RefundRefusal, RefundRequest, RefundedTickets};
 use engine::flows::give_back::{Refusal, give_back};
+use engine::flows::refund::ask_again;
 use engine::ports::{Orders as _, Ports as _};
 use serde_json::json;
 use shared::dynamodb::{Erased, Selection};
@@ -66,15 +69,19 @@ struct EraseAttendees {
 /// back. Never more than was captured goes back. Refunds of an order are numbered from 1: the same command
 /// with the same `--number` makes nothing more, so that one that was cut off can be repeated.
 ///
+/// `--again` has the provider asked again for a refund that it has refused. WeChat Pay and Alipay are asked again only
+/// so: look first, in their bills up to yesterday, whether somebody has sent the money back by hand.
+///
 /// Exit code 1: it is refused; what is printed says why.
 #[derive(Debug, Args)]
 #[command(
-    group(ArgGroup::new("what").required(true).multiple(true).args(["all", "ticket", "amount"])),
+    group(ArgGroup::new("what").required(true).multiple(true).args(["all", "ticket", "amount", "again"])),
     after_help = "\
 Examples:
   onsale orders refund 169218430493097984 --ticket vip:A-1 --ticket vip:A-2
   onsale orders refund 169218430493097984 --number 2 --amount 500 --reason heating
-  onsale orders refund 169218430493097984 --all --from-environment"
+  onsale orders refund 169218430493097984 --all --from-environment
+  onsale orders refund 169218430493097984 --number 2 --again"
 )]
 struct RefundOrder {
     /// The order.
@@ -90,6 +97,9 @@ struct RefundOrder {
     /// ticket all of them stay valid.
     #[arg(long, value_name = "MINOR", requires = "number")]
     amount: Option<MinorUnits>,
+    /// Has the provider asked again for the refund of that number, if it was refused.
+    #[arg(long, requires = "number", conflicts_with_all = ["all", "ticket", "amount", "reason"])]
+    again: bool,
     /// The number of the refund within the order; without it the next one.
     #[arg(long, value_name = "N", value_parser = number)]
     number: Option<RefundNumber>,
@@ -120,21 +130,20 @@ impl RefundOrder {
         else {
             return declined(number, &Refusal::NotFound, json);
         };
+        let now = Timestamp::now();
+        if let Some(refund) = self.number.filter(|_| self.again) {
+            let key = RefundKey { order: number, number: refund };
+            return match ask_again(ports, key, now).await? {
+                Some(refund) => shown(&refund, json),
+                None => declined(number, &Refusal::NotFound, json),
+            };
+        }
         let request = match self.request(&order) {
             Ok(request) => request,
             Err(refused) => return declined(number, &refused.into(), json),
         };
-        match give_back(ports, None, number, &request, Timestamp::now()).await {
-            Ok(given) => {
-                let reply = OrderRefundReply::from(&given.refund);
-                out(&if json {
-                    reporting::json(&json!(reply))
-                } else {
-                    let (key, amount) = (given.refund.key, given.refund.amount);
-                    let tickets = given.refund.tickets.len();
-                    format!("{key}: {amount} for {tickets} tickets, {}", reply.state.as_str())
-                })
-            }
+        match give_back(ports, None, number, &request, now).await {
+            Ok(given) => shown(&given.refund, json),
             Err(Refusal::Store(error)) => Err(error.into()),
             Err(refusal @ (Refusal::NotFound | Refusal::Refused(_))) => {
                 declined(number, &refusal, json)
@@ -158,6 +167,16 @@ impl RefundOrder {
         let (asked_by, reason) = (AskedBy::Operator, self.reason.clone());
         Ok(RefundRequest { number, tickets, amount, asked_by, reason })
     }
+}
+
+fn shown(refund: &OrderRefund, json: bool) -> Result<ExitCode, Failure> {
+    let reply = OrderRefundReply::from(refund);
+    out(&if json {
+        reporting::json(&json!(reply))
+    } else {
+        let (key, amount, tickets) = (refund.key, refund.amount, refund.tickets.len());
+        format!("{key}: {amount} for {tickets} tickets, {}", reply.state.as_str())
+    })
 }
 
 fn declined(order: OrderNumber, why: &Refusal, json: bool) -> Result<ExitCode, Failure> {

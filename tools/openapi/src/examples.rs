@@ -322,6 +322,7 @@ pub(super) fn operator_refunds() -> Vec<(&'static str, &'static str, Value)> {
         ("ticket", "One ticket, at its price", ticket),
         ("amount", "Some money; every ticket stays", amount),
         ("whole", "All that is left", json!({ "number": 3, "tickets": "all" })),
+        ("again", "Once more, what was refused", json!({ "number": 1, "again": true })),
     ]
 }
 

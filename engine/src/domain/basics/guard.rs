@@ -81,6 +81,8 @@ pub enum Guard {
     StartInTime,
     /// An attempt is written on its order before its provider is asked for it.
     WriteBeforeStart,
+    /// A buyer is given the step of an attempt only once its reference is on the order.
+    NamedFirst,
     /// An order with an open attempt is closed at the provider before it expires.
     CloseBeforeEnd,
     /// An order ends only with the attempts that were seen (DynamoDB).
@@ -169,7 +171,7 @@ pub enum Guard {
 impl Guard {
     /// Every guard but [`Self::OF_ROOMS`], [`Self::OF_TICKETS`], [`Self::OF_POSTINGS`],
     /// [`Self::OF_DISPUTES`], [`Self::OF_EXCHANGES`], [`Self::OF_WALLETS`], [`Self::OF_POINTS`] and [`Self::OF_TELLING`], for the test that removes each.
-    pub const ALL: [Self; 50] = [
+    pub const ALL: [Self; 51] = [
         Self::ClaimCondition,
         Self::StateCondition,
         Self::NumberOnce,
@@ -205,6 +207,7 @@ impl Guard {
         Self::Grace,
         Self::StartInTime,
         Self::WriteBeforeStart,
+        Self::NamedFirst,
         Self::CloseBeforeEnd,
         Self::AttemptsSeen,
         Self::ReadAgain,

@@ -69,7 +69,8 @@ impl Order {
     pub fn after(&self, event: OrderEvent, cause: Cause, now: Timestamp) -> Option<Self> {
         let state = transition(self.state, event)?;
         let facts = self.facts.with(FactKind::of(event), now, cause);
-        Some(Self { state, changed_at: now, facts, ..self.clone() })
+        let attempts = self.attempts.clone().without_steps();
+        Some(Self { state, changed_at: now, facts, attempts, ..self.clone() })
     }
 
     /// The order with one more fact, in the same state.

@@ -2,8 +2,10 @@
 //!
 //! An attempt is written on its order before the provider is asked, with every parameter of that request. The order's
 //! number and the attempt's are the idempotency key and the provider's own name of the attempt: a lost answer is found
-//! by sending the same request again. One attempt is open at a time, so that a buyer who goes to another provider
-//! cannot pay at both.
+//! by sending the same request again. The provider's reference and the step that the buyer takes next are written
+//! before the buyer gets the step, and answer every repeated request. So an attempt without a reference is one that
+//! nobody can pay (I14): it is closed without a call. One attempt is open at a time, so that a buyer who goes to
+//! another provider cannot pay at both.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,8 +17,10 @@ use crate::domain::basics::number::OrderNumber;
 use crate::domain::basics::time::Timestamp;
 use crate::domain::basics::within_order::numbered_within_order;
 
-/// Most attempts of one order. A buyer who has begun so many has the last one to pay by.
-pub const MAX_ATTEMPTS: u8 = 8;
+/// Most attempts of one order that were handed to its buyer, who then has the last one to pay by.
+pub const MAX_HANDED: usize = 8;
+/// Most attempts of one order. Those that a provider has failed to start have a number, too.
+pub const MAX_ATTEMPTS: u8 = 32;
 /// Seconds for which an attempt that was answered once is answered again; after that another one is made.
 /// Stripe keeps an idempotency key for a day.
 /// Source: <https://docs.stripe.com/api/idempotent_requests>
@@ -105,6 +109,54 @@ impl PaymentMethod {
             Self::Form => "form",
             Self::Code => "code",
         }
+    }
+}
+
+/// What a buyer's client does next to pay. Whoever has it can pay the attempt, so it is shown to the order's buyer alone,
+/// and its [`Debug`] says only what it is.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PaymentStep {
+    /// Goes to the page at this address.
+    Page(String),
+    /// Fills in a form with the provider's script, by this secret of the payment.
+    Form(String),
+    /// Shows this text as a code.
+    Code(String),
+}
+
+impl PaymentStep {
+    /// What is paid with by it.
+    #[must_use]
+    pub const fn method(&self) -> PaymentMethod {
+        match self {
+            Self::Page(_) => PaymentMethod::Page,
+            Self::Form(_) => PaymentMethod::Form,
+            Self::Code(_) => PaymentMethod::Code,
+        }
+    }
+
+    /// The address, secret or text itself.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Page(text) | Self::Form(text) | Self::Code(text) => text,
+        }
+    }
+
+    /// The step of a method, from its text.
+    #[must_use]
+    pub fn of(method: PaymentMethod, text: String) -> Self {
+        match method {
+            PaymentMethod::Page => Self::Page(text),
+            PaymentMethod::Form => Self::Form(text),
+            PaymentMethod::Code => Self::Code(text),
+        }
+    }
+}
+
+impl fmt::Debug for PaymentStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PaymentStep({})", self.method().as_str())
     }
 }
 
@@ -223,6 +275,11 @@ pub struct Attempt {
     pub deployment: Option<DeploymentId>,
     /// The provider's name of it, once it has answered.
     pub reference: Option<PaymentId>,
+    /// True if its step is given to its buyer only once its reference is on the order. False for attempts of releases up
+    /// to 0.2, which gave it out whether or not the reference could be written.
+    pub is_named_first: bool,
+    /// What its buyer does next, from the write of the reference until the attempt or the order ends.
+    pub step: Option<PaymentStep>,
     /// What is known of it.
     pub state: AttemptState,
 }
@@ -238,6 +295,13 @@ impl Attempt {
     #[must_use]
     pub fn answers(&self, choice: &PaymentChoice, now: Timestamp) -> bool {
         self.choice == *choice && now < self.started_at.plus_seconds(REPEATED_FOR_SECONDS)
+    }
+
+    /// True if its buyer may have been given the step, so that money may come by it. The others are closed without a call
+    /// (I14).
+    #[must_use]
+    pub const fn may_be_handed(&self) -> bool {
+        self.reference.is_some() || !self.is_named_first
     }
 }
 
@@ -274,7 +338,7 @@ impl Attempts {
     }
 
     /// Adds an open attempt of this choice, which carries `deployment` and which its provider ends at `expires_at`; returns
-    /// the attempts with its number. `None` if there are [`MAX_ATTEMPTS`] already.
+    /// the attempts with its number. `None` if there are [`MAX_ATTEMPTS`] already, or [`MAX_HANDED`] that a buyer may have.
     #[must_use]
     pub fn with_another(
         &self,
@@ -283,6 +347,9 @@ impl Attempts {
         expires_at: Timestamp,
         now: Timestamp,
     ) -> Option<(Self, AttemptNumber)> {
+        if self.all.iter().filter(|attempt| attempt.may_be_handed()).count() >= MAX_HANDED {
+            return None;
+        }
         let last = self.all.last().map_or(0, |attempt| attempt.number.get());
         let number = AttemptNumber::try_from(last.checked_add(1)?).ok()?;
         let another = Attempt {
@@ -292,22 +359,42 @@ impl Attempts {
             expires_at,
             deployment: deployment.cloned(),
             reference: None,
+            is_named_first: true,
+            step: None,
             state: AttemptState::Open,
         };
         let all = self.all.iter().cloned().chain([another]).collect();
         Some((self.next(all), number))
     }
 
-    /// The attempts with the provider's name of one.
+    /// The attempts with the provider's answer to one: its name, and what the buyer does next.
     #[must_use]
-    pub fn with_reference(&self, number: AttemptNumber, reference: &PaymentId) -> Self {
-        self.changed(number, |attempt| attempt.reference = Some(reference.clone()))
+    pub fn with_answer(
+        &self,
+        number: AttemptNumber,
+        reference: &PaymentId,
+        step: &PaymentStep,
+    ) -> Self {
+        self.changed(number, |attempt| {
+            attempt.reference = Some(reference.clone());
+            attempt.step = Some(step.clone());
+        })
     }
 
-    /// The attempts with one of them in a state.
+    /// The attempts with one of them in a state. One that is not open has no step.
     #[must_use]
     pub fn with_state(&self, number: AttemptNumber, state: AttemptState) -> Self {
-        self.changed(number, |attempt| attempt.state = state)
+        self.changed(number, |attempt| {
+            attempt.state = state;
+            attempt.step = attempt.step.take().filter(|_| state == AttemptState::Open);
+        })
+    }
+
+    /// The attempts of an order that is paid or has ended: nobody takes a step any more.
+    #[must_use]
+    pub fn without_steps(mut self) -> Self {
+        self.all.iter_mut().for_each(|attempt| attempt.step = None);
+        self
     }
 
     fn changed(&self, number: AttemptNumber, change: impl Fn(&mut Attempt)) -> Self {
@@ -354,11 +441,45 @@ mod tests {
     }
 
     #[test]
+    fn only_what_a_buyer_may_have_counts_towards_the_bound_of_a_buyer() {
+        let handed = |is_named_first: bool, reference: Option<&str>| {
+            let mut attempts = Attempts::default();
+            for _ in 0..MAX_HANDED {
+                attempts = attempts.with_another(&choice("stripe"), None, NOW, NOW).unwrap().0;
+            }
+            for attempt in &mut attempts.all {
+                attempt.is_named_first = is_named_first;
+                attempt.reference = reference.map(|name| PaymentId::new(name).unwrap());
+            }
+            attempts
+        };
+        let may_go_on =
+            |attempts: Attempts| attempts.with_another(&choice("a"), None, NOW, NOW).is_some();
+        assert!(may_go_on(handed(true, None)));
+        assert!(!may_go_on(handed(true, Some("cs_1"))));
+        assert!(!may_go_on(handed(false, None)), "of before attempts were named first");
+    }
+
+    #[test]
+    fn a_step_goes_when_its_attempt_or_its_order_ends() {
+        let (attempts, number) =
+            Attempts::default().with_another(&choice("a"), None, NOW, NOW).unwrap();
+        let (reference, step) =
+            (PaymentId::new("cs_1").unwrap(), PaymentStep::Form("secret".to_owned()));
+        let answered = attempts.with_answer(number, &reference, &step);
+        let of = |attempts: &Attempts| attempts.get(number).unwrap().step.clone();
+        assert_eq!(of(&answered), Some(step));
+        assert_eq!(of(&answered.with_state(number, AttemptState::GivenUp)), None);
+        assert_eq!(of(&answered.clone().without_steps()), None);
+        assert!(!format!("{answered:?}").contains("secret"));
+    }
+
+    #[test]
     fn an_attempts_name_is_read_as_it_was_written() {
         let key = AttemptKey { order: "42".parse().unwrap(), number: AttemptNumber::FIRST };
         assert_eq!(key.to_string(), "42-1");
         assert_eq!("42-1".parse(), Ok(key));
-        for other in ["42", "42-01", "42-+1", "42-0", "42-9", "42-x", "x-1", "42-1-1", ""] {
+        for other in ["42", "42-01", "42-+1", "42-0", "42-33", "42-x", "x-1", "42-1-1", ""] {
             assert_eq!(other.parse::<AttemptKey>(), Err(InvalidAttempt), "{other}");
         }
     }

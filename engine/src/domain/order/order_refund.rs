@@ -11,7 +11,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::refund::{Refund, RefundReply};
+use super::refund::{Refund, RefundReply, RefundState};
 use super::{PaymentKey, RefundReason, TicketName};
 use crate::domain::basics::money::{MinorUnits, Money};
 use crate::domain::basics::number::OrderNumber;
@@ -158,6 +158,14 @@ impl OrderRefund {
 }
 
 impl OrderRefund {
+    /// The reply to a request that is not sent: what the provider has said, if it has refused this refund and no operator
+    /// has it sent again since.
+    #[must_use]
+    pub fn held(&self) -> Option<RefundReply> {
+        let refused = (self.refund.state == RefundState::Failed).then_some(&self.refund.refusal)?;
+        Some(RefundReply::Refused(refused.clone().unwrap_or_default()))
+    }
+
     /// The order for which its tickets were exchanged.
     #[must_use]
     pub fn exchanged_for(&self) -> Option<OrderNumber> {

@@ -69,7 +69,7 @@ impl RefundState {
 
     /// True if `next` may be recorded over this state. Whoever comes late with older news writes
     /// nothing: what the provider said outranks a request, and a refund is final. Only an operator
-    /// ends `Unmatched`.
+    /// ends `Unmatched`, and only an operator makes a refund `Due` again that was refused.
     #[must_use]
     pub const fn may_become(self, next: Self) -> bool {
         match (self, next) {
@@ -78,7 +78,8 @@ impl RefundState {
                 Self::Due | Self::Requested | Self::Pending | Self::Failed,
                 Self::Pending | Self::Failed | Self::Refunded,
             )
-            | (Self::Unmatched, Self::Unmatched | Self::Due | Self::Explained) => true,
+            | (Self::Unmatched, Self::Unmatched | Self::Due | Self::Explained)
+            | (Self::Failed, Self::Due) => true,
             (
                 Self::Due
                 | Self::Requested
@@ -86,7 +87,11 @@ impl RefundState {
                 | Self::Failed
                 | Self::Refunded
                 | Self::Explained,
-                Self::Due | Self::Unmatched | Self::Explained,
+                Self::Unmatched | Self::Explained,
+            )
+            | (
+                Self::Due | Self::Requested | Self::Pending | Self::Refunded | Self::Explained,
+                Self::Due,
             )
             | (Self::Pending | Self::Failed, Self::Requested)
             | (
@@ -248,7 +253,7 @@ mod tests {
             due       : - x x x x - -
             requested : - x x x x - -
             pending   : - - x x x - -
-            failed    : - - x x x - -
+            failed    : x - x x x - -
             refunded  : - - - - - - -
             unmatched : x - - - - x x
             explained : - - - - - - -";

@@ -5,7 +5,7 @@ use crate::domain::basics::guard::{Guard, stands};
 use crate::domain::basics::ids::{DeploymentId, PaymentId, ProviderId};
 use crate::domain::basics::money::Currency;
 use crate::domain::basics::time::Timestamp;
-use crate::domain::order::attempt::{Attempt, PaymentMethod};
+use crate::domain::order::attempt::{Attempt, PaymentMethod, PaymentStep};
 use crate::domain::order::{Capture, Order, OrderState};
 
 /// A provider by which payments can be started here.
@@ -47,17 +47,6 @@ impl Offer {
     }
 }
 
-/// What a buyer's client does next to pay.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum PaymentStep {
-    /// Goes to the page at this address.
-    Page(String),
-    /// Fills in a form with the provider's script, by this secret of the payment.
-    Form(String),
-    /// Shows this text as a code.
-    Code(String),
-}
-
 /// A provider's reply to a request to start an attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum StartReply {
@@ -68,8 +57,11 @@ pub enum StartReply {
         /// What the buyer's client does next.
         step: PaymentStep,
     },
-    /// The provider will not start it, and says why. Nothing was started.
+    /// The provider will not start it, and says why. That is a word about this request: what the same request started
+    /// before is still there.
     Refused(String),
+    /// The provider failed, and says so to every repetition of the request. What it may have started is nobody's.
+    Failed(String),
 }
 
 /// A provider's reply to a request to close an attempt.

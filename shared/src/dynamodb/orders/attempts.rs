@@ -3,7 +3,7 @@
 use super::facts::{FACTS_SEEN, facts_seen};
 use super::{Committed, DynamoOrders, Part, must};
 use crate::dynamodb::expressions::{Value, update};
-use crate::dynamodb::items::{attempts_attributes, due, number, order_key, text};
+use crate::dynamodb::items::{attempts_attributes, due, number, order_key, steps_attribute, text};
 use engine::domain::order::Order;
 use engine::domain::order::attempt::Attempts;
 use engine::ports::{ChangeReply, Stored};
@@ -14,6 +14,12 @@ pub(super) fn attempts_seen(attempts: &Attempts) -> (&'static str, Option<Value>
         0 => ("attribute_not_exists(#attempts_version)", None),
         version => ("#attempts_version = :seen", Some(("seen", number(version)))),
     }
+}
+
+/// Takes what buyers do next out of an order: the end of an expression behind one of [`due_of`].
+pub(super) fn without_steps(due: &str) -> String {
+    let also = if due.contains(" REMOVE ") { ", " } else { " REMOVE " };
+    format!("{due}{also}#steps")
 }
 
 /// The end of an expression that puts an order into the index of due work, or takes it out, and what it puts
@@ -39,6 +45,12 @@ impl DynamoOrders {
         with.extend(facts_seen(&order.facts));
         let (due, at) = due_of(order);
         with.extend(at);
+        let steps = steps_attribute(attempts);
+        let due = match &steps {
+            Some(_) => format!(", #steps = :steps{due}"),
+            None => without_steps(due),
+        };
+        with.extend(steps);
         let change = update(
             self.orders(),
             order_key(order.number),

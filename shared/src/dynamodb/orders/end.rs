@@ -1,6 +1,6 @@
 //! Ends a pending order without a payment: cancelled or expired.
 
-use super::attempts::{attempts_seen, due_of};
+use super::attempts::{attempts_seen, due_of, without_steps};
 use super::claims::Freed;
 use super::facts::{APPEND, appended};
 use super::{Committed, DynamoOrders, Part, failed_item, kinds, must};
@@ -23,6 +23,7 @@ impl DynamoOrders {
         with.push(appended(end)?);
         let (due, at) = due_of(end);
         with.extend(at);
+        let due = without_steps(due);
         let change = update(
             self.orders(),
             order_key(end.number),

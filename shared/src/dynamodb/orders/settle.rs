@@ -2,7 +2,7 @@
 
 use aws_sdk_dynamodb::types::TransactWriteItem;
 
-use super::attempts::{attempts_seen, due_of};
+use super::attempts::{attempts_seen, due_of, without_steps};
 use super::claims::Naming;
 use super::facts::{APPEND, appended};
 use super::{Committed, DynamoOrders, Part, Plan, failed_item, must};
@@ -151,7 +151,7 @@ impl DynamoOrders {
             with.extend(version);
         }
         let (due, at) = due_of(order);
-        expression.push_str(due);
+        expression.push_str(&without_steps(due));
         with.extend(at);
         update(self.orders(), order_key(order.number), &expression, &condition, with)
     }

@@ -26,12 +26,12 @@ use crate::runtime::merchants::{AlipayMerchant, Shop};
 use engine::domain::basics::ids::{DeploymentId, PaymentId, ProviderId};
 use engine::domain::basics::money::Money;
 use engine::domain::basics::time::Timestamp;
-use engine::domain::order::attempt::{Attempt, PaymentMethod, ReturnUrl};
+use engine::domain::order::attempt::{Attempt, PaymentMethod, PaymentStep, ReturnUrl};
 use engine::domain::order::order_refund::OrderRefund;
 use engine::domain::order::refund::RefundReply;
 use engine::domain::order::{Order, PaymentRecord};
 use engine::domain::payment::ours::Reported;
-use engine::domain::payment::start::{CloseReply, PaymentStep, StartReply};
+use engine::domain::payment::start::{CloseReply, StartReply};
 use engine::ports::{StoreError, Stored};
 
 /// Address of the gateway unless configured.
@@ -120,13 +120,22 @@ impl Api {
 
     /// Every capture of an order's attempts, as there is no search by order.
     pub(super) async fn captures(&self, order: &Order) -> Stored<Vec<Reported>> {
-        let each = order.attempts.all.iter().map(|attempt| async move {
+        let handed = order.attempts.all.iter().filter(|attempt| attempt.may_be_handed());
+        let each = handed.map(|attempt| async move {
             match self.query(&trade_number::of_attempt(order.number, attempt, SEPARATOR)).await? {
                 Some(trade) => self.captured(&trade),
                 None => Ok(None),
             }
         });
         Ok(try_join_all(each).await?.into_iter().flatten().collect())
+    }
+
+    /// Takes the turn of a call that starts an attempt. A page is signed here, and takes none.
+    pub(super) async fn turn(&self, method: PaymentMethod) -> Stored<()> {
+        match method {
+            PaymentMethod::Page | PaymentMethod::Form => self.account.own().await,
+            PaymentMethod::Code => self.account.turn_to_start().await,
+        }
     }
 
     /// Starts an attempt: a page is an address that we sign ourselves, the same one however often; a code is
@@ -148,8 +157,6 @@ impl Api {
         let number = trade_number::of_attempt(order.number, attempt, SEPARATOR);
         let reference = PaymentId::new(number.as_str())
             .map_err(|error| StoreError::Contract(error.to_string()))?;
-        // A page is signed here, and takes no turn.
-        self.account.own().await?;
         let step = match attempt.choice.method {
             PaymentMethod::Page => Ok(self.page(number, total_amount, attempt)?),
             PaymentMethod::Code => self.code(number, total_amount, attempt, now).await?,
@@ -243,16 +250,17 @@ impl Api {
     /// number however often it is made, and moves money once.
     pub(super) async fn refund(&self, record: &PaymentRecord) -> Stored<RefundReply> {
         let number = refund_number(&record.capture.key.payment);
-        self.refund_as(record, number, record.capture.amount).await
+        self.refund_as(record, number, record.capture.amount, None).await
     }
 
-    /// Sends a part of a payment back, or says how far that is, under its own name.
+    /// Sends a part of a payment back, or says how far that is, under its own name. One that was refused is only asked
+    /// about, as at WeChat Pay.
     pub(super) async fn refund_part(
         &self,
         record: &PaymentRecord,
         part: &OrderRefund,
     ) -> Stored<RefundReply> {
-        self.refund_as(record, part_number(part.key), part.amount).await
+        self.refund_as(record, part_number(part.key), part.amount, part.held()).await
     }
 
     async fn refund_as(
@@ -260,6 +268,7 @@ impl Api {
         record: &PaymentRecord,
         out_request_no: String,
         asked: Money,
+        held: Option<RefundReply>,
     ) -> Stored<RefundReply> {
         let payment = &record.capture.key.payment;
         let whole = to_yuan(asked.amount_minor);
@@ -285,6 +294,10 @@ impl Api {
             Some(RefundStatus::Success) => return Ok(RefundReply::Refunded),
             Some(RefundStatus::Processing) => return Ok(RefundReply::Pending),
             Some(RefundStatus::Failed) | None => {}
+        }
+        // An older form of the query has no status, and an amount once it is done.
+        if let Some(held) = held.filter(|_| !is_all) {
+            return Ok(held);
         }
         let call = Call::new(Operation::Refund, Effect::Write, "alipay.trade.refund");
         let parameters = Refund { trade_no: payment, refund_amount, out_request_no };

@@ -118,6 +118,10 @@ impl PaymentProvider for Alipay {
         Box::pin(self.0.refund_part(payment, refund))
     }
 
+    fn turn(&self, method: PaymentMethod) -> BoxFuture<'_, Stored<()>> {
+        Box::pin(self.0.turn(method))
+    }
+
     fn start<'a>(
         &'a self,
         order: &'a Order,

@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::providers::fake::{
-    Asked, Fake, Reply, attempt, https, limits, order, record, with_two_attempts, yuan,
+    Asked, Fake, Reply, attempt, https, limits, order, part, record, refused_part,
+    with_two_attempts, yuan,
 };
 use crate::providers::rsa::{SigningKey, VerifyingKey};
 use crate::providers::vectors::{NOW, alipay_settings, key, text, vectors};
 use crate::runtime::merchants::{Merchant, Merchants};
 use engine::domain::basics::money::{Currency, Money};
-use engine::domain::order::attempt::PaymentMethod;
-use engine::domain::payment::start::PaymentStep;
+use engine::domain::order::attempt::{PaymentMethod, PaymentStep};
 use engine::ports::StoreError;
 
 const PAYMENT: &str = "2027011522001473371000001";
@@ -326,6 +326,24 @@ async fn a_refund_is_asked_about_first_and_moves_money_once() {
     }
     let system = json!({ "sub_code": "ACQ.SYSTEM_ERROR" });
     assert!(matches!(refund(none, system).await.0, Err(StoreError::Unknown(_))));
+}
+
+/// C1, as at WeChat Pay.
+#[tokio::test]
+async fn a_part_that_was_refused_is_not_sent_again_before_an_operator_says_so() {
+    let calls = async |part: &OrderRefund, found: Value| {
+        let fake = Fake::start(move |asked: &Asked| done(asked, &found)).await;
+        let payment = record(PAYMENT, yuan(500));
+        let reply = account(&fake.url).refund_part(&payment, part).await;
+        (reply, fake.asked().len())
+    };
+    let payment = record(PAYMENT, yuan(500));
+    let refused = refused_part(&payment, "no funds");
+    let reply = Ok(RefundReply::Refused("no funds".to_owned()));
+    assert_eq!(calls(&refused, json!({})).await, (reply, 1));
+    let made = json!({ "refund_status": "REFUND_SUCCESS", "refund_amount": "2.00" });
+    assert_eq!(calls(&refused, made).await, (Ok(RefundReply::Refunded), 1), "found by its name");
+    assert_eq!(calls(&part(&payment, 200), json!({})).await.1, 2, "one that is due is sent");
 }
 
 #[test]

@@ -18,9 +18,9 @@ use crate::providers::account::{Answer, Effect, escaped};
 use crate::providers::limit::Operation;
 use engine::domain::basics::ids::{DeploymentId, PaymentId, ProviderId};
 use engine::domain::basics::money::{Currency, MinorUnits};
-use engine::domain::order::attempt::{Attempt, AttemptKey, PaymentMethod};
+use engine::domain::order::attempt::{Attempt, AttemptKey, PaymentMethod, PaymentStep};
 use engine::domain::order::{Capture, Order, PaymentKey};
-use engine::domain::payment::start::{CloseReply, Offer, PaymentStep, StartReply};
+use engine::domain::payment::start::{CloseReply, Offer, StartReply};
 use engine::ports::{StoreError, Stored};
 
 /// The shortest life of a session is half an hour; a minute more covers clocks that differ and requests that
@@ -128,7 +128,14 @@ fn lower(order: &Order) -> String {
 }
 
 impl Api {
-    /// Starts an attempt, or finds the one that the same request started.
+    /// Takes the turn of a call that starts an attempt.
+    pub(super) async fn turn(&self) -> Stored<()> {
+        self.account.turn_to_start().await
+    }
+
+    /// Starts an attempt, or finds the one that the same request started. Stripe repeats what it answered under a key, also
+    /// a failure, so that the same request does not get past one.
+    /// Source: <https://docs.stripe.com/api/idempotent_requests>
     pub(super) async fn start(&self, order: &Order, attempt: &Attempt) -> Stored<StartReply> {
         let (path, form) = match attempt.choice.method {
             PaymentMethod::Page => ("checkout/sessions", session_form(order, attempt)),
@@ -140,6 +147,9 @@ impl Api {
         let answer = self.post(Operation::StartPayment, path, Some(&key), form).await?;
         if is_refusal(answer.status) {
             return Ok(StartReply::Refused(error_of(&answer).text()));
+        }
+        if answer.status.is_server_error() {
+            return Ok(StartReply::Failed(format!("{} {}", answer.status, words(&answer))));
         }
         let (reference, step) = match attempt.choice.method {
             PaymentMethod::Page => {
@@ -155,15 +165,20 @@ impl Api {
         Ok(StartReply::Started { reference, step: step.ok_or_else(missing)? })
     }
 
-    /// Closes an attempt. One whose name was lost is started again, by the same request, which finds it.
+    /// Closes an attempt. One of a release up to 0.2 whose name was lost is started again, by the same request, which finds
+    /// it.
     pub(super) async fn close(&self, order: &Order, attempt: &Attempt) -> Stored<CloseReply> {
         let reference = match &attempt.reference {
             Some(reference) => reference.clone(),
-            None => match self.start(order, attempt).await? {
-                StartReply::Started { reference, .. } => reference,
-                // It was never made, and cannot be made any more.
-                StartReply::Refused(_) => return Ok(CloseReply::Closed),
-            },
+            None => {
+                self.turn().await?;
+                match self.start(order, attempt).await? {
+                    StartReply::Started { reference, .. } => reference,
+                    // It was never made, and cannot be made any more.
+                    StartReply::Refused(_) => return Ok(CloseReply::Closed),
+                    StartReply::Failed(_) => return Ok(CloseReply::NotYet),
+                }
+            }
         };
         match attempt.choice.method {
             PaymentMethod::Page => self.expire_session(order, attempt, &reference).await,

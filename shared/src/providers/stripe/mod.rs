@@ -17,7 +17,7 @@ use super::{EventDefect, PaymentProvider, Settings, SignatureDefect, VerifiedCal
 use engine::domain::basics::counting::Counting;
 use engine::domain::basics::ids::{DeploymentId, DisputeId, PageMark, ProviderId};
 use engine::domain::basics::time::Timestamp;
-use engine::domain::order::attempt::Attempt;
+use engine::domain::order::attempt::{Attempt, PaymentMethod};
 use engine::domain::order::order_refund::OrderRefund;
 use engine::domain::order::refund::RefundReply;
 use engine::domain::order::{Order, PaymentRecord};
@@ -86,6 +86,10 @@ impl PaymentProvider for Stripe {
 
     fn offer(&self) -> Option<Offer> {
         self.api.as_ref().map(|_| attempts::offer(&self.name, self.deployment.as_ref()))
+    }
+
+    fn turn(&self, _method: PaymentMethod) -> BoxFuture<'_, Stored<()>> {
+        Box::pin(async move { self.api()?.turn().await })
     }
 
     fn start<'a>(

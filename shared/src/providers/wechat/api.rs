@@ -27,12 +27,12 @@ use crate::runtime::merchants::{Shop, WechatMerchant};
 use engine::domain::basics::ids::{DeploymentId, PaymentId, ProviderId};
 use engine::domain::basics::money::MinorUnits;
 use engine::domain::basics::time::Timestamp;
-use engine::domain::order::attempt::{Attempt, PaymentMethod};
+use engine::domain::order::attempt::{Attempt, PaymentMethod, PaymentStep};
 use engine::domain::order::order_refund::OrderRefund;
 use engine::domain::order::refund::RefundReply;
 use engine::domain::order::{Order, PaymentRecord};
 use engine::domain::payment::ours::Reported;
-use engine::domain::payment::start::{CloseReply, PaymentStep, StartReply};
+use engine::domain::payment::start::{CloseReply, StartReply};
 use engine::ports::{StoreError, Stored};
 
 /// Address of the API unless configured.
@@ -143,13 +143,19 @@ impl Api {
 
     /// Every capture of an order's attempts, as there is no search by order.
     pub(super) async fn captures(&self, order: &Order) -> Stored<Vec<Reported>> {
-        let each = order.attempts.all.iter().map(|attempt| async move {
+        let handed = order.attempts.all.iter().filter(|attempt| attempt.may_be_handed());
+        let each = handed.map(|attempt| async move {
             match self.query(&trade_number::of_attempt(order.number, attempt, SEPARATOR)).await? {
                 Some(transaction) => self.captured(&transaction),
                 None => Ok(None),
             }
         });
         Ok(try_join_all(each).await?.into_iter().flatten().collect())
+    }
+
+    /// Takes the turn of a call that starts an attempt.
+    pub(super) async fn turn(&self) -> Stored<()> {
+        self.account.turn_to_start().await
     }
 
     /// Places the order of an attempt. Placed again, it is the same one.
@@ -196,19 +202,26 @@ impl Api {
     /// Sends a whole payment back, or says how far that is. It is asked about first: a refund that was
     /// closed or did not arrive stays so, and is not asked for again.
     pub(super) async fn refund(&self, record: &PaymentRecord) -> Stored<RefundReply> {
-        self.refund_as(record, &Asked::whole(record)).await
+        self.refund_as(record, &Asked::whole(record), None).await
     }
 
-    /// Sends a part of a payment back, or says how far that is, as a whole one.
+    /// Sends a part of a payment back, or says how far that is, as a whole one. One that was refused is only asked about:
+    /// WeChat Pay lists no refunds of a payment, so that nobody can see whether a hand has sent the money back
+    /// meanwhile. An operator has it sent again.
     pub(super) async fn refund_part(
         &self,
         record: &PaymentRecord,
         part: &OrderRefund,
     ) -> Stored<RefundReply> {
-        self.refund_as(record, &Asked::part(record, part)).await
+        self.refund_as(record, &Asked::part(record, part), part.held()).await
     }
 
-    async fn refund_as(&self, record: &PaymentRecord, asked: &Asked<'_>) -> Stored<RefundReply> {
+    async fn refund_as(
+        &self,
+        record: &PaymentRecord,
+        asked: &Asked<'_>,
+        held: Option<RefundReply>,
+    ) -> Stored<RefundReply> {
         if record.capture.amount.currency.to_string() != CURRENCY {
             return Ok(RefundReply::Refused(NOT_CNY.to_owned()));
         }
@@ -216,6 +229,9 @@ impl Api {
         let answer = self.get(Operation::ListRefunds, &target).await?;
         if !is_absent(&answer) {
             return self.refunded(&answer, Effect::Read, asked);
+        }
+        if let Some(held) = held {
+            return Ok(held);
         }
         let target = "/v3/refund/domestic/refunds";
         let request = refund::Request::new(asked);

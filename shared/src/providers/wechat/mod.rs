@@ -111,6 +111,10 @@ impl PaymentProvider for Wechat {
         Box::pin(self.0.refund_part(payment, refund))
     }
 
+    fn turn(&self, _method: PaymentMethod) -> BoxFuture<'_, Stored<()>> {
+        Box::pin(self.0.turn())
+    }
+
     fn start<'a>(
         &'a self,
         order: &'a Order,

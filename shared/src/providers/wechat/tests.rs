@@ -5,14 +5,14 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::providers::fake::{
-    Asked, Fake, Reply, attempt, https, limits, order, record, with_two_attempts, yuan,
+    Asked, Fake, Reply, attempt, https, limits, order, part, record, refused_part,
+    with_two_attempts, yuan,
 };
 use crate::providers::rsa::SigningKey;
 use crate::providers::vectors::{NOW, headers, key, text, vectors, wechat_settings};
 use crate::runtime::merchants::{Merchant, Merchants};
 use engine::domain::basics::money::{Currency, Money};
-use engine::domain::order::attempt::PaymentMethod;
-use engine::domain::payment::start::PaymentStep;
+use engine::domain::order::attempt::{PaymentMethod, PaymentStep};
 use engine::ports::StoreError;
 
 const PAYMENT: &str = "4200000000202701150000000001";
@@ -284,6 +284,24 @@ async fn a_refund_is_asked_about_first_and_made_once() {
     let another = Fake::start(|_| signed(200, &refund("SUCCESS"))).await;
     let reply = account(&another.url).refund(&record(PAYMENT, yuan(501))).await;
     assert!(matches!(reply, Err(StoreError::Contract(_))), "{reply:?}");
+}
+
+/// C1: whether a hand has sent the money back meanwhile, nobody can ask.
+#[tokio::test]
+async fn a_part_that_was_refused_is_not_sent_again_before_an_operator_says_so() {
+    let fake = Fake::start(|_| error(404, "RESOURCE_NOT_EXISTS")).await;
+    let payment = record(PAYMENT, yuan(500));
+    let refused = refused_part(&payment, "NOT_ENOUGH: words");
+    let reply = account(&fake.url).refund_part(&payment, &refused).await;
+    assert_eq!(reply, Ok(RefundReply::Refused("NOT_ENOUGH: words".to_owned())));
+    assert_eq!(fake.asked().iter().map(|asked| asked.method.as_str()).collect::<Vec<_>>(), ["GET"]);
+    let again = Fake::start(|asked| match asked.method.as_str() {
+        "POST" => error(403, "NOT_ENOUGH"),
+        _ => error(404, "RESOURCE_NOT_EXISTS"),
+    })
+    .await;
+    let _ = account(&again.url).refund_part(&payment, &part(&payment, 200)).await;
+    assert_eq!(again.asked().len(), 2, "one that is due is sent");
 }
 
 #[tokio::test]

@@ -167,6 +167,12 @@ impl<T: Orders> Orders for Counted<T> {
         limit: Tickets,
     ) -> Stored<SettleReply> {
         let reply = self.0.settle(payment, settlement, limit).await?;
+        let order = settlement.order().filter(|_| reply == SettleReply::Settled);
+        let by = payment.capture.attempt.and_then(|number| order?.attempts.get(number));
+        if by.is_some_and(|attempt| !attempt.may_be_handed()) {
+            tracing::error!(order = %payment.capture.order, "a payment came that nobody was given");
+            count(None, Metric::CapturesNotHandedOut, 1);
+        }
         match (&reply, settlement) {
             (
                 SettleReply::Settled,

@@ -92,6 +92,7 @@ metrics! {
     CapturesFound, Stage, "Captures that no callback had reported, found in what providers list.";
     CapturesOfOthers, Stage, "Captures of other systems and deployments on the same account, each time that one is told or listed.";
     CapturesUnmatched, Stage, "Captures of this deployment whose order is not there, when one is heard of and every day until an operator decides.";
+    CapturesNotHandedOut, Stage, "Captures by a started payment whose step was given to nobody (I14), once each.";
     CapturesKept, Stage, "Captures put into the callback queue, because a store did not answer the callback.";
     CapturesUnreadable, Stage, "Listed captures that could not be read or decided, each time that they are read; 0 where there are none.";
     EventsTold, Stage, "Facts that webhooks took, each time that one did.";

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use shared::http::admission::AdmissionBody;
 use shared::http::attendees::AttendeeKeys;
 use shared::http::identity::{Buyer, Operator, Scope, Unknown};
-use shared::http::order_refund::{BuyerRefundBody, OperatorRefundBody};
+use shared::http::order_refund::{BuyerRefundBody, OperatorAsks, OperatorRefundBody};
 use shared::http::origin::Origin;
 use shared::http::payment_start::PaymentBody;
 use shared::http::pictures;
@@ -259,7 +259,7 @@ fn refund_order(request: &Request, route: &Route) -> Result<(), Problem> {
     let is_buyers = matches!(route, Route::GiveBack(_));
     let read = if is_buyers {
         Buyer::from_request(request)?;
-        BuyerRefundBody::read(request)?
+        OperatorAsks::Make(BuyerRefundBody::read(request)?)
     } else if matches!(route, Route::OperatorRefund(_)) {
         operator(request, Scope::Refund)?;
         OperatorRefundBody::read(request)?
@@ -267,6 +267,7 @@ fn refund_order(request: &Request, route: &Route) -> Result<(), Problem> {
         Operator::from_request(request)?;
         OperatorRefundBody::read(request)?
     };
+    let OperatorAsks::Make(read) = read else { return Ok(()) };
     assert!(read.amount.is_none_or(|amount| !is_buyers && amount.amount_minor >= MinorUnits::ZERO));
     assert_eq!(read.asked_by == AskedBy::Buyer, is_buyers);
     if let RefundedTickets::Named(named) = &read.tickets {

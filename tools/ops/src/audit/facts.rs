@@ -330,6 +330,10 @@ pub struct OrderFact {
     pub refunds_back: u8,
     /// The payments that were started for it, with their states.
     pub attempts: Vec<(u8, AttemptState)>,
+    /// Those of them that no buyer can have: their providers' names were to be written first, and are not there.
+    pub unhanded: Vec<u8>,
+    /// Those of them of which it keeps what its buyer does next.
+    pub steps: Vec<u8>,
     /// The one of them that paid it.
     pub paid_attempt: Option<u8>,
     /// Its tickets, live and refunded, in the order of its lines.
@@ -544,6 +548,8 @@ pub struct PaymentFact {
     pub order: OrderNumber,
     /// The captured amount.
     pub amount: Money,
+    /// The payment that was started for its order and brought it, as its provider says.
+    pub attempt: Option<u8>,
     /// True if it paid its order, false if it goes back.
     pub accepted: bool,
     /// State of its refund, if it has one.

@@ -511,6 +511,10 @@ impl Reading<'_> {
             key,
             order,
             amount: money(item)?,
+            attempt: match item.contains_key("attempt") {
+                true => Some(number(item, "attempt")?),
+                false => None,
+            },
             accepted,
             refund,
             back_minor: match item.contains_key("back_minor") {
@@ -761,10 +765,15 @@ fn read_order(item: &Item, order: OrderNumber) -> Read<OrderFact> {
         settled: if item.contains_key("settled") { number(item, "settled")? } else { 0 },
         refunds: if item.contains_key("refunds") { number(item, "refunds")? } else { 0 },
         refunds_back: if item.contains_key("refunds") { number(item, "refunds_back")? } else { 0 },
-        attempts: match item.contains_key("attempts") {
-            true => maps(item, "attempts")?.into_iter().map(read_attempt).collect::<Read<_>>()?,
-            false => Vec::new(),
-        },
+        attempts: started(item)?.into_iter().map(read_attempt).collect::<Read<_>>()?,
+        unhanded: started(item)?
+            .into_iter()
+            .filter(|attempt| {
+                attempt.contains_key("named_first") && !attempt.contains_key("reference")
+            })
+            .map(|attempt| number(attempt, "number"))
+            .collect::<Read<_>>()?,
+        steps: read_steps(item)?,
         paid_attempt: match item.contains_key("paid_attempt") {
             true => Some(number(item, "paid_attempt")?),
             false => None,
@@ -802,6 +811,21 @@ fn read_tickets(order: &Item) -> Read<Vec<TicketFact>> {
         })
     };
     (1..).zip(tickets).map(read).collect()
+}
+
+/// The payments that were started for an order, as its item has them.
+fn started(order: &Item) -> Read<Vec<&Item>> {
+    if order.contains_key("attempts") { maps(order, "attempts") } else { Ok(Vec::new()) }
+}
+
+/// The numbers of the started payments of which an order keeps what its buyer does next.
+fn read_steps(order: &Item) -> Read<Vec<u8>> {
+    let Some(steps) = order.get("steps") else { return Ok(Vec::new()) };
+    let steps = steps.as_m().map_err(|_| "steps is no map".to_owned())?;
+    let mut numbers =
+        steps.keys().map(|number| parsed(number, "steps")).collect::<Read<Vec<u8>>>()?;
+    numbers.sort_unstable();
+    Ok(numbers)
 }
 
 fn read_attempt(attempt: &Item) -> Read<(u8, AttemptState)> {

@@ -39,6 +39,8 @@ pub enum Rule {
     I12,
     /// What is another system's on the same account is left alone.
     I13,
+    /// Nobody pays what was not handed out.
+    I14,
     /// Payments that were started are closed.
     #[serde(rename = "attempts")]
     Attempts,
@@ -77,6 +79,7 @@ impl Rule {
             Self::I11 => "I11",
             Self::I12 => "I12",
             Self::I13 => "I13",
+            Self::I14 => "I14",
             Self::Attempts => "attempts",
             Self::Tokens => "tokens",
             Self::Trains => "trains",
@@ -104,6 +107,7 @@ impl Rule {
                 "refunds are their orders' and payments', and never more than was captured"
             }
             Self::I13 => "what is another system's on the same account is left alone",
+            Self::I14 => "nobody pays what was not handed out, and steps go with their orders",
             Self::I12 => "void tickets are listed, and each lets one in, counted and named",
             Self::Attempts => "one payment of an order is open at most, none long after its end",
             Self::Tokens => "no more tickets were ordered than the gate has admitted",
@@ -131,6 +135,7 @@ impl Rule {
             Self::I11 => "refunds",
             Self::I12 => "tickets and check-ins",
             Self::I13 => "captures in the providers' books",
+            Self::I14 => "payments, and orders with a step",
             Self::Attempts | Self::Tokens => "orders",
             Self::Trains => "calls",
             Self::Rooms => "records, places and buyers",
