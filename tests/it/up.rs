@@ -272,6 +272,45 @@ async fn a_buyer_pays_on_the_page_of_each_provider_and_its_own_notification_tell
     engine.stop().await.unwrap();
 }
 
+/// H6: Alipay has nothing of a page before it is opened, so that nobody can close it. One wrong click is no lost seat.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_that_was_not_opened_stops_no_other_payment() {
+    let (engine, caller) = ephemeral().await;
+    let mut sale = hall("hall-absent", 300);
+    sale["currency"] = json!("CNY");
+    caller.put_sale(&sale).await;
+    for comes_back in [false, true] {
+        let user = format!("undecided-{comes_back}");
+        let order = caller.buy_two(&user, "hall-absent").await;
+        let number = order["order"].as_str().unwrap();
+        let begin = async |provider: &str| {
+            let back = format!("https://shop.example/orders/{number}");
+            let choice = json!({ "provider": provider, "method": "page", "return_url": back });
+            let start = caller.buyer(&user, Method::POST, &format!("/orders/{number}/payments"));
+            let started = start.json(&choice).send().await.unwrap();
+            let (status, started) = (started.status(), started.json::<Value>().await.unwrap());
+            assert!(status.is_success(), "{provider}: {started}");
+            started
+        };
+        let page = begin("alipay").await;
+        let other = begin("stripe").await;
+        assert_eq!((&page["attempt"], &other["attempt"]), (&json!(1), &json!(2)));
+        let paid = if comes_back {
+            let again = begin("alipay").await;
+            assert_eq!(again, page, "the same page");
+            again
+        } else {
+            other
+        };
+        pay_on_page(&engine, &paid).await;
+        let is_paid = async || caller.order_of(&user, number).await["state"] == "paid";
+        until("the order is paid", is_paid).await;
+        let shown = caller.order_of(&user, number).await;
+        assert_eq!(shown["payments"][0]["provider"], paid["provider"], "{shown}");
+    }
+    engine.stop().await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unpaid_order_expires_by_its_message() {
     let (engine, caller) = ephemeral().await;

@@ -130,13 +130,20 @@ async fn close_open(ports: &impl Ports, order: &Order, now: Timestamp) -> Stored
                 (CloseReply::NotYet, ASK_AGAIN_SECONDS)
             }
         };
+        // A page that was not opened is nobody's seat once the order is paid or has ended: it is asked about at its expiry.
+        let is_awaited = reply == CloseReply::Absent
+            && order.state != OrderState::Pending
+            && now < attempt.expires_at;
         if reply.is_final(attempt, now) {
             attempts = attempts.with_state(attempt.number, AttemptState::Closed);
+        } else if is_awaited {
+            again = again.into_iter().chain([attempt.expires_at]).min();
         } else if is_over {
             tracing::error!(order = %order.number, attempt = %attempt.number, "it stays unclosed");
             attempts = attempts.with_state(attempt.number, AttemptState::GivenUp);
         } else {
-            again = Some(now.plus_seconds(seconds.max(ASK_AGAIN_SECONDS)));
+            let soon = now.plus_seconds(seconds.max(ASK_AGAIN_SECONDS));
+            again = again.into_iter().chain([soon]).min();
         }
     }
     if attempts.version != order.attempts.version {

@@ -4,7 +4,8 @@
 //! the order with every parameter of the request, asks the provider, and writes the provider's reference and the step
 //! of the buyer before the buyer gets the step (I14). A repeated request is answered with that step, without a call. If
 //! an answer is lost, the repeated request asks the provider again under the same name. A buyer who chooses otherwise
-//! gets another attempt once the former one is closed; one without a reference is closed by a write alone.
+//! gets another attempt once the former one is closed, or is a page that was not opened; one without a reference is
+//! closed by a write alone.
 
 use crate::domain::basics::guard::{Guard, stands};
 use crate::domain::basics::ids::{PaymentId, UserId};
@@ -93,7 +94,7 @@ pub async fn start(
         let deployment = offer.and_then(|offer| offer.deployment.as_ref());
         let expires_at = offer.and_then(|offer| offer.expiry(choice.method, &order, now));
         let expires_at = expires_at.ok_or(Refusal::NotOffered)?;
-        let open = order.attempts.open().next().cloned();
+        let open = order.attempts.current().cloned();
         if let Some(open) = open {
             if !open.answers(choice, now) {
                 close_former(ports, &order, &open, now).await?;
@@ -108,6 +109,13 @@ pub async fn start(
                 Some(started) => return Ok(started),
                 None => continue,
             }
+        }
+        let before = order.attempts.open().find(|absent| absent.answers(choice, now));
+        if let Some(before) = before {
+            // The buyer comes back to a page that was not opened: it is the open one again.
+            let back = order.attempts.with_absent(before.number, false);
+            let _ = write_attempts(ports, &order, back).await?;
+            continue;
         }
         let (attempts, attempt) = order
             .attempts
@@ -247,7 +255,8 @@ async fn write_attempts(
     })
 }
 
-/// Closes the open attempt, so that another one may be started; the caller then reads the order again.
+/// Closes the open attempt, or notes that its provider has none of its name, so that another one may be started; the
+/// caller then reads the order again. A buyer who pays both gets the money of the later one back.
 async fn close_former(
     ports: &impl Ports,
     order: &Order,
@@ -271,9 +280,13 @@ async fn close_former(
         pay_from_afar(ports, capture, now).await?;
         return Ok(());
     }
-    if !reply.is_final(open, now) {
+    let changed = if reply.is_final(open, now) {
+        closed()
+    } else if reply == CloseReply::Absent {
+        order.attempts.with_absent(open.number, true)
+    } else {
         return Err(Refusal::BeingClosed);
-    }
-    let _ = write_attempts(ports, order, closed()).await?;
+    };
+    let _ = write_attempts(ports, order, changed).await?;
     Ok(())
 }

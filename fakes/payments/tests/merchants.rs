@@ -124,6 +124,7 @@ impl Shop {
             reference: None,
             is_named_first: true,
             step: None,
+            is_absent: false,
             state: AttemptState::Open,
         }
     }

@@ -175,6 +175,7 @@ pub(super) fn attempt(method: PaymentMethod, seconds: i64) -> Attempt {
         reference: None,
         is_named_first: true,
         step: None,
+        is_absent: false,
         state: AttemptState::Open,
     }
 }

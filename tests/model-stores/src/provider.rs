@@ -7,7 +7,7 @@ use engine::domain::basics::ids::{DisputeId, PageMark, PaymentId, ProviderId};
 use engine::domain::basics::money::{MinorUnits, Money};
 use engine::domain::basics::number::OrderNumber;
 use engine::domain::basics::time::Timestamp;
-use engine::domain::order::attempt::{Attempt, AttemptKey, PaymentStep};
+use engine::domain::order::attempt::{Attempt, AttemptKey, PaymentMethod, PaymentStep};
 use engine::domain::order::dispute::DisputeState;
 use engine::domain::order::order_refund::{OrderRefund, RefundKey};
 use engine::domain::order::refund::RefundReply;
@@ -35,6 +35,8 @@ pub struct InList {
 pub struct ProviderModel {
     /// The attempts that were started, or closed before they were.
     pub attempts: BTreeMap<AttemptKey, AtProvider>,
+    /// True if it has nothing of a page before its buyer opens it, as Alipay.
+    pub is_lazy: bool,
     /// The attempts to whose start it answers with a failure, however often it is asked. It may have made them.
     pub failing: BTreeSet<AttemptKey>,
     pub captured: BTreeMap<PaymentKey, Capture>,
@@ -62,6 +64,8 @@ pub struct ProviderModel {
 pub enum AtProvider {
     /// It can be paid until its expiry.
     Open {
+        /// True if it is a page that the provider has nothing of before it is opened.
+        is_unopened: bool,
         provider: ProviderId,
         /// The amount that pays it.
         amount: Money,
@@ -82,7 +86,9 @@ impl ProviderModel {
     /// Starts an attempt, once: asked again, the answer is the same whatever became of it.
     pub fn start(&mut self, order: &Order, attempt: &Attempt) -> StartReply {
         let key = attempt.key(order.number);
+        let is_unopened = self.is_lazy && attempt.choice.method == PaymentMethod::Page;
         self.attempts.entry(key).or_insert_with(|| AtProvider::Open {
+            is_unopened,
             provider: attempt.choice.provider.clone(),
             amount: order.total,
             expires_at: attempt.expires_at,
@@ -102,6 +108,7 @@ impl ProviderModel {
                 let capture = self.captured.get(payment).cloned();
                 capture.map_or(CloseReply::NotYet, CloseReply::Paid)
             }
+            Some(AtProvider::Open { is_unopened: true, .. }) => CloseReply::Absent,
             Some(AtProvider::Open { .. } | AtProvider::Closed) | None => {
                 self.attempts.insert(key, AtProvider::Closed);
                 CloseReply::Closed
@@ -111,7 +118,8 @@ impl ProviderModel {
 
     /// A buyer pays an attempt that is open, and the provider captures it; nothing happens to another one.
     pub fn pay(&mut self, key: AttemptKey, now: Timestamp) -> Option<Capture> {
-        let Some(AtProvider::Open { provider, amount, expires_at }) = self.attempts.get(&key)
+        let Some(AtProvider::Open { provider, amount, expires_at, is_unopened: _ }) =
+            self.attempts.get(&key)
         else {
             return None;
         };

@@ -439,6 +439,13 @@ impl Scenario {
         Self { is_lost: true, ..self }
     }
 
+    /// This scenario at a provider that has nothing of a page before its buyer opens it.
+    #[must_use]
+    pub fn lazy(mut self) -> Self {
+        self.stores.provider.is_lazy = true;
+        self
+    }
+
     /// This scenario at a provider that lists its captures.
     #[must_use]
     pub fn listing(self) -> Self {

@@ -211,6 +211,16 @@ pub fn two_starts() -> Scenario {
         .budget(Budget { callbacks: 1, ..Budget::default() })
 }
 
+/// A buyer goes to a form without having opened the page, and may pay both.
+#[must_use]
+pub fn absent_page() -> Scenario {
+    let budget = Budget { callbacks: 1, ..Budget::default() };
+    Scenario { name: "a page that was not opened", ..two_starts() }
+        .lazy()
+        .until(&[PAST_THE_DEADLINE])
+        .budget(budget)
+}
+
 /// A start fails at any step, and the buyer asks again.
 #[must_use]
 pub fn start_that_fails() -> Scenario {
@@ -587,6 +597,7 @@ pub fn small() -> Vec<Scenario> {
         expiry_that_comes_twice(),
         close_that_fails(),
         two_starts(),
+        absent_page(),
         start_that_fails(),
         start_against_cancel(),
         two_buyers_for_one_seat(),

@@ -51,6 +51,7 @@ races! {
     expiry_that_comes_twice
     close_that_fails
     two_starts
+    absent_page
     start_that_fails
     start_against_cancel
     two_buyers_for_one_seat

@@ -346,9 +346,11 @@ impl Environment {
     pub(crate) fn new(plan: Plan, trace: Option<Trace>) -> Self {
         let pool = if plan.room.is_some() { Pool::Room } else { Pool::Orders };
         let processes = pool.processes().end;
+        let mut stores = Stores::default();
+        stores.provider.is_lazy = plan.is_lazy;
         let mut environment = Self {
             now: START,
-            stores: Stores::default(),
+            stores,
             handed: BTreeSet::new(),
             oracle: Oracle::default(),
             tally: Tally::default(),

@@ -81,6 +81,8 @@ pub(crate) struct Plan {
     pub lists: bool,
     /// True if every payment is started by the engine, and an order without an open one ends unasked.
     pub only_here: bool,
+    /// True if the provider has nothing of a page before its buyer opens it.
+    pub is_lazy: bool,
     /// True if the sweeper runs all the time, and buyers come again and again.
     pub is_storm: bool,
     /// How much one part of a load carries: in half of the runs loads are in many parts.
@@ -181,6 +183,7 @@ impl Plan {
             buyers,
             lists,
             only_here: SeededRng::from_label(seed, 0x15).chance(400),
+            is_lazy: SeededRng::from_label(seed, 0x1a).chance(300),
             is_storm,
             part_limit,
             first_sweep_ms,

@@ -80,14 +80,14 @@ impl Order {
     }
 
     /// The time at which work on it is overdue: while it is pending, its deadline; after that
-    /// [`FOLLOW_UP_SECONDS`] after its last change of state if it has an open attempt, and as long after its
-    /// last fact if one is not settled.
+    /// [`FOLLOW_UP_SECONDS`] after its last change of state if it has an open attempt, after the expiry of one that is
+    /// absent, and as long after its last fact if one is not settled.
     #[must_use]
     pub fn due_at(&self) -> Option<Timestamp> {
         if self.state == OrderState::Pending {
             return Some(self.pay_by);
         }
-        let open_since = self.attempts.any_open().then_some(self.changed_at);
+        let open_since = self.attempts.open_since(self.changed_at);
         let since = open_since.into_iter().chain(self.unsettled_since()).min();
         since.map(|since| since.plus_seconds(FOLLOW_UP_SECONDS))
     }

@@ -4,8 +4,10 @@
 //! number and the attempt's are the idempotency key and the provider's own name of the attempt: a lost answer is found
 //! by sending the same request again. The provider's reference and the step that the buyer takes next are written
 //! before the buyer gets the step, and answer every repeated request. So an attempt without a reference is one that
-//! nobody can pay (I14): it is closed without a call. One attempt is open at a time, so that a buyer who goes to
-//! another provider cannot pay at both.
+//! nobody can pay (I14): it is closed without a call.
+//!
+//! One attempt is open at a time, so that a buyer who goes to another provider cannot pay at both. Beside it there may be
+//! absent ones: pages that the buyer has chosen and not opened, so that their provider has nothing to close.
 
 use std::fmt;
 use std::str::FromStr;
@@ -280,6 +282,9 @@ pub struct Attempt {
     pub is_named_first: bool,
     /// What its buyer does next, from the write of the reference until the attempt or the order ends.
     pub step: Option<PaymentStep>,
+    /// True if its provider had none of its name when its buyer chose otherwise: its page was not opened. It may be opened
+    /// until its expiry, and another attempt may be open beside it.
+    pub is_absent: bool,
     /// What is known of it.
     pub state: AttemptState,
 }
@@ -325,6 +330,22 @@ impl Attempts {
         self.all.iter().filter(is_open)
     }
 
+    /// The one that is open and not absent: another one is started only once it is closed or absent.
+    #[must_use]
+    pub fn current(&self) -> Option<&Attempt> {
+        self.open().find(|attempt| !attempt.is_absent)
+    }
+
+    /// The time from which it is late that attempts are open of an order that was paid or has ended at `ended_at`: an absent
+    /// one is until its expiry. `None` if none is open.
+    #[must_use]
+    pub fn open_since(&self, ended_at: Timestamp) -> Option<Timestamp> {
+        let since = |attempt: &Attempt| {
+            if attempt.is_absent { attempt.expires_at.max(ended_at) } else { ended_at }
+        };
+        self.open().map(since).min()
+    }
+
     /// True if an attempt may still bring money, apart from the one that paid.
     #[must_use]
     pub fn any_open(&self) -> bool {
@@ -361,6 +382,7 @@ impl Attempts {
             reference: None,
             is_named_first: true,
             step: None,
+            is_absent: false,
             state: AttemptState::Open,
         };
         let all = self.all.iter().cloned().chain([another]).collect();
@@ -379,6 +401,12 @@ impl Attempts {
             attempt.reference = Some(reference.clone());
             attempt.step = Some(step.clone());
         })
+    }
+
+    /// The attempts with one that its provider has none of, or that its buyer has come back to.
+    #[must_use]
+    pub fn with_absent(&self, number: AttemptNumber, is_absent: bool) -> Self {
+        self.changed(number, |attempt| attempt.is_absent = is_absent)
     }
 
     /// The attempts with one of them in a state. One that is not open has no step.

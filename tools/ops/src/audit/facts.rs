@@ -332,6 +332,8 @@ pub struct OrderFact {
     pub attempts: Vec<(u8, AttemptState)>,
     /// Those of them that no buyer can have: their providers' names were to be written first, and are not there.
     pub unhanded: Vec<u8>,
+    /// Those of them that their provider had none of when the buyer chose otherwise, each with its expiry.
+    pub absent: Vec<(u8, Timestamp)>,
     /// Those of them of which it keeps what its buyer does next.
     pub steps: Vec<u8>,
     /// The one of them that paid it.

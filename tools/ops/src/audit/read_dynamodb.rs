@@ -773,6 +773,14 @@ fn read_order(item: &Item, order: OrderNumber) -> Read<OrderFact> {
             })
             .map(|attempt| number(attempt, "number"))
             .collect::<Read<_>>()?,
+        absent: started(item)?
+            .into_iter()
+            .filter(|attempt| attempt.contains_key("absent"))
+            .map(|attempt| {
+                let expires_at = Timestamp::from_ms(number(attempt, "expires_ms")?);
+                Ok((number(attempt, "number")?, expires_at))
+            })
+            .collect::<Read<_>>()?,
         steps: read_steps(item)?,
         paid_attempt: match item.contains_key("paid_attempt") {
             true => Some(number(item, "paid_attempt")?),

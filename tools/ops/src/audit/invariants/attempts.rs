@@ -8,7 +8,7 @@ use super::super::facts::{Facts, OrderFact};
 use super::super::violation::{Rule, Subject};
 use super::Finding;
 
-/// The attempts of an order are numbered from 1, at most one of them is open, and none `bound_seconds` after an
+/// The attempts of an order are numbered from 1, at most one of them is open and not absent, and none `bound_seconds` after an
 /// order has been paid or has ended that could no longer be paid: money might come by it of which nobody thinks.
 /// The attempt that an order was paid by is one of its own, and counts as open no more.
 #[must_use]
@@ -36,12 +36,21 @@ fn wrong(order: &OrderFact, now: Timestamp, bound_seconds: u32) -> Vec<String> {
         *state == AttemptState::Open && Some(*number) != order.paid_attempt
     };
     let open: Vec<u8> = order.attempts.iter().filter(is_open).map(|(number, _)| *number).collect();
-    if open.len() > 1 {
-        wrong.push(format!("has payments {open:?} open at once"));
+    let absent_until = |number: u8| {
+        order.absent.iter().find(|(absent, _)| *absent == number).map(|(_, until)| *until)
+    };
+    let current: Vec<u8> =
+        open.iter().copied().filter(|number| absent_until(*number).is_none()).collect();
+    if current.len() > 1 {
+        wrong.push(format!("has payments {current:?} open at once"));
     }
-    // What is pending ends, and has them closed first (I7).
-    let over_at = order.changed_at.max(order.pay_by).plus_seconds(i64::from(bound_seconds));
-    if order.state != OrderState::Pending && !open.is_empty() && over_at < now {
+    // What is pending ends, and has them closed first (I7); a page that was not opened is closed at its expiry.
+    let over_at = order.changed_at.max(order.pay_by);
+    let is_late = |number: &u8| {
+        let since = absent_until(*number).map_or(over_at, |until| until.max(over_at));
+        since.plus_seconds(i64::from(bound_seconds)) < now
+    };
+    if order.state != OrderState::Pending && open.iter().any(is_late) {
         wrong.push(format!("is {} and has payment {open:?} open", order.state.as_str()));
     }
     if let Some(paid) = order.paid_attempt {
@@ -85,6 +94,14 @@ mod tests {
             ["attempts g1: order 1 has payments [1, 2] open at once"]
         );
         assert_eq!(found(&open(&[2]), 0), ["attempts g1: order 1 has started payments [2]"]);
+        // A page that was not opened may be open beside another one, and is until its expiry.
+        let absent = |order: &mut OrderFact| {
+            open(&[1, 2])(order);
+            order.paid_attempt = Some(2);
+            order.absent = vec![(1, NOW.plus_seconds(500))];
+        };
+        assert_eq!(found(&absent, 620), [""; 0]);
+        assert_eq!(found(&absent, 621), ["attempts g1: order 1 is paid and has payment [1] open"]);
         // What paid the order is not waited for; another one is.
         let paid_by = |paid: u8, numbers: &'static [u8]| {
             move |order: &mut OrderFact| {

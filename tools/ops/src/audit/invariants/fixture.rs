@@ -101,6 +101,7 @@ pub(super) fn order(
         refunds_back: 0,
         attempts: Vec::new(),
         unhanded: Vec::new(),
+        absent: Vec::new(),
         steps: Vec::new(),
         paid_attempt: None,
         exchange: None,
