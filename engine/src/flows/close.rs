@@ -14,7 +14,7 @@ use crate::domain::basics::guard::{Guard, stands};
 use crate::domain::basics::ids::InventoryId;
 use crate::domain::basics::number::OrderNumber;
 use crate::domain::basics::time::Timestamp;
-use crate::domain::order::attempt::{AttemptState, Attempts};
+use crate::domain::order::attempt::{Attempt, AttemptState, Attempts};
 use crate::domain::order::{Order, OrderState};
 use crate::domain::payment::captures::Coverage;
 use crate::domain::payment::grace::ASKED_FOR_SECONDS;
@@ -108,8 +108,8 @@ pub async fn close_or_requeue(
 async fn close_open(ports: &impl Ports, order: &Order, now: Timestamp) -> Stored<Asked> {
     let mut attempts = order.attempts.clone();
     let mut again = None;
-    let is_over = given_up_at(ports, order) <= now;
     for attempt in order.attempts.open() {
+        let is_over = given_up_at(ports, order, attempt) <= now;
         if !attempt.may_be_handed() {
             attempts = attempts.with_state(attempt.number, AttemptState::Closed);
             continue;
@@ -137,6 +137,9 @@ async fn close_open(ports: &impl Ports, order: &Order, now: Timestamp) -> Stored
         if reply.is_final(attempt, now) {
             attempts = attempts.with_state(attempt.number, AttemptState::Closed);
         } else if is_awaited {
+            if !attempt.is_absent {
+                attempts = attempts.with_absent(attempt.number, true);
+            }
             again = again.into_iter().chain([attempt.expires_at]).min();
         } else if is_over {
             tracing::error!(order = %order.number, attempt = %attempt.number, "it stays unclosed");
@@ -157,15 +160,15 @@ async fn close_open(ports: &impl Ports, order: &Order, now: Timestamp) -> Stored
     Ok(again.map_or(Asked::Final, Asked::Open))
 }
 
-/// The time from which an attempt that cannot be closed is given up.
-fn given_up_at(ports: &impl Ports, order: &Order) -> Timestamp {
-    let since = match order.state {
-        OrderState::Pending => order.pay_by,
-        OrderState::Paid
-        | OrderState::Cancelled
-        | OrderState::Expired
-        | OrderState::RefundDue
-        | OrderState::Refunded => order.changed_at,
+/// The time from which an attempt that cannot be closed is given up: counted from its expiry for a page that was not
+/// opened, unless seats wait for it.
+fn given_up_at(ports: &impl Ports, order: &Order, attempt: &Attempt) -> Timestamp {
+    let since = if order.state == OrderState::Pending {
+        order.pay_by
+    } else if attempt.is_absent {
+        order.changed_at.max(attempt.expires_at)
+    } else {
+        order.changed_at
     };
     ports.grace().end_from(since).plus_seconds(ASKED_FOR_SECONDS)
 }

@@ -1,10 +1,8 @@
 //! Refund: refund a payment, once, and record the provider's reply.
 
-use crate::domain::basics::ids::{InvalidId, PaymentId, ProviderId};
 use crate::domain::basics::number::OrderNumber;
-use crate::domain::basics::reserved::OTHERWISE;
 use crate::domain::basics::time::Timestamp;
-use crate::domain::order::order_refund::{AskedBy, OrderRefund, RefundKey, SettledBy};
+use crate::domain::order::order_refund::{AskedBy, OrderRefund, RefundKey};
 use crate::domain::order::refund::{Refund, RefundReply, RefundState};
 use crate::domain::order::{PaymentKey, PaymentRecord};
 use crate::flows::sync::settle_soon;
@@ -172,6 +170,14 @@ pub async fn refund_part(
                 }
             }
         };
+        // It was not sent, or was refused in the same words: that is not written over what an operator has said meanwhile.
+        if refund.held().as_ref() == Some(said) {
+            let now_is = ports.orders().order_refund(key).await?;
+            let said_since = now_is.filter(|now_is| now_is.refund.state != RefundState::Failed);
+            if let Some(said_since) = said_since {
+                return Ok(PartOutcome::Asked(said_since.refund));
+            }
+        }
         let Some(after) = refund.after_reply(said, now) else { continue };
         let order = match said {
             RefundReply::Refunded => {
@@ -221,42 +227,6 @@ pub async fn ask_again(
                     tracing::warn!(refund = %key, %error, "it is left to the sweeper");
                 }
                 return Ok(Some(due));
-            }
-            ChangeReply::Conflict => {}
-        }
-    }
-    Err(StoreError::Unavailable(format!("refund {key} keeps changing")))
-}
-
-/// Records that an operator has sent the money of a refund back by hand, which its provider has refused; one in another
-/// state is left as it is. `None` if there is no such refund. `reference` names the transfer, as the bank or the till does.
-///
-/// # Errors
-/// Fails if a store does; saying it again finishes it.
-pub async fn settle_by_hand(
-    ports: &impl Ports,
-    key: RefundKey,
-    (by, reference): (SettledBy, &PaymentId),
-    now: Timestamp,
-) -> Stored<Option<OrderRefund>> {
-    let from = match by {
-        SettledBy::Provider => None,
-        SettledBy::Bank | SettledBy::Cash => {
-            let broken = |error: InvalidId| StoreError::Contract(error.to_string());
-            let provider = ProviderId::new(OTHERWISE).map_err(broken)?;
-            Some(PaymentKey { provider, payment: reference.clone() })
-        }
-    };
-    for _ in 0..ATTEMPTS {
-        let Some(refund) = ports.orders().order_refund(key).await? else { return Ok(None) };
-        let Some(settled) = refund.settled(now) else { return Ok(Some(refund)) };
-        let order = ports.orders().get(key.order).await?;
-        let missing = || StoreError::Contract(format!("refund {key}: its order is not there"));
-        let order = order.ok_or_else(missing)?.after_settled(&settled, from.as_ref(), now);
-        match ports.orders().record_order_refund(&settled, Some(&order)).await? {
-            ChangeReply::Done => {
-                settle_soon(ports, key.order).await;
-                return Ok(Some(settled));
             }
             ChangeReply::Conflict => {}
         }

@@ -101,7 +101,8 @@ pub async fn start(
                 continue;
             }
             let number = open.number;
-            if let Some(step) = open.step {
+            if let Some(step) = open.step_at(now) {
+                let step = step.clone();
                 return Ok(Started { order, number, step });
             }
             ports.provider().turn(choice).await?;
@@ -110,8 +111,8 @@ pub async fn start(
                 None => continue,
             }
         }
-        let before = order.attempts.open().find(|absent| absent.answers(choice, now));
-        if let Some(before) = before {
+        let is_it = |absent: &&Attempt| absent.answers(choice, now) && absent.step.is_some();
+        if let Some(before) = order.attempts.open().find(is_it) {
             // The buyer comes back to a page that was not opened: it is the open one again.
             let back = order.attempts.with_absent(before.number, false);
             let _ = write_attempts(ports, &order, back).await?;
@@ -123,10 +124,13 @@ pub async fn start(
             .ok_or(Refusal::TooMany)?;
         ports.provider().turn(choice).await?;
         let order = Order { attempts, ..order };
-        if !stands(Guard::WriteBeforeStart) {
-            let asked = ask_provider(ports, order.clone(), attempt, now).await?;
+        if !stands(Guard::WriteBeforeStart)
+            && let Some(unwritten) = order.attempts.get(attempt)
+            && let StartReply::Started { step, .. } =
+                ports.provider().start(&order, unwritten).await?
+        {
             let _ = ports.orders().keep_attempts(&order).await?;
-            return asked.ok_or(Refusal::BeingClosed);
+            return Ok(Started { order, number: attempt, step });
         }
         if ports.orders().keep_attempts(&order).await? == ChangeReply::Conflict {
             continue;

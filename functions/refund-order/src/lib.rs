@@ -1,14 +1,14 @@
 //! `POST /orders/{order}/refunds`: a buyer gives tickets of a paid order back, under the terms of its sale.
 //! `POST /orders/{order}/refunds/operator` and `POST /operator/orders/{order}/refunds`: an operator refunds tickets of
-//! a paid order, or some of its money, has a refused refund sent again, or records that it was paid by hand. `POST /operator/unmatched`: an operator says what becomes of a payment of no order.
+//! a paid order, or some of its money, or has a refused refund sent again. `POST /operator/unmatched`: an operator says what becomes of a payment of no order.
 
 use engine::domain::basics::ids::UserId;
 use engine::domain::basics::number::OrderNumber;
 use engine::domain::basics::time::Timestamp;
-use engine::domain::order::order_refund::{OrderRefund, RefundKey};
+use engine::domain::order::order_refund::{RefundKey, RefundNumber};
 use engine::domain::payment::refund::RefundRequest;
 use engine::flows::give_back::{self, GivenBack, give_back};
-use engine::flows::refund::{ask_again, settle_by_hand};
+use engine::flows::refund::ask_again;
 use engine::flows::unmatched::{Refusal, tell};
 use lambda_http::http::Response;
 use lambda_http::{Body, Request};
@@ -17,7 +17,7 @@ use shared::http::edge;
 use shared::http::identity::{Buyer, Operator, Scope, Unknown};
 use shared::http::operators::{self, Action, ActionKind};
 use shared::http::order_refund::{
-    BuyerRefundBody, OperatorAsks, OperatorRefundBody, OrderRefundReply, SettledBody,
+    BuyerRefundBody, OperatorAsks, OperatorRefundBody, OrderRefundReply,
 };
 use shared::http::respond::{Answer, refuse, respond};
 use shared::http::routes::{NoRoute, Route};
@@ -79,22 +79,12 @@ async fn by_operator(
     let detail = match &asked {
         OperatorAsks::Make(_) => format!("refund {refund}"),
         OperatorAsks::Again(_) => format!("refund {refund} again"),
-        OperatorAsks::Settle(_, SettledBody { by, reference }) => {
-            format!("refund {refund} settled by {}: {reference}", by.as_str())
-        }
     };
     let action = Action::new(ActionKind::Refund).of_order(number).with(detail);
     let work = async {
         match &asked {
             OperatorAsks::Make(asked) => made(app, None, number, asked, now).await,
-            OperatorAsks::Again(refund) => {
-                let key = RefundKey { order: number, number: *refund };
-                shown(ask_again(&app.ports, key, now).await?)
-            }
-            OperatorAsks::Settle(refund, SettledBody { by, reference }) => {
-                let key = RefundKey { order: number, number: *refund };
-                shown(settle_by_hand(&app.ports, key, (*by, reference), now).await?)
-            }
+            OperatorAsks::Again(refund) => again(app, number, *refund, now).await,
         }
     };
     let reply = operators::recorded(app, &operator, action, now, work).await?;
@@ -102,9 +92,15 @@ async fn by_operator(
     Ok(reply)
 }
 
-/// A refund of which something was said; no other can be found.
-fn shown(refund: Option<OrderRefund>) -> Result<Answer<OrderRefundReply>, Problem> {
-    let refund = refund.ok_or(give_back::Refusal::NotFound)?;
+/// Has a refused refund asked for again.
+async fn again(
+    app: &App,
+    order: OrderNumber,
+    number: RefundNumber,
+    now: Timestamp,
+) -> Result<Answer<OrderRefundReply>, Problem> {
+    let asked = ask_again(&app.ports, RefundKey { order, number }, now).await?;
+    let refund = asked.ok_or(give_back::Refusal::NotFound)?;
     Ok(Answer(OrderRefundReply::from(&refund)))
 }
 

@@ -8,14 +8,11 @@ use serde::de::{Error, SeqAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::http::checks::{MAX_BODY_BYTES, Refusal, json_body};
-use engine::domain::basics::ids::PaymentId;
 use engine::domain::basics::limits::MAX_SEATS_PER_ORDER;
 use engine::domain::basics::money::{Currency, MinorUnits, Money};
 use engine::domain::basics::number::OrderNumber;
 use engine::domain::basics::time::Timestamp;
-use engine::domain::order::order_refund::{
-    AskedBy, MAX_REFUNDS, OrderRefund, RefundNumber, SettledBy,
-};
+use engine::domain::order::order_refund::{AskedBy, MAX_REFUNDS, OrderRefund, RefundNumber};
 use engine::domain::order::refund::{MAX_REFUSAL_CHARACTERS, RefundState};
 use engine::domain::order::{Order, TicketName};
 use engine::domain::payment::refund::{RefundRequest, RefundedTickets};
@@ -103,35 +100,21 @@ impl BuyerRefundBody {
     }
 }
 
-/// How the money of a refund that its provider has refused went back all the same.
+/// An operator's request for a refund, or to send one again.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, expecting = "an object with by and reference")]
-pub struct SettledBody {
-    /// From where.
-    pub by: SettledBy,
-    /// The name of the transfer, as the bank, the till or the provider has it.
-    pub reference: PaymentId,
-}
-
-/// An operator's request for a refund, to send one again, or to record one that was paid by hand.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, expecting = "an object with number and tickets, again or settled")]
+#[serde(deny_unknown_fields, expecting = "an object with number and tickets, or number and again")]
 pub struct OperatorRefundBody {
     /// The number that the refund shall have: one more than the order has refunds. The same request again
-    /// is answered with the same refund. With `again` or `settled`, the number that it has.
+    /// is answered with the same refund. With `again`, the number that it has.
     number: RefundNumber,
     /// The tickets that are taken back: `"all"` that live, with all the money that is left unless an amount
-    /// is named; or these; or none, with an amount. Needed without `again` and `settled`.
+    /// is named; or these; or none, with an amount. Needed without `again`.
     #[serde(default)]
     tickets: Option<TicketsBody>,
     /// True to have the provider asked again for a refund that it has refused; one in another state stays as it is. Nothing
     /// else is said with it.
     #[serde(default)]
     again: bool,
-    /// How the whole amount of a refund that the provider has refused was sent back by hand; one in another state stays as it
-    /// is. Nothing else is said with it.
-    #[serde(default)]
-    settled: Option<SettledBody>,
     /// What goes back, in minor units, if that is not what the tickets cost.
     #[serde(default)]
     #[schemars(range(min = 0))]
@@ -152,8 +135,6 @@ pub enum OperatorAsks {
     Make(RefundRequest),
     /// To ask the provider again for one that it has refused.
     Again(RefundNumber),
-    /// To record that the money of a refused one was sent back by hand.
-    Settle(RefundNumber, SettledBody),
 }
 
 impl OperatorAsks {
@@ -162,7 +143,7 @@ impl OperatorAsks {
     pub const fn number(&self) -> RefundNumber {
         match self {
             Self::Make(request) => request.number,
-            Self::Again(number) | Self::Settle(number, _) => *number,
+            Self::Again(number) => *number,
         }
     }
 }
@@ -174,23 +155,18 @@ impl OperatorRefundBody {
     /// Returns the first check that it does not pass.
     pub fn read(request: &Request) -> Result<OperatorAsks, Refusal> {
         let read: Self = json_body(request, MAX_BODY_BYTES)?;
-        if !read.again && read.settled.is_none() {
+        if !read.again {
             return read.request().map(OperatorAsks::Make);
         }
-        let Self { number, tickets, again, settled, amount_minor, currency, reason } = read;
+        let Self { number, tickets, again: _, amount_minor, currency, reason } = read;
         let is_alone = (tickets, amount_minor, currency, reason) == (None, None, None, None);
-        let refused = |at: &str| Refusal::invalid(at, "stands with number alone");
-        match (settled, again) {
-            (None, _) if is_alone => Ok(OperatorAsks::Again(number)),
-            (None, _) => Err(refused("again")),
-            (Some(settled), false) if is_alone => Ok(OperatorAsks::Settle(number, settled)),
-            (Some(_), _) => Err(refused("settled")),
-        }
+        let refused = || Refusal::invalid("again", "stands with number alone");
+        is_alone.then_some(OperatorAsks::Again(number)).ok_or_else(refused)
     }
 
     fn request(self) -> Result<RefundRequest, Refusal> {
-        let Self { number, tickets, amount_minor, currency, reason, .. } = self;
-        let needed = || Refusal::invalid("tickets", "is needed without again and settled");
+        let Self { number, tickets, again: _, amount_minor, currency, reason } = self;
+        let needed = || Refusal::invalid("tickets", "is needed without again");
         let TicketsBody(tickets) = tickets.ok_or_else(needed)?;
         let amount = match (amount_minor, currency) {
             (None, None) => None,
@@ -312,9 +288,7 @@ mod tests {
     fn at(body: &Value) -> Result<RefundRequest, String> {
         match asks(body)? {
             OperatorAsks::Make(request) => Ok(request),
-            OperatorAsks::Again(number) | OperatorAsks::Settle(number, _) => {
-                Err(format!("makes no refund {number}"))
-            }
+            OperatorAsks::Again(number) => Err(format!("asks again for {number}")),
         }
     }
 
@@ -335,15 +309,6 @@ mod tests {
         }
         assert_eq!(with("again", json!(false)), Err("tickets".to_owned()));
         assert!(with("again", json!(1)).unwrap_err().contains("shape"));
-        let settled = json!({ "by": "bank", "reference": "SEPA-17" });
-        assert_eq!(with("settled", settled.clone()), Err("settled".to_owned()), "one of both");
-        let alone = json!({ "number": 2, "settled": settled });
-        assert!(matches!(asks(&alone), Ok(OperatorAsks::Settle(_, _))));
-        for odd in
-            [json!({ "by": "bank" }), json!({ "by": "coins", "reference": "1" }), json!("bank")]
-        {
-            assert!(asks(&json!({ "number": 2, "settled": odd })).unwrap_err().contains("shape"));
-        }
     }
 
     #[test]

@@ -137,8 +137,15 @@ impl Account {
         let request: Request<SdkBody> = head
             .body(SdkBody::from(body))
             .map_err(|error| StoreError::Unavailable(error.to_string()))?;
-        if operation != Operation::StartPayment {
-            self.limit.turn(operation).await?;
+        match operation {
+            Operation::StartPayment => self.limit.own().await?,
+            Operation::ClosePayment
+            | Operation::ReadPayment
+            | Operation::SearchCaptures
+            | Operation::ListCaptures
+            | Operation::ReadDispute
+            | Operation::ListRefunds
+            | Operation::Refund => self.limit.turn(operation).await?,
         }
         let asked = async {
             match self.max_answer_bytes {

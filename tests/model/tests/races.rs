@@ -54,6 +54,7 @@ races! {
     absent_page
     start_that_fails
     start_against_cancel
+    absent_page_against_cancel
     two_buyers_for_one_seat
     two_buyers_over_legs
     forgetting_against_claims
@@ -89,7 +90,7 @@ races! {
 }
 
 /// The guards that so small a scenario can show, each with a scenario that shows it.
-const PLANTED: [(Guard, fn() -> Scenario); 32] = [
+const PLANTED: [(Guard, fn() -> Scenario); 33] = [
     (Guard::ClaimCondition, scenarios::rescue_against_another_buyer),
     (Guard::StateCondition, scenarios::second_and_wrong_payments),
     (Guard::NumberOnce, scenarios::two_buyers_for_one_seat),
@@ -112,6 +113,7 @@ const PLANTED: [(Guard, fn() -> Scenario); 32] = [
     (Guard::Grace, scenarios::payment_listed_late),
     (Guard::CloseBeforeEnd, scenarios::start_against_expiry),
     (Guard::AttemptsSeen, scenarios::start_against_expiry),
+    (Guard::WriteBeforeStart, scenarios::start_against_expiry),
     (Guard::NamedFirst, scenarios::start_against_expiry),
     (Guard::ReadAgain, scenarios::captures_that_are_read_again),
     (Guard::ListLag, scenarios::captures_that_are_read),

@@ -4,17 +4,17 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{ArgGroup, Args, Subcommand};
-use engine::domain::basics::ids::{PaymentId, SaleId, SeatName, TierId};
+use engine::domain::basics::ids::{SaleId, SeatName, TierId};
 use engine::domain::basics::money::{MinorUnits, Money};
 use engine::domain::basics::number::OrderNumber;
 use engine::domain::basics::time::Timestamp;
 use engine::domain::order::order_refund::{
-    AskedBy, InvalidRefund, OrderRefund, RefundKey, RefundNumber, SettledBy,
+    AskedBy, InvalidRefund, OrderRefund, RefundKey, RefundNumber,
 };
 use engine::domain::order::{Order, TicketName};
 use engine::domain::payment::refund::{RefundRefusal, RefundRequest, RefundedTickets};
 use engine::flows::give_back::{Refusal, give_back};
-use engine::flows::refund::{ask_again, settle_by_hand};
+use engine::flows::refund::ask_again;
 use engine::ports::{Orders as _, Ports as _};
 use serde_json::json;
 use shared::dynamodb::{Erased, Selection};
@@ -70,20 +70,18 @@ struct EraseAttendees {
 /// with the same `--number` makes nothing more, so that one that was cut off can be repeated.
 ///
 /// `--again` has the provider asked again for a refund that it has refused. WeChat Pay and Alipay are asked again only
-/// so: look first, in their bills up to yesterday, whether somebody has sent the money back by hand. `--settled` records
-/// that it was.
+/// so: look first, in their bills up to yesterday, whether somebody has sent the money back by hand.
 ///
 /// Exit code 1: it is refused; what is printed says why.
 #[derive(Debug, Args)]
 #[command(
-    group(ArgGroup::new("what").required(true).multiple(true).args(["all", "ticket", "amount", "again", "settled"])),
+    group(ArgGroup::new("what").required(true).multiple(true).args(["all", "ticket", "amount", "again"])),
     after_help = "\
 Examples:
   onsale orders refund 169218430493097984 --ticket vip:A-1 --ticket vip:A-2
   onsale orders refund 169218430493097984 --number 2 --amount 500 --reason heating
   onsale orders refund 169218430493097984 --all --from-environment
-  onsale orders refund 169218430493097984 --number 2 --again
-  onsale orders refund 169218430493097984 --number 2 --settled bank --reference SEPA-17"
+  onsale orders refund 169218430493097984 --number 2 --again"
 )]
 struct RefundOrder {
     /// The order.
@@ -102,20 +100,6 @@ struct RefundOrder {
     /// Has the provider asked again for the refund of that number, if it was refused.
     #[arg(long, requires = "number", conflicts_with_all = ["all", "ticket", "amount", "reason"])]
     again: bool,
-    /// Records that all of a refund which the provider has refused was sent back by hand: on the provider's own pages, from
-    /// a bank account, or in cash.
-    #[arg(
-        long,
-        value_name = "BY",
-        value_parser = settled_by,
-        requires = "number",
-        requires = "reference",
-        conflicts_with_all = ["all", "ticket", "amount", "reason", "again"]
-    )]
-    settled: Option<SettledBy>,
-    /// The name of that transfer, as the bank, the till or the provider has it.
-    #[arg(long, value_name = "NAME", requires = "settled")]
-    reference: Option<PaymentId>,
     /// The number of the refund within the order; without it the next one.
     #[arg(long, value_name = "N", value_parser = number)]
     number: Option<RefundNumber>,
@@ -129,11 +113,6 @@ struct RefundOrder {
 fn number(text: &str) -> Result<RefundNumber, String> {
     let number: u8 = text.parse().map_err(|_| InvalidRefund.to_string())?;
     RefundNumber::try_from(number).map_err(|error| error.to_string())
-}
-
-fn settled_by(text: &str) -> Result<SettledBy, String> {
-    let known = SettledBy::ALL.into_iter().find(|by| by.as_str() == text);
-    known.ok_or_else(|| "it is provider, bank or cash".to_owned())
 }
 
 fn ticket(text: &str) -> Result<TicketName, String> {
@@ -152,16 +131,12 @@ impl RefundOrder {
             return declined(number, &Refusal::NotFound, json);
         };
         let now = Timestamp::now();
-        let key = self.number.map(|refund| RefundKey { order: number, number: refund });
-        let said = match (key, self.settled.zip(self.reference.as_ref())) {
-            (Some(key), Some(settled)) => Some(settle_by_hand(ports, key, settled, now).await?),
-            (Some(key), None) if self.again => Some(ask_again(ports, key, now).await?),
-            (_, _) => None,
-        };
-        match said {
-            Some(Some(refund)) => return shown(&refund, json),
-            Some(None) => return declined(number, &Refusal::NotFound, json),
-            None => {}
+        if let Some(refund) = self.number.filter(|_| self.again) {
+            let key = RefundKey { order: number, number: refund };
+            return match ask_again(ports, key, now).await? {
+                Some(refund) => shown(&refund, json),
+                None => declined(number, &Refusal::NotFound, json),
+            };
         }
         let request = match self.request(&order) {
             Ok(request) => request,

@@ -323,11 +323,6 @@ pub(super) fn operator_refunds() -> Vec<(&'static str, &'static str, Value)> {
         ("amount", "Some money; every ticket stays", amount),
         ("whole", "All that is left", json!({ "number": 3, "tickets": "all" })),
         ("again", "Once more, what was refused", json!({ "number": 1, "again": true })),
-        (
-            "settled",
-            "It was refused, and paid by hand",
-            json!({ "number": 1, "settled": { "by": "bank", "reference": "SEPA-17" } }),
-        ),
     ]
 }
 

@@ -747,8 +747,7 @@ pub(super) fn refund_order() -> Operation {
         description: "Tickets at their price, or an amount with or without tickets, or all tickets with all the money \
                       that is left. Never more than was captured. The seats are on sale again at once, the money \
                       follows. The same request again is answered with the same refund; another one under its \
-                      number is refused. With `again`, the provider is asked again for a refund that it has refused; with \
-                      `settled`, it is recorded that its money was sent back by hand.",
+                      number is refused. With `again`, the provider is asked again for a refund that it has refused.",
         parameters: Vec::new(),
         body: Some(Body {
             schema: Schemas::read::<OperatorRefundBody>,

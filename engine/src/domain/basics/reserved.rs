@@ -1,4 +1,4 @@
-//! Reserved names of providers and merchants, which nobody can configure: `wallet`, `free` and `otherwise`.
+//! Reserved names of providers and merchants, which nobody can configure: `wallet` and `free`.
 
 use super::ids::{MerchantId, ProviderId};
 
@@ -23,13 +23,11 @@ impl ProviderId {
 
 /// The provider of what costs nothing: the name of no other.
 pub const NO_PROVIDER: &str = "free";
-/// The provider of money that an operator has sent back by no provider, from a bank account or in cash: the name of no other.
-pub const OTHERWISE: &str = "otherwise";
 
 impl ProviderId {
     /// True if it is the name of none that can be configured: its payments are made here alone.
     #[must_use]
     pub fn is_reserved(&self) -> bool {
-        self.as_str() == NO_PROVIDER || self.as_str() == OTHERWISE || self.is_wallet()
+        self.as_str() == NO_PROVIDER || self.is_wallet()
     }
 }

@@ -27,6 +27,10 @@ pub const MAX_ATTEMPTS: u8 = 32;
 /// Stripe keeps an idempotency key for a day.
 /// Source: <https://docs.stripe.com/api/idempotent_requests>
 const REPEATED_FOR_SECONDS: i64 = 20 * 60 * 60;
+/// Seconds for which the code of an attempt is shown; after that the provider is asked for another one of the same attempt.
+/// One of WeChat Pay's is good for two hours.
+/// Source: <https://pay.weixin.qq.com/doc/v3/merchant/4012791877>
+const CODE_SECONDS: i64 = 100 * 60;
 
 numbered_within_order!(
     /// The number of an attempt within its order, from 1 to [`MAX_ATTEMPTS`].
@@ -302,6 +306,14 @@ impl Attempt {
         self.choice == *choice && now < self.started_at.plus_seconds(REPEATED_FOR_SECONDS)
     }
 
+    /// What its buyer does next, if that can still be done: a code ends before its attempt.
+    #[must_use]
+    pub fn step_at(&self, now: Timestamp) -> Option<&PaymentStep> {
+        let is_code = self.choice.method == PaymentMethod::Code;
+        let is_over = is_code && self.started_at.plus_seconds(CODE_SECONDS) <= now;
+        self.step.as_ref().filter(|_| !is_over)
+    }
+
     /// True if its buyer may have been given the step, so that money may come by it. The others are closed without a call
     /// (I14).
     #[must_use]
@@ -499,6 +511,12 @@ mod tests {
         assert_eq!(of(&answered), Some(step));
         assert_eq!(of(&answered.with_state(number, AttemptState::GivenUp)), None);
         assert_eq!(of(&answered.clone().without_steps()), None);
+        let mut attempt = answered.get(number).unwrap().clone();
+        let shown =
+            |attempt: &Attempt, seconds| attempt.step_at(NOW.plus_seconds(seconds)).is_some();
+        assert!(shown(&attempt, CODE_SECONDS));
+        attempt.choice.method = PaymentMethod::Code;
+        assert!(shown(&attempt, CODE_SECONDS - 1) && !shown(&attempt, CODE_SECONDS));
         assert!(!format!("{answered:?}").contains("secret"));
     }
 

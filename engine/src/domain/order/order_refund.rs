@@ -131,32 +131,6 @@ pub struct OrderRefund {
     pub refund: Refund,
 }
 
-/// How an operator has sent the money of a refund back that its provider has refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum SettledBy {
-    /// On the provider's own pages, of the same payment.
-    Provider,
-    /// From a bank account.
-    Bank,
-    Cash,
-}
-
-impl SettledBy {
-    /// Every way, for tables and tests.
-    pub const ALL: [Self; 3] = [Self::Provider, Self::Bank, Self::Cash];
-
-    /// The way as it is written.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Provider => "provider",
-            Self::Bank => "bank",
-            Self::Cash => "cash",
-        }
-    }
-}
-
 impl OrderRefund {
     /// Why its money goes back.
     #[must_use]
@@ -184,14 +158,6 @@ impl OrderRefund {
 }
 
 impl OrderRefund {
-    /// The refund after an operator has sent its money back by hand; `None` if the provider has not refused it, so that it may
-    /// still send the money.
-    #[must_use]
-    pub fn settled(&self, now: Timestamp) -> Option<Self> {
-        let is_refused = self.refund.state == RefundState::Failed;
-        is_refused.then(|| self.after_reply(&RefundReply::Refunded, now)).flatten()
-    }
-
     /// The reply to a request that is not sent: what the provider has said, if it has refused this refund and no operator
     /// has it sent again since.
     #[must_use]

@@ -9,8 +9,7 @@ use crate::domain::order::order_refund::{
 };
 use crate::domain::order::refund::{Refund, RefundState, one_line};
 use crate::domain::order::{
-    Order, OrderEvent, OrderState, PaymentKey, PaymentOutcome, PaymentRecord, TicketName,
-    transition,
+    Order, OrderEvent, OrderState, PaymentOutcome, PaymentRecord, TicketName, transition,
 };
 
 /// Seconds after a capture until when it can be refunded: WeChat Pay and Alipay take a year, others longer.
@@ -339,27 +338,10 @@ impl Order {
     /// The order after the money of one more of its refunds is back.
     #[must_use]
     pub fn after_part(&self, refund: &OrderRefund, now: Timestamp) -> Self {
-        self.after_money_back(Cause::refund(refund, Actor::Provider), now)
-    }
-
-    /// The order after an operator has sent the money of one more of its refunds back by hand: from this account, `None`
-    /// for the one of the payment.
-    #[must_use]
-    pub fn after_settled(
-        &self,
-        refund: &OrderRefund,
-        from: Option<&PaymentKey>,
-        now: Timestamp,
-    ) -> Self {
-        let payment = from.unwrap_or(&refund.payment).clone();
-        let refund = OrderRefund { payment, ..refund.clone() };
-        self.after_money_back(Cause::refund(&refund, Actor::Operator), now)
-    }
-
-    fn after_money_back(&self, cause: Cause, now: Timestamp) -> Self {
         let RefundCounts { made, back } = self.refunds;
         let refunds = RefundCounts { made, back: back.saturating_add(1).min(made) };
         let order = Self { refunds, ..self.clone() };
+        let cause = Cause::refund(refund, Actor::Provider);
         let confirmed = order
             .is_all_back()
             .then(|| order.after(OrderEvent::RefundConfirmed, cause.clone(), now));

@@ -296,7 +296,8 @@ impl Api {
             Some(RefundStatus::Failed) | None => {}
         }
         // An older form of the query has no status, and an amount once it is done.
-        if let Some(held) = held.filter(|_| !is_all) {
+        let is_done = is_all && found.refund_status.is_none();
+        if let Some(held) = held.filter(|_| !is_done) {
             return Ok(held);
         }
         let call = Call::new(Operation::Refund, Effect::Write, "alipay.trade.refund");

@@ -340,7 +340,9 @@ async fn a_part_that_was_refused_is_not_sent_again_before_an_operator_says_so() 
     let payment = record(PAYMENT, yuan(500));
     let refused = refused_part(&payment, "no funds");
     let reply = Ok(RefundReply::Refused("no funds".to_owned()));
-    assert_eq!(calls(&refused, json!({})).await, (reply, 1));
+    assert_eq!(calls(&refused, json!({})).await, (reply.clone(), 1));
+    let failed = json!({ "refund_status": "REFUND_FAIL", "refund_amount": "2.00" });
+    assert_eq!(calls(&refused, failed).await, (reply, 1));
     let made = json!({ "refund_status": "REFUND_SUCCESS", "refund_amount": "2.00" });
     assert_eq!(calls(&refused, made).await, (Ok(RefundReply::Refunded), 1), "found by its name");
     assert_eq!(calls(&part(&payment, 200), json!({})).await.1, 2, "one that is due is sent");

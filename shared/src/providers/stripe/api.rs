@@ -116,7 +116,7 @@ impl Api {
         if let Some(made) = refunds.data.iter().find(|refund| refund.is_part(part.key)) {
             return Ok(made.reply());
         }
-        if let Some(why) = forms::conflict(&refunds.data, record, part) {
+        if let Some(why) = forms::conflict(&refunds.data, record.capture.amount) {
             return Ok(RefundReply::Refused(why));
         }
         let head = Request::builder()

@@ -92,6 +92,11 @@ impl Refund {
         self.metadata.refund.as_deref() == Some(key.to_string().as_str())
     }
 
+    /// True if it was made as a part here, whatever it is called; what somebody makes by hand has no name.
+    fn is_named(&self) -> bool {
+        self.metadata.refund.is_some()
+    }
+
     /// What it says by itself.
     /// Source of the states: <https://docs.stripe.com/api/refunds/object#refund_object-status>
     pub(super) fn reply(&self) -> RefundReply {
@@ -208,25 +213,17 @@ pub(super) fn captures(
     payments.into_iter().filter_map(reported).collect()
 }
 
-/// Why a part is not sent that is not among the refunds of its payment: more of the payment went back, or is under way,
-/// than by the refunds that are known here. `None` if it may be sent. Of money that an exchange has moved to another order
-/// the refunds of both orders are in one list, so that nothing can be said.
-pub(super) fn conflict(
-    refunds: &[Refund],
-    record: &PaymentRecord,
-    part: &OrderRefund,
-) -> Option<String> {
-    if record.captured.is_some() {
-        return None;
-    }
-    let counts =
-        |refund: &&Refund| !matches!(refund.status.as_deref(), Some("failed" | "canceled"));
-    let stated = refunds.iter().filter(counts).map(|refund| refund.amount).sum();
-    let back = COUNTING.read(stated, record.capture.amount.currency);
-    let known = record.back - part.amount.amount_minor;
-    (back.amount_minor > known).then(|| {
-        let known = Money { amount_minor: known, ..back };
-        format!("conflict: {back} of the payment went back, and {known} is known here")
+/// Why a part is not sent that is not among the refunds of its payment: some of the payment went back, or is under way, by a
+/// refund that no part's name stands on, so that somebody has made it by hand. `None` if it may be sent.
+pub(super) fn conflict(refunds: &[Refund], captured: Money) -> Option<String> {
+    let by_hand = |refund: &&Refund| {
+        let counts = !matches!(refund.status.as_deref(), Some("failed" | "canceled"));
+        counts && !refund.is_named()
+    };
+    let stated: MinorUnits = refunds.iter().filter(by_hand).map(|refund| refund.amount).sum();
+    let back = COUNTING.read(stated, captured.currency);
+    (stated > MinorUnits::ZERO).then(|| {
+        format!("conflict: {back} of the payment went back by no refund that is known here")
     })
 }
 
@@ -270,6 +267,13 @@ mod tests {
         ]));
         let found: Vec<_> = listed.iter().map(|refund| refund.is_part(key)).collect();
         assert_eq!(found, [false, false, true]);
+        let captured =
+            Money { amount_minor: MinorUnits(5000), currency: Currency::new("EUR").unwrap() };
+        let why = conflict(&listed, captured).unwrap();
+        assert!(why.starts_with("conflict: 500 EUR of the payment"), "{why}");
+        assert_eq!(conflict(&listed[1..], captured), None, "those that are named are ours");
+        let undone = refunds(json!([{ "amount": 500, "status": "canceled" }]));
+        assert_eq!(conflict(&undone, captured), None);
         assert_eq!(listed[2].reply(), RefundReply::Pending);
         let failed = refunds(json!([{ "amount": 5, "status": "failed" }]));
         assert!(matches!(failed[0].reply(), RefundReply::Refused(why) if why.contains("failed")));

@@ -127,15 +127,17 @@ impl<T: Orders> Orders for Counted<T> {
 
     async fn keep_attempts(&self, order: &Order) -> Stored<ChangeReply> {
         let reply = self.0.keep_attempts(order).await?;
-        // What is written of an attempt first has no name yet; of one that is given up nothing is written again.
-        let last = order.attempts.all.last();
-        if let (ChangeReply::Done, Some(last)) = (&reply, last) {
-            match last.state {
-                AttemptState::Open if last.reference.is_none() => {
-                    count(None, Metric::PaymentsStarted, 1);
-                }
-                AttemptState::GivenUp => count(None, Metric::PaymentsGivenUp, 1),
-                AttemptState::Open | AttemptState::Closed => {}
+        if reply == ChangeReply::Done {
+            // What is written of an attempt first has no name yet. The last write is the one that leaves none open.
+            let begins =
+                |last: &Attempt| last.state == AttemptState::Open && last.reference.is_none();
+            let is_given_up = |attempt: &&Attempt| attempt.state == AttemptState::GivenUp;
+            let given_up = order.attempts.all.iter().filter(is_given_up).count();
+            if order.attempts.all.last().is_some_and(begins) {
+                count(None, Metric::PaymentsStarted, 1);
+            }
+            if given_up > 0 && !order.attempts.any_open() {
+                count(None, Metric::PaymentsGivenUp, given_up as u64);
             }
         }
         Ok(changed(reply))
