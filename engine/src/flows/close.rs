@@ -109,11 +109,11 @@ async fn close_open(ports: &impl Ports, order: &Order, now: Timestamp) -> Stored
     let mut attempts = order.attempts.clone();
     let mut again = None;
     for attempt in order.attempts.open() {
-        let is_over = given_up_at(ports, order, attempt) <= now;
         if !attempt.may_be_handed() {
             attempts = attempts.with_state(attempt.number, AttemptState::Closed);
             continue;
         }
+        let mut is_heard = true;
         let (reply, seconds) = match ports.provider().close(order, attempt).await {
             Ok(CloseReply::Paid(capture)) => {
                 let record = pay_from_afar(ports, &capture, now).await?;
@@ -124,23 +124,31 @@ async fn close_open(ports: &impl Ports, order: &Order, now: Timestamp) -> Stored
                 continue;
             }
             Ok(reply) => (reply, ASK_AGAIN_SECONDS),
-            Err(StoreError::Limited(seconds)) => (CloseReply::NotYet, i64::from(seconds)),
+            Err(StoreError::Limited(seconds)) => {
+                is_heard = false;
+                (CloseReply::NotYet, i64::from(seconds))
+            }
             Err(error) => {
+                is_heard = false;
                 tracing::warn!(order = %order.number, %error, "a payment was not closed");
                 (CloseReply::NotYet, ASK_AGAIN_SECONDS)
             }
         };
-        // A page that was not opened is nobody's seat once the order is paid or has ended: it is asked about at its expiry.
-        let is_awaited = reply == CloseReply::Absent
-            && order.state != OrderState::Pending
-            && now < attempt.expires_at;
+        let gives_up_at = given_up_at(ports, order, attempt, is_heard);
+        let is_over = gives_up_at <= now;
+        let is_pending = order.state == OrderState::Pending;
+        // A page that was not opened is asked about once more, at its expiry; the seats of a pending order wait no longer
+        // than for any other attempt.
+        let is_awaited = reply == CloseReply::Absent && !(is_pending && is_over);
         if reply.is_final(attempt, now) {
             attempts = attempts.with_state(attempt.number, AttemptState::Closed);
         } else if is_awaited {
-            if !attempt.is_absent {
+            if !is_pending && !attempt.is_absent {
                 attempts = attempts.with_absent(attempt.number, true);
             }
-            again = again.into_iter().chain([attempt.expires_at]).min();
+            let until =
+                if is_pending { attempt.expires_at.min(gives_up_at) } else { attempt.expires_at };
+            again = again.into_iter().chain([until]).min();
         } else if is_over {
             tracing::error!(order = %order.number, attempt = %attempt.number, "it stays unclosed");
             attempts = attempts.with_state(attempt.number, AttemptState::GivenUp);
@@ -160,12 +168,13 @@ async fn close_open(ports: &impl Ports, order: &Order, now: Timestamp) -> Stored
     Ok(again.map_or(Asked::Final, Asked::Open))
 }
 
-/// The time from which an attempt that cannot be closed is given up: counted from its expiry for a page that was not
-/// opened, unless seats wait for it.
-fn given_up_at(ports: &impl Ports, order: &Order, attempt: &Attempt) -> Timestamp {
+/// The time from which an attempt that cannot be closed is given up. Unless seats wait for it, that is counted from its
+/// expiry for a page that was not opened and for an attempt of which nothing was heard: one call that fails, long after the
+/// order was paid, must not hide that this attempt was paid, too.
+fn given_up_at(ports: &impl Ports, order: &Order, attempt: &Attempt, is_heard: bool) -> Timestamp {
     let since = if order.state == OrderState::Pending {
         order.pay_by
-    } else if attempt.is_absent {
+    } else if attempt.is_absent || !is_heard {
         order.changed_at.max(attempt.expires_at)
     } else {
         order.changed_at

@@ -182,6 +182,8 @@ fn every_promise_is_kept_in_every_run() {
     let explored = explore(Exploration { base, runs, for_at_most, without: None, of: of_seeds() });
     println!("{explored}");
     if let Some((failure, _)) = explored.failure {
+        // Before it is made small, which may take long.
+        println!("make sim SEED={}", failure.seed);
         panic!("{}", shrink(failure.seed).unwrap());
     }
     assert_eq!(explored.tally.runs, runs, "time ran out");
