@@ -158,7 +158,8 @@ function Sure({ ready, all, names, write, isSending, onConfirm, onClose }: {
   readonly isSending: boolean; readonly onConfirm: () => void; readonly onClose: () => void;
 }) {
   const { body, amountMinor } = ready;
-  const seats = body.tickets === "all" ? all.map(({ seat }) => seat) : body.tickets.map(({ seat }) => seat);
+  const tickets = body.tickets ?? [];
+  const seats = (tickets === "all" ? all : tickets).map(({ seat }) => seat);
   const amount = write(amountMinor);
   return (
     <Confirm title={t("refund-sure", { amount })} action={t("refund-start", { amount })} keep={t("refund-keep")} isSending={isSending} onConfirm={onConfirm} onClose={onClose}>

@@ -1,4 +1,4 @@
-//! The event of a callback as a [`Capture`].
+//! The event of a callback as a [`Capture`](engine::domain::order::Capture).
 
 use schemars::JsonSchema;
 use serde::Deserialize;
