@@ -5,7 +5,7 @@
 //! closed attempt brings no money. If a provider cannot close an attempt, or does not answer, this flow asks again
 //! until the [grace](crate::domain::payment::grace) is over, and [`ASKED_FOR_SECONDS`] longer; then it gives the
 //! attempt up, and a capture that comes by the attempt is decided like any other late capture ([`crate::flows::pay`]).
-//! An attempt that no buyer can have ([`may_be_handed`](crate::domain::order::attempt::Attempt::may_be_handed)) is closed without a call.
+//! An attempt that no buyer can have ([`Attempt::may_be_handed`]) is closed without a call.
 //!
 //! The remaining attempts of a paid or cancelled order are closed in the same way. If payments are also started
 //! elsewhere, this flow also asks the providers for their captures.
@@ -113,8 +113,7 @@ async fn close_open(ports: &impl Ports, order: &Order, now: Timestamp) -> Stored
             attempts = attempts.with_state(attempt.number, AttemptState::Closed);
             continue;
         }
-        let mut is_heard = true;
-        let (reply, seconds) = match ports.provider().close(order, attempt).await {
+        let (reply, seconds, is_heard) = match ports.provider().close(order, attempt).await {
             Ok(CloseReply::Paid(capture)) => {
                 let record = pay_from_afar(ports, &capture, now).await?;
                 tracing::info!(?record, "found paid as it was closed");
@@ -123,15 +122,11 @@ async fn close_open(ports: &impl Ports, order: &Order, now: Timestamp) -> Stored
                 attempts = attempts.with_state(attempt.number, AttemptState::Closed);
                 continue;
             }
-            Ok(reply) => (reply, ASK_AGAIN_SECONDS),
-            Err(StoreError::Limited(seconds)) => {
-                is_heard = false;
-                (CloseReply::NotYet, i64::from(seconds))
-            }
+            Ok(reply) => (reply, ASK_AGAIN_SECONDS, true),
+            Err(StoreError::Limited(seconds)) => (CloseReply::NotYet, i64::from(seconds), false),
             Err(error) => {
-                is_heard = false;
                 tracing::warn!(order = %order.number, %error, "a payment was not closed");
-                (CloseReply::NotYet, ASK_AGAIN_SECONDS)
+                (CloseReply::NotYet, ASK_AGAIN_SECONDS, false)
             }
         };
         let gives_up_at = given_up_at(ports, order, attempt, is_heard);

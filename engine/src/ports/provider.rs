@@ -22,8 +22,9 @@ pub trait Provider: Send + Sync {
     /// Takes the turn of a call that starts an attempt of this choice, and waits for it, some seconds at most. `Limited` if
     /// the account has none by then, so that nothing was written or asked.
     fn turn(&self, choice: &PaymentChoice) -> impl Future<Output = Stored<()>> + Send;
-    /// Starts an attempt to pay an order, whose [`turn`](Self::turn) the caller has taken. The numbers of the order and of the attempt are the idempotency key, so the
-    /// provider starts the attempt once, and a repeated call gets the same answer.
+    /// Starts an attempt to pay an order, whose [`turn`](Self::turn) the caller has taken. The numbers of the order and of
+    /// the attempt are the idempotency key, so the provider starts the attempt once, and a repeated call gets the same
+    /// answer.
     fn start(
         &self,
         order: &Order,

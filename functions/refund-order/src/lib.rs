@@ -1,6 +1,7 @@
 //! `POST /orders/{order}/refunds`: a buyer gives tickets of a paid order back, under the terms of its sale.
 //! `POST /orders/{order}/refunds/operator` and `POST /operator/orders/{order}/refunds`: an operator refunds tickets of
-//! a paid order, or some of its money, or has a refused refund sent again. `POST /operator/unmatched`: an operator says what becomes of a payment of no order.
+//! a paid order, or some of its money, or has a refused refund sent again. `POST /operator/unmatched`: an operator says
+//! what becomes of a payment of no order.
 
 use engine::domain::basics::ids::UserId;
 use engine::domain::basics::number::OrderNumber;

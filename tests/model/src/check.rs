@@ -7,7 +7,6 @@ use engine::domain::basics::money::MinorUnits;
 use engine::domain::basics::tickets::Tickets;
 use engine::domain::inventory::{Inventory, SeatLeg};
 use engine::domain::ledger::statistics::totals;
-use engine::domain::order::attempt::Attempt;
 use engine::domain::order::dispute::DisputeState;
 use engine::domain::order::fact::FactKind;
 use engine::domain::order::order_refund::{AskedBy, OrderRefund};
@@ -139,8 +138,7 @@ fn payments(stores: &Stores) -> Checked {
     let orders = &stores.orders;
     for capture in stores.provider.captured.values() {
         let order = orders.orders.get(&capture.order);
-        let by = capture.attempt.and_then(|number| order?.attempts.get(number));
-        must(by.is_none_or(Attempt::may_be_handed), || {
+        must(order.is_none_or(|order| !order.is_paid_unhanded(capture)), || {
             format!("I14: {:?} was paid by an attempt that nobody has", capture.key)
         })?;
     }

@@ -640,8 +640,7 @@ impl Environment {
         }
         for capture in self.stores.provider.captured.values() {
             let order = self.stores.orders.orders.get(&capture.order);
-            let by = capture.attempt.and_then(|number| order?.attempts.get(number));
-            if by.is_some_and(|attempt| !attempt.may_be_handed()) {
+            if order.is_some_and(|order| order.is_paid_unhanded(capture)) {
                 let what = format!("{:?} was paid by an attempt that nobody has", capture.key);
                 return Some(("I14", what));
             }

@@ -7,7 +7,7 @@ use super::attendee::{Attendee, AttendeeHash};
 use super::exchange::Exchange;
 use super::fact::{Cause, FactKind, Facts};
 use super::order_refund::{RefundCounts, RefundNumber};
-use super::{OrderEvent, OrderLine, OrderState, PaymentKey, Ticket, transition};
+use super::{Capture, OrderEvent, OrderLine, OrderState, PaymentKey, Ticket, transition};
 use crate::domain::basics::ids::{RequestFingerprint, SaleId, UserId};
 use crate::domain::basics::money::{MinorUnits, Money};
 use crate::domain::basics::number::OrderNumber;
@@ -77,6 +77,13 @@ impl Order {
     #[must_use]
     pub fn append_fact(&self, kind: FactKind, cause: Cause, now: Timestamp) -> Self {
         Self { facts: self.facts.with(kind, now, cause), ..self.clone() }
+    }
+
+    /// True if a capture comes by an attempt of this order whose step was given to nobody, which breaks I14.
+    #[must_use]
+    pub fn is_paid_unhanded(&self, capture: &Capture) -> bool {
+        let by = capture.attempt.and_then(|number| self.attempts.get(number));
+        by.is_some_and(|attempt| !attempt.may_be_handed())
     }
 
     /// The time at which work on it is overdue: while it is pending, its deadline; after that

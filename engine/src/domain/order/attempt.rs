@@ -342,6 +342,11 @@ impl Attempts {
         self.all.iter().filter(is_open)
     }
 
+    /// Those that the buyer may have, so that money may come by them.
+    pub fn handed(&self) -> impl Iterator<Item = &Attempt> {
+        self.all.iter().filter(|attempt| attempt.may_be_handed())
+    }
+
     /// The one that is open and not absent: another one is started only once it is closed or absent.
     #[must_use]
     pub fn current(&self) -> Option<&Attempt> {
@@ -380,7 +385,7 @@ impl Attempts {
         expires_at: Timestamp,
         now: Timestamp,
     ) -> Option<(Self, AttemptNumber)> {
-        if self.all.iter().filter(|attempt| attempt.may_be_handed()).count() >= MAX_HANDED {
+        if self.handed().count() >= MAX_HANDED {
             return None;
         }
         let last = self.all.last().map_or(0, |attempt| attempt.number.get());

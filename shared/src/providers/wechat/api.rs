@@ -143,8 +143,7 @@ impl Api {
 
     /// Every capture of an order's attempts, as there is no search by order.
     pub(super) async fn captures(&self, order: &Order) -> Stored<Vec<Reported>> {
-        let handed = order.attempts.all.iter().filter(|attempt| attempt.may_be_handed());
-        let each = handed.map(|attempt| async move {
+        let each = order.attempts.handed().map(|attempt| async move {
             match self.query(&trade_number::of_attempt(order.number, attempt, SEPARATOR)).await? {
                 Some(transaction) => self.captured(&transaction),
                 None => Ok(None),

@@ -170,8 +170,7 @@ impl<T: Orders> Orders for Counted<T> {
     ) -> Stored<SettleReply> {
         let reply = self.0.settle(payment, settlement, limit).await?;
         let order = settlement.order().filter(|_| reply == SettleReply::Settled);
-        let by = payment.capture.attempt.and_then(|number| order?.attempts.get(number));
-        if by.is_some_and(|attempt| !attempt.may_be_handed()) {
+        if order.is_some_and(|order| order.is_paid_unhanded(&payment.capture)) {
             tracing::error!(order = %payment.capture.order, "a payment came that nobody was given");
             count(None, Metric::CapturesNotHandedOut, 1);
         }

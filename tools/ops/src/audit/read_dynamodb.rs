@@ -748,6 +748,7 @@ fn read_order(item: &Item, order: OrderNumber) -> Read<OrderFact> {
     };
     let due_ms = item.contains_key("due_ms").then(|| number(item, "due_ms"));
     let is_due = item.contains_key("due_shard");
+    let started = started(item)?;
     Ok(OrderFact {
         number: order,
         user: parsed(text(item, "user")?, "user")?,
@@ -765,16 +766,16 @@ fn read_order(item: &Item, order: OrderNumber) -> Read<OrderFact> {
         settled: if item.contains_key("settled") { number(item, "settled")? } else { 0 },
         refunds: if item.contains_key("refunds") { number(item, "refunds")? } else { 0 },
         refunds_back: if item.contains_key("refunds") { number(item, "refunds_back")? } else { 0 },
-        attempts: started(item)?.into_iter().map(read_attempt).collect::<Read<_>>()?,
-        unhanded: started(item)?
-            .into_iter()
+        attempts: started.iter().copied().map(read_attempt).collect::<Read<_>>()?,
+        unhanded: started
+            .iter()
             .filter(|attempt| {
                 attempt.contains_key("named_first") && !attempt.contains_key("reference")
             })
             .map(|attempt| number(attempt, "number"))
             .collect::<Read<_>>()?,
-        absent: started(item)?
-            .into_iter()
+        absent: started
+            .iter()
             .filter(|attempt| attempt.contains_key("absent"))
             .map(|attempt| {
                 let expires_at = Timestamp::from_ms(number(attempt, "expires_ms")?);
