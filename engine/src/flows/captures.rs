@@ -6,8 +6,9 @@
 //! continues at the same page.
 //!
 //! Providers limit reads, so the reader reads nothing while no order is pending; a capture of that time is read once an
-//! order is pending again. The lists are read once an hour all the same, because they also have disputes, which come
-//! weeks after a sale ([`crate::flows::dispute`]).
+//! order is pending again. The lists are read once an hour all the same, and within minutes of a callback that tells of
+//! one, because they also have disputes and refunds, which come weeks after a sale ([`crate::flows::dispute`],
+//! [`crate::flows::outside`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,9 +19,10 @@ use crate::domain::basics::ids::{PageMark, ProviderId, ReaderId};
 use crate::domain::basics::number::OrderNumber;
 use crate::domain::basics::time::{Clock, Timestamp};
 use crate::domain::order::{Capture, Order};
-use crate::domain::payment::captures::{CapturePage, Cursor, ListLag, ListedDispute};
+use crate::domain::payment::captures::{CapturePage, Cursor, Hint, ListLag, ListedHint};
 use crate::domain::payment::ours::Reported;
-use crate::flows::dispute::{Refusal, record_dispute};
+use crate::flows::dispute::{self, record_dispute};
+use crate::flows::outside::{self, record_sent_back};
 use crate::flows::pay::pay_from_afar;
 use crate::ports::{
     ChangeReply, CursorReply, Cursors, DUE_SHARDS, Due, Orders, Ports, Provider, StoreError, Stored,
@@ -53,6 +55,8 @@ pub struct Reading {
     pub decided: u32,
     /// Disputes that were asked for, and are recorded as they are.
     pub disputes: u32,
+    /// Payments whose refunds were asked for, and are recorded as they are.
+    pub sent_back: u32,
     /// Entries that could not be read or decided: money for a person to find.
     pub unreadable: u32,
     /// Lists that were not read to their end: another reader has them, the limit on calls is used up, or
@@ -72,6 +76,7 @@ impl Reading {
             others: self.others + later.others,
             decided: self.decided + later.decided,
             disputes: self.disputes + later.disputes,
+            sent_back: self.sent_back + later.sent_back,
             unreadable: self.unreadable + later.unreadable,
             unfinished: later.unfinished,
         }
@@ -116,7 +121,7 @@ pub async fn read_captures(
     Ok(reading)
 }
 
-/// True if a list was read before, and not for long.
+/// True if a list was read before, and not for long, or not since a callback said that it is to be read.
 async fn is_old(ports: &impl Ports, provider: &ProviderId, now: Timestamp) -> Stored<bool> {
     let cursor = ports.cursors().cursor(provider).await?;
     Ok(cursor.is_some_and(|cursor| cursor.is_old(now)))
@@ -133,6 +138,37 @@ async fn has_orders(ports: &impl Ports, at: Timestamp) -> Stored<bool> {
         }
     }
     Ok(false)
+}
+
+/// Why a hint came to nothing.
+#[derive(Debug, thiserror::Error)]
+enum Untaken {
+    #[error(transparent)]
+    Store(StoreError),
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl From<dispute::Refusal> for Untaken {
+    fn from(refusal: dispute::Refusal) -> Self {
+        match refusal {
+            dispute::Refusal::Store(error) => Self::Store(error),
+            refused @ (dispute::Refusal::Refused(_) | dispute::Refusal::Refund(_)) => {
+                Self::Refused(refused.to_string())
+            }
+        }
+    }
+}
+
+impl From<outside::Refusal> for Untaken {
+    fn from(refusal: outside::Refusal) -> Self {
+        match refusal {
+            outside::Refusal::Store(error) => Self::Store(error),
+            refused @ (outside::Refusal::Refused(_) | outside::Refusal::Refund(_)) => {
+                Self::Refused(refused.to_string())
+            }
+        }
+    }
 }
 
 /// The limit on calls was used up in the middle of a page, behind this mark.
@@ -181,7 +217,7 @@ impl<P: Ports, C: Clock> Run<'_, P, C> {
                 Err(error) => return Err(error),
             };
             self.decide(&page).await?;
-            if let Err(Limited { after }) = self.record_disputes(&page).await? {
+            if let Err(Limited { after }) = self.take_hints(&page).await? {
                 // The next run goes on in the middle of the page.
                 if after.is_some() {
                     *cursor = cursor.after_page(&pass, after);
@@ -248,30 +284,46 @@ impl<P: Ports, C: Clock> Run<'_, P, C> {
         Ok(())
     }
 
-    /// Asks for each dispute that a page names and records its present state. A dispute that fails the same way at
-    /// every repetition must not hold the others up for ever.
-    async fn record_disputes(&mut self, page: &CapturePage) -> Stored<Result<(), Limited>> {
+    /// Asks for each dispute and each payment that a page hints at, and records their present state. What fails the same
+    /// way at every repetition must not hold the others up for ever.
+    async fn take_hints(&mut self, page: &CapturePage) -> Stored<Result<(), Limited>> {
         let mut known = BTreeSet::new();
         let mut after = None;
-        for ListedDispute { mark, dispute } in &page.disputes {
-            // Several entries may name the same dispute: the provider is asked for it once.
-            if known.insert(dispute) {
-                let now = self.clock.time();
-                match record_dispute(self.ports, &self.provider, dispute, now).await {
-                    Ok(()) => self.reading.disputes += 1,
-                    Err(Refusal::Store(StoreError::Limited(_))) => {
-                        return Ok(Err(Limited { after }));
-                    }
-                    Err(Refusal::Store(error)) if error.retryable() => return Err(error),
-                    Err(refusal) => {
-                        self.reading.unreadable += 1;
-                        tracing::error!(%dispute, %refusal, "a dispute cannot be recorded");
-                    }
+        for ListedHint { mark, hint } in &page.hints {
+            // Several entries may tell of the same: the provider is asked for it once.
+            if known.insert(hint) {
+                match self.take(hint).await {
+                    Ok(()) => {}
+                    Err(StoreError::Limited(_)) => return Ok(Err(Limited { after })),
+                    Err(error) => return Err(error),
                 }
             }
             after = Some(mark.clone());
         }
         Ok(Ok(()))
+    }
+
+    async fn take(&mut self, hint: &Hint) -> Stored<()> {
+        let now = self.clock.time();
+        let (refusal, counted) = match hint {
+            Hint::Dispute(dispute) => {
+                let recorded = record_dispute(self.ports, &self.provider, dispute, now).await;
+                (recorded.map_err(Into::into), &mut self.reading.disputes)
+            }
+            Hint::Refunds(payment) => {
+                let recorded = record_sent_back(self.ports, &self.provider, payment, now).await;
+                (recorded.map_err(Into::into), &mut self.reading.sent_back)
+            }
+        };
+        match refusal {
+            Ok(()) => *counted += 1,
+            Err(Untaken::Store(error)) if error.retryable() => return Err(error),
+            Err(refusal) => {
+                self.reading.unreadable += 1;
+                tracing::error!(?hint, %refusal, "what a provider tells cannot be recorded");
+            }
+        }
+        Ok(())
     }
 
     /// Counts a decision. A capture that fails the same way at every repetition must not hold the others up for ever.

@@ -5,15 +5,20 @@
 //! a lost dispute, which Redis has as sold and no order owns.
 
 use crate::domain::basics::ids::{DisputeId, ProviderId};
+use crate::domain::basics::money::{MinorUnits, Money};
 use crate::domain::basics::time::Timestamp;
+use crate::domain::order::Order;
 use crate::domain::order::dispute::DisputeState;
 use crate::domain::order::order_refund::OrderRefund;
 use crate::domain::order::refund::{RefundReply, RefundState};
-use crate::domain::order::{Order, PaymentRecord};
-use crate::domain::payment::dispute::{DisputeRefusal, DisputeReport, DisputeStep, decide_dispute};
+use crate::domain::payment::dispute::{
+    DisputeRefusal, DisputeReport, DisputeStep, decide_dispute, shares,
+};
 use crate::domain::payment::ours::Mark;
+use crate::domain::payment::outside::{Holder, known_outside};
 use crate::domain::payment::refund::{RefundRefusal, decide_refund};
 use crate::domain::sale::LostDispute;
+use crate::flows::outside::holders;
 use crate::flows::refund::request_part;
 use crate::flows::sync::settle_soon;
 use crate::ports::{
@@ -21,7 +26,7 @@ use crate::ports::{
 };
 
 /// Most steps; an order that changed meanwhile is read again.
-const STEPS: usize = 10;
+const STEPS: usize = 60;
 
 /// Why a dispute is not recorded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -49,59 +54,91 @@ pub async fn record_dispute(
 ) -> Result<(), Refusal> {
     let Some(report) = ports.provider().dispute(provider, dispute).await? else { return Ok(()) };
     for _ in 0..STEPS {
-        let Some((order, payment)) = paid_by(ports, &report).await? else {
+        let holders = holders(ports, report.order, &report.payment).await?;
+        if holders.is_empty() {
             // Another system's payment on the same account may name any number.
             let is_marked = report.mark == Mark::Ours;
             return if is_marked { Err(DisputeRefusal::NotAccepted.into()) } else { Ok(()) };
-        };
-        let is_lost = report.state == DisputeState::Lost;
-        let refunds =
-            if is_lost { ports.orders().order_refunds(order.number).await? } else { Vec::new() };
-        // A refund was made between the two reads.
-        if is_lost && refunds.len() != usize::from(order.refunds.made) {
-            continue;
         }
-        let revokes = is_lost && revokes(ports, &order).await?;
-        let step = decide_dispute(&order, &payment, &refunds, &report, revokes, now)?;
-        match step {
-            DisputeStep::Nothing => return Ok(()),
-            DisputeStep::Record(plan) => {
-                if ports.orders().dispute(&plan).await? == ChangeReply::Done {
-                    settle_soon(ports, order.number).await;
+        let mut refused = None;
+        let mut was_done = false;
+        // The first holder comes last: what the others have no money for any more by then is its.
+        for (holder, share) in holders.iter().zip(shares(&holders, &report)).rev() {
+            if share == MinorUnits::ZERO {
+                continue;
+            }
+            match take(ports, holder, share, &report, now).await {
+                Ok(false) => {}
+                // The holders are read again: what was written is theirs.
+                Ok(true) => {
+                    was_done = true;
+                    break;
                 }
+                Err(refusal @ Refusal::Store(_)) => return Err(refusal),
+                Err(refusal) => refused = refused.or(Some(refusal)),
             }
-            DisputeStep::Back(back) => {
-                back_by_it(ports, &order, &payment, &refunds, *back, now).await?;
-            }
-            DisputeStep::Refund(request) => {
-                let plan = decide_refund(&order, Some(&payment), &request, now)?;
-                if ports.orders().give_back(&plan).await? == ChangeReply::Done
-                    && plan.refund.refund.state == RefundState::Due
-                    && let Err(error) = request_part(ports, &plan.refund, now).await
-                {
-                    tracing::warn!(refund = %plan.refund.key, %error, "it is left to the sweeper");
-                }
-            }
+        }
+        if !was_done {
+            return refused.map_or(Ok(()), Err);
         }
     }
     Err(StoreError::Unavailable(format!("order {} keeps changing", report.order)).into())
+}
+
+/// Takes the next step for a holder's share of a dispute; false if there is none.
+async fn take(
+    ports: &impl Ports,
+    holder: &Holder,
+    share: MinorUnits,
+    report: &DisputeReport,
+    now: Timestamp,
+) -> Result<bool, Refusal> {
+    let Holder { order, payment, refunds } = holder;
+    let report = DisputeReport {
+        payment: payment.capture.key.clone(),
+        order: order.number,
+        amount: Money { amount_minor: share, ..report.amount },
+        ..report.clone()
+    };
+    let revokes = report.state == DisputeState::Lost && revokes(ports, order).await?;
+    match decide_dispute(order, payment, refunds, &report, revokes, now)? {
+        DisputeStep::Nothing => return Ok(false),
+        DisputeStep::Record(plan) => {
+            if ports.orders().dispute(&plan).await? == ChangeReply::Done {
+                settle_soon(ports, order.number).await;
+            }
+        }
+        DisputeStep::Back(back) => back_by_it(ports, holder, *back, now).await?,
+        DisputeStep::Refund(request) => {
+            let plan = decide_refund(order, Some(payment), &request, now)?;
+            if ports.orders().give_back(&plan).await? == ChangeReply::Done
+                && plan.refund.refund.state == RefundState::Due
+                && let Err(error) = request_part(ports, &plan.refund, now).await
+            {
+                tracing::warn!(refund = %plan.refund.key, %error, "it is left to the sweeper");
+            }
+        }
+    }
+    Ok(true)
 }
 
 /// Records that a lost dispute has paid a refund back, unless the provider has sent the refund after all: its answer
 /// may have been lost.
 async fn back_by_it(
     ports: &impl Ports,
-    order: &Order,
-    payment: &PaymentRecord,
-    refunds: &[OrderRefund],
+    holder: &Holder,
     back: OrderRefund,
     now: Timestamp,
 ) -> Stored<()> {
+    let Holder { order, payment, refunds } = holder;
     let Some(known) = refunds.iter().find(|refund| refund.key == back.key) else { return Ok(()) };
-    let reply = ports.provider().refund_part(payment, known).await?;
+    let outside = known_outside(refunds, known);
+    let reply = ports.provider().refund_part(&payment.at_provider(), known, outside).await?;
     let after = match reply {
-        RefundReply::Refused(_) => Some(back),
-        RefundReply::Refunded | RefundReply::Pending => known.after_reply(&reply, now),
+        RefundReply::Refused(_) | RefundReply::Ended(_) => Some(back),
+        RefundReply::Refunded | RefundReply::Pending | RefundReply::Outside => {
+            known.after_reply(&reply, now)
+        }
     };
     // Somebody else has recorded it meanwhile.
     let Some(after) = after else { return Ok(()) };
@@ -111,16 +148,6 @@ async fn back_by_it(
         settle_soon(ports, order.number).await;
     }
     Ok(())
-}
-
-/// The order of a dispute and the payment that paid it; `None` if there is no such order, or the payment is not known.
-async fn paid_by(
-    ports: &impl Ports,
-    report: &DisputeReport,
-) -> Stored<Option<(Order, PaymentRecord)>> {
-    let order = ports.orders().get(report.order).await?;
-    let payment = ports.orders().payment(report.order, &report.payment).await?;
-    Ok(order.zip(payment))
 }
 
 /// True if the sale takes tickets back with a lost dispute; false if the sale is no longer there.

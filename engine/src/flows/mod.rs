@@ -20,6 +20,7 @@ pub mod expire;
 pub mod give_back;
 pub mod hold;
 pub mod load;
+pub mod outside;
 mod own;
 pub mod pay;
 pub mod post;

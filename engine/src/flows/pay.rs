@@ -403,6 +403,7 @@ fn apply_event(
         | OrderEvent::Expire
         | OrderEvent::RefundPart
         | OrderEvent::Refund
+        | OrderEvent::RefundUndone
         | OrderEvent::RefundConfirmed => Err(impossible()),
     }
 }
@@ -429,7 +430,10 @@ pub async fn follow_up(ports: &impl Ports, record: &PaymentRecord, now: Timestam
                 | RefundState::Failed
                 | RefundState::Refunded
                 | RefundState::Unmatched
-                | RefundState::Explained,
+                | RefundState::Explained
+                | RefundState::Outside
+                | RefundState::FailedLater
+                | RefundState::Settled,
             )
             | None => Ok(()),
         },

@@ -4,7 +4,9 @@ use crate::domain::basics::number::OrderNumber;
 use crate::domain::basics::time::Timestamp;
 use crate::domain::order::order_refund::{AskedBy, OrderRefund, RefundKey};
 use crate::domain::order::refund::{Refund, RefundReply, RefundState};
-use crate::domain::order::{PaymentKey, PaymentRecord};
+use crate::domain::order::{Capture, PaymentKey, PaymentRecord};
+use crate::domain::payment::outside::known_outside;
+use crate::flows::outside::holders;
 use crate::flows::sync::settle_soon;
 use crate::ports::{
     ChangeReply, Orders, Ports, Provider, Queue, StoreError, Stored, delay_seconds, messages,
@@ -53,7 +55,10 @@ pub async fn refund(
     for _ in 0..ATTEMPTS {
         let (record, refund) = being_refunded(ports, order, key).await?;
         match refund.state {
-            RefundState::Refunded => return Ok(refund),
+            RefundState::Refunded
+            | RefundState::Outside
+            | RefundState::FailedLater
+            | RefundState::Settled => return Ok(refund),
             // No money moves on the word of a message.
             RefundState::Unmatched | RefundState::Explained => {
                 let text = format!("payment {} {}: nobody refunds it", key.provider, key.payment);
@@ -110,13 +115,30 @@ pub async fn refund_or_requeue(
 }
 
 /// Puts the request of a refund of an order into the queue, also where it was before and nothing was heard
-/// of it since. Nothing is done for one whose money is back.
+/// of it since. Nothing is done for one whose money is back, and nothing is sent for one that waits for an operator: it is
+/// told again, or is over, because the order has no valid ticket left.
 ///
 /// # Errors
 /// As [`request`].
 pub async fn request_part(ports: &impl Ports, refund: &OrderRefund, now: Timestamp) -> Stored<()> {
-    let Some(requested) = refund.requested(now) else { return Ok(()) };
-    ports.queue().refund_part(refund, None).await?;
+    let Some(mut requested) = refund.requested(now) else { return Ok(()) };
+    match requested.refund.state {
+        RefundState::Outside => {
+            let order = ports.orders().get(refund.key.order).await?;
+            if order.is_none_or(|order| order.live_tickets().next().is_none()) {
+                requested.refund.state = RefundState::Refunded;
+            }
+        }
+        RefundState::FailedLater => {}
+        RefundState::Due
+        | RefundState::Requested
+        | RefundState::Pending
+        | RefundState::Failed
+        | RefundState::Refunded
+        | RefundState::Unmatched
+        | RefundState::Explained
+        | RefundState::Settled => ports.queue().refund_part(refund, None).await?,
+    }
     match ports.orders().record_order_refund(&requested, None).await? {
         // A conflict: its consumer was quicker than this.
         ChangeReply::Done | ChangeReply::Conflict => Ok(()),
@@ -148,7 +170,13 @@ pub async fn refund_part(
         let refunds = ports.orders().order_refunds(key.order).await?;
         let refund = refunds.iter().find(|refund| refund.key == key);
         let refund = refund.ok_or_else(|| missing("it was never made"))?;
-        if refund.refund.state == RefundState::Refunded {
+        // What the provider had and did not bring to who paid is not sent again by the clock.
+        let state = refund.refund.state;
+        let is_ended = state == RefundState::Failed && refund.ended > 0;
+        if state.is_back() || state == RefundState::FailedLater || is_ended {
+            if state == RefundState::Settled && reply.as_ref().is_some_and(is_taken) {
+                tracing::error!(refund = %key, "it was paid otherwise, and its provider has it too");
+            }
             return Ok(PartOutcome::Asked(refund.refund.clone()));
         }
         let said = match &reply {
@@ -156,17 +184,22 @@ pub async fn refund_part(
             None => {
                 // The provider took the money of a lost dispute back before we knew of it, and the transaction that
                 // records a refund to a wallet puts the money into it: the provider is not asked.
-                if refund.asked_by == AskedBy::Dispute || refund.payment.provider.is_wallet() {
+                if refund.asked_by == AskedBy::Outside {
+                    reply.insert(RefundReply::Outside)
+                } else if refund.asked_by == AskedBy::Dispute || refund.payment.provider.is_wallet()
+                {
                     reply.insert(RefundReply::Refunded)
                 } else {
-                    let at = refund.may_be_asked_at(&refunds);
+                    let payment = ports.orders().payment(key.order, &refund.payment).await?;
+                    let payment = payment.ok_or_else(|| missing("its payment is not there"))?;
+                    let payment = payment.at_provider();
+                    let all = refunds_of(ports, &payment, &refunds).await?;
+                    let at = refund.may_be_asked_at(&all);
                     if let Some(at) = at.filter(|at| now < *at) {
                         return Ok(PartOutcome::TooEarly(at));
                     }
-                    let payment = ports.orders().payment(key.order, &refund.payment).await?;
-                    let payment = payment.ok_or_else(|| missing("its payment is not there"))?;
-                    reply
-                        .insert(ports.provider().refund_part(&payment.at_provider(), refund).await?)
+                    let outside = known_outside(&all, refund);
+                    reply.insert(ports.provider().refund_part(&payment, refund, outside).await?)
                 }
             }
         };
@@ -180,13 +213,13 @@ pub async fn refund_part(
         }
         let Some(after) = refund.after_reply(said, now) else { continue };
         let order = match said {
-            RefundReply::Refunded => {
+            RefundReply::Refunded | RefundReply::Outside => {
                 let order = ports.orders().get(key.order).await?;
                 let order = order.ok_or_else(|| missing("its order is not there"))?;
                 Some(order.after_part(refund, now))
             }
             RefundReply::Pending => None,
-            RefundReply::Refused(why) => {
+            RefundReply::Refused(why) | RefundReply::Ended(why) => {
                 tracing::error!(refund = %key, why, "a refund was refused");
                 None
             }
@@ -217,7 +250,7 @@ pub async fn ask_again(
 ) -> Stored<Option<OrderRefund>> {
     for _ in 0..ATTEMPTS {
         let Some(refund) = ports.orders().order_refund(key).await? else { return Ok(None) };
-        if refund.refund.state != RefundState::Failed {
+        if !refund.refund.state.has_failed() {
             return Ok(Some(refund));
         }
         let due = OrderRefund { refund: Refund::due(now), ..refund };
@@ -232,6 +265,28 @@ pub async fn ask_again(
         }
     }
     Err(StoreError::Unavailable(format!("refund {key} keeps changing")))
+}
+
+/// All refunds of a payment: those of the order that it paid, and of the orders to which its money was moved. `refunds` are
+/// those of one of them.
+async fn refunds_of(
+    ports: &impl Ports,
+    payment: &PaymentRecord,
+    refunds: &[OrderRefund],
+) -> Stored<Vec<OrderRefund>> {
+    let Capture { key, order, .. } = &payment.capture;
+    let is_moved =
+        refunds.iter().any(|one| one.exchanged_for().is_some() || one.key.order != *order);
+    if !is_moved {
+        return Ok(refunds.to_vec());
+    }
+    let holders = holders(ports, *order, key).await?;
+    Ok(holders.into_iter().flat_map(|holder| holder.refunds).collect())
+}
+
+/// True if a provider has a refund, or has sent it.
+const fn is_taken(reply: &RefundReply) -> bool {
+    matches!(reply, RefundReply::Refunded | RefundReply::Pending)
 }
 
 /// A payment that is being refunded, and its refund.
@@ -264,8 +319,8 @@ async fn record_reply(
             let order = ports.orders().get(record.capture.order).await?;
             order.and_then(|order| order.after_refund(record, now))
         }
-        RefundReply::Pending => None,
-        RefundReply::Refused(why) => {
+        RefundReply::Pending | RefundReply::Outside => None,
+        RefundReply::Refused(why) | RefundReply::Ended(why) => {
             let key = &record.capture.key;
             tracing::error!(order = %record.capture.order, ?key, why, "a refund was refused");
             None

@@ -40,6 +40,8 @@ pub enum Kind {
     Refund,
     /// A capture of no order, about which an operator decides.
     Unmatched,
+    /// Money that went back outside, while the tickets are still good: an operator gives them up, or keeps them.
+    Outside,
     /// A hold without an order.
     Hold,
 }
@@ -54,6 +56,7 @@ impl Kind {
             Self::Unclosed => "unclosed",
             Self::Refund => "refund",
             Self::Unmatched => "unmatched",
+            Self::Outside => "outside",
             Self::Hold => "hold",
         }
     }
@@ -125,7 +128,16 @@ pub async fn stuck(ports: &impl Ports, bound_seconds: u32, now: Timestamp) -> St
                 }
                 Due::OrderRefund(key) => match ports.orders().order_refund(key).await {
                     Ok(refund) => {
-                        found.stuck.extend(refund.and_then(|it| of_order_refund(&it, bound)));
+                        let late = refund.and_then(|it| of_order_refund(&it, bound));
+                        // One that was made outside is over with the order's last ticket.
+                        let waits = match &late {
+                            Some(stuck) if stuck.kind == Kind::Outside => {
+                                let order = ports.orders().get(stuck.order).await?;
+                                order.is_some_and(|order| order.live_tickets().next().is_some())
+                            }
+                            Some(_) | None => true,
+                        };
+                        found.stuck.extend(late.filter(|_| waits));
                     }
                     Err(error) => found.unread.push(format!("refund {key}: {error}")),
                 },
@@ -239,7 +251,17 @@ fn stuck_refund(
     bound: Timestamp,
 ) -> Option<Stuck> {
     let says = match refund.state {
-        RefundState::Refunded | RefundState::Explained => return None,
+        RefundState::Refunded | RefundState::Explained | RefundState::Settled => return None,
+        RefundState::Outside => {
+            format!(
+                "{payment}: it was made outside, and the order's tickets are still good; an operator \
+                 takes them back or keeps them"
+            )
+        }
+        RefundState::FailedLater => {
+            let why = refund.refusal.as_deref().unwrap_or("nothing more");
+            format!("{payment}: its money was back and came to us again; the provider says: {why}")
+        }
         RefundState::Unmatched => {
             format!(
                 "{payment}: there is no such order; an operator sends it back or says what it was"
@@ -261,8 +283,13 @@ fn stuck_refund(
             format!("{payment}: the provider has not finished it since {}", refund.changed_at)
         }
     };
-    let is_unmatched = refund.state == RefundState::Unmatched;
-    let kind = if is_unmatched { Kind::Unmatched } else { Kind::Refund };
+    let kind = if refund.state == RefundState::Unmatched {
+        Kind::Unmatched
+    } else if refund.state == RefundState::Outside {
+        Kind::Outside
+    } else {
+        Kind::Refund
+    };
     Some(Stuck { kind, sale: None, order, since: Some(decided_at), why: vec![says] })
 }
 

@@ -40,4 +40,10 @@ pub trait Cursors: Send + Sync {
         cursor: &Cursor,
         until: Timestamp,
     ) -> impl Future<Output = Stored<ChangeReply>> + Send;
+    /// Notes that a callback of a provider told of something which is to be read in its list ([`Cursor::asked_at`]).
+    fn ask_to_read(
+        &self,
+        provider: &ProviderId,
+        now: Timestamp,
+    ) -> impl Future<Output = Stored<()>> + Send;
 }

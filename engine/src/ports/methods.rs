@@ -17,10 +17,10 @@ pub use crate::domain::admission::room::counts::{Came, ReservationReport, Tally}
 pub use crate::domain::admission::room::join::{Membership, Replaced, TakenIndices, Tree};
 pub use crate::domain::basics::bytes::{Hash, Secret, Signature};
 pub use crate::domain::basics::ids::{
-    DisputeId, Epoch, GroupId, InventoryId, Legs, PageMark, ProviderId, ReaderId, SaleId, TierId,
-    UserId,
+    DisputeId, Epoch, GroupId, InventoryId, Legs, PageMark, PaymentId, ProviderId, ReaderId,
+    SaleId, TierId, UserId,
 };
-pub use crate::domain::basics::money::Currency;
+pub use crate::domain::basics::money::{Currency, MinorUnits};
 pub use crate::domain::basics::number::OrderNumber;
 pub use crate::domain::inventory::{
     Hold, HoldRecord, HoldReply, LoadPart, LoadReply, Mark, MarkReply, PartLimit, Recount,
@@ -36,6 +36,7 @@ pub use crate::domain::order::refund::RefundReply;
 pub use crate::domain::order::{Capture, Order, PaymentKey, PaymentRecord};
 pub use crate::domain::payment::captures::{CapturePage, Cursor, Listing};
 pub use crate::domain::payment::dispute::{DisputePlan, DisputeReport};
+pub use crate::domain::payment::outside::SentReport;
 pub use crate::domain::payment::refund::RefundPlan;
 pub use crate::domain::payment::start::{CloseReply, StartReply};
 // Holds have records too.
@@ -177,8 +178,11 @@ macro_rules! port_methods {
                     ref provider: ProviderId, copy from: Timestamp, option after: PageMark
                 ) -> CapturePage;
                 Refund: refund(ref payment: PaymentRecord) -> RefundReply;
-                RefundPart: refund_part(ref payment: PaymentRecord, ref refund: OrderRefund)
-                    -> RefundReply;
+                RefundPart: refund_part(
+                    ref payment: PaymentRecord, ref refund: OrderRefund, copy known_outside: MinorUnits
+                ) -> RefundReply;
+                SentBack: sent_back(ref provider: ProviderId, ref payment: PaymentId)
+                    -> Option<SentReport>;
                 AskDispute: dispute(ref provider: ProviderId, ref dispute: DisputeId)
                     -> Option<DisputeReport>;
             }
@@ -192,6 +196,7 @@ macro_rules! port_methods {
                     ref provider: ProviderId, ref reader: ReaderId, ref cursor: Cursor,
                     copy until: Timestamp
                 ) -> ChangeReply;
+                AskToRead: ask_to_read(ref provider: ProviderId, copy now: Timestamp) -> ();
             }
         }
     };

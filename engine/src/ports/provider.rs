@@ -3,7 +3,8 @@
 use std::future::Future;
 
 use super::Stored;
-use crate::domain::basics::ids::{DisputeId, PageMark, ProviderId};
+use crate::domain::basics::ids::{DisputeId, PageMark, PaymentId, ProviderId};
+use crate::domain::basics::money::MinorUnits;
 use crate::domain::basics::time::Timestamp;
 use crate::domain::order::attempt::{Attempt, PaymentChoice};
 use crate::domain::order::order_refund::OrderRefund;
@@ -11,6 +12,7 @@ use crate::domain::order::refund::RefundReply;
 use crate::domain::order::{Capture, Order, PaymentRecord};
 use crate::domain::payment::captures::CapturePage;
 use crate::domain::payment::dispute::DisputeReport;
+use crate::domain::payment::outside::SentReport;
 use crate::domain::payment::start::{CloseReply, StartReply};
 
 /// The payment providers of the deployment, as one: a method asks the provider that its arguments name.
@@ -55,12 +57,22 @@ pub trait Provider: Send + Sync {
     /// repeated call returns the state of the refund.
     fn refund(&self, payment: &PaymentRecord) -> impl Future<Output = Stored<RefundReply>> + Send;
     /// Refunds a part of a captured payment. The refund's name is the idempotency key and stands in the provider's
-    /// record of the refund, so the provider makes it once, and a repeated call returns its state.
+    /// record of the refund, so the provider makes it once, and a repeated call returns its state. A provider that lists
+    /// the refunds of a payment is read first: it refuses if more went back outside than `known_outside`, which is in minor
+    /// units.
     fn refund_part(
         &self,
         payment: &PaymentRecord,
         refund: &OrderRefund,
+        known_outside: MinorUnits,
     ) -> impl Future<Output = Stored<RefundReply>> + Send;
+    /// The refunds of a payment that its provider lists; `None` if there are none, or the payment is not for an order of
+    /// this engine. Fails with `Contract` if the provider lists none.
+    fn sent_back(
+        &self,
+        provider: &ProviderId,
+        payment: &PaymentId,
+    ) -> impl Future<Output = Stored<Option<SentReport>>> + Send;
     /// The present state of a dispute at its provider; `None` if the payment is not for an order of this engine, or if
     /// the provider took no money back. Fails with `Contract` if the provider has no disputes.
     fn dispute(

@@ -51,6 +51,8 @@ pub(crate) struct State {
     pub(crate) disputes: BTreeMap<String, Dispute>,
     /// What is told of disputes, by the name of its event: the type, and the dispute.
     dispute_events: BTreeMap<PaymentId, (&'static str, String)>,
+    /// What is told of refunds, by the name of its event.
+    refund_events: BTreeMap<PaymentId, RefundEvent>,
     /// The names of events in the order in which they happened: of a capture its payment.
     by_time: BTreeSet<(i64, PaymentId)>,
     /// The payments of each order: an on-sale has a hundred thousand, and twenty searches a second.
@@ -79,9 +81,33 @@ pub(crate) struct Refund {
     amount_minor: MinorUnits,
     status: String,
     created_ms: i64,
+    /// When it ended, if it did not end at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ended_ms: Option<i64>,
     /// The name that the seller gave to a part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     refund: Option<String>,
+}
+
+/// What is told of a refund: when, by which type of event, and the refund as it was then.
+#[derive(Debug)]
+struct RefundEvent {
+    at_ms: i64,
+    kind: &'static str,
+    refund: Refund,
+}
+
+impl Refund {
+    /// The event that tells of it as it is: the name of the event, and the event.
+    fn told(&self) -> Option<(PaymentId, RefundEvent)> {
+        let (at_ms, kind) = match self.ended_ms {
+            None => (self.created_ms, "refund.created"),
+            Some(at_ms) if self.status == "failed" => (at_ms, "refund.failed"),
+            Some(at_ms) => (at_ms, "refund.updated"),
+        };
+        let name = PaymentId::new(format!("{}-{kind}", self.id)).ok()?;
+        Some((name, RefundEvent { at_ms, kind, refund: self.clone() }))
+    }
 }
 
 /// The request and the answer of an idempotency key.
@@ -236,6 +262,10 @@ impl State {
                 self.waiting.insert(waiting.id.clone(), waiting);
             }
             Change::Refunded(refund) => {
+                if let Some((name, event)) = refund.told() {
+                    self.by_time.insert((event.at_ms, name.clone()));
+                    self.refund_events.insert(name, event);
+                }
                 match self.refunds.iter_mut().find(|known| known.id == refund.id) {
                     Some(known) => *known = refund,
                     None => self.refunds.push(refund),
@@ -276,15 +306,21 @@ impl State {
         if let Some(intent) = self.intents.get(name) {
             return Some((CAPTURED, intent.event()));
         }
+        let event = |kind: &'static str, at_ms: i64, object: Value| {
+            let event = json!({
+                "id": format!("{EVENT_PREFIX}{name}"), "object": "event", "type": kind,
+                "created": at_ms.div_euclid(1000), "data": { "object": object },
+                "livemode": false, "pending_webhooks": 0,
+            });
+            Some((kind, event))
+        };
+        if let Some(RefundEvent { at_ms, kind, refund }) = self.refund_events.get(name) {
+            return event(kind, *at_ms, self.shown(refund, false));
+        }
         let (kind, dispute) = self.dispute_events.get(name)?;
         let dispute = self.disputes.get(dispute)?;
         let at_ms = dispute.told().find(|(_, told, _)| told == name).map(|(at_ms, ..)| at_ms)?;
-        let event = json!({
-            "id": format!("{EVENT_PREFIX}{name}"), "object": "event", "type": kind,
-            "created": at_ms.div_euclid(1000), "data": { "object": dispute.shown(self, false) },
-            "livemode": false, "pending_webhooks": 0,
-        });
-        Some((kind, event))
+        event(kind, at_ms, dispute.shown(self, false))
     }
 
     /// When the event of a name happened.
@@ -292,12 +328,16 @@ impl State {
         if let Some(intent) = self.intents.get(name) {
             return Some(intent.created_ms);
         }
+        if let Some(told) = self.refund_events.get(name) {
+            return Some(told.at_ms);
+        }
         let (_, dispute) = self.dispute_events.get(name)?;
         let mut told = self.disputes.get(dispute)?.told();
         told.find(|(_, told, _)| told == name).map(|(at_ms, ..)| at_ms)
     }
 
-    fn shown(&self, refund: &Refund) -> Value {
+    /// A refund as Stripe shows it, with its payment whole if that is asked for.
+    fn shown(&self, refund: &Refund, is_expanded: bool) -> Value {
         let intent = self.intents.get(&refund.payment);
         let currency = intent.map(|intent| lower(&intent.amount));
         let amount = intent.map_or(refund.amount_minor.0, |intent| {
@@ -307,9 +347,13 @@ impl State {
             None => json!({}),
             Some(refund) => json!({ "refund": refund }),
         };
+        let payment = match intent.filter(|_| is_expanded) {
+            Some(intent) => intent.shown(),
+            None => json!(refund.payment),
+        };
         json!({
             "id": refund.id, "object": "refund", "amount": amount,
-            "payment_intent": refund.payment, "status": refund.status, "currency": currency,
+            "payment_intent": payment, "status": refund.status, "currency": currency,
             "created": refund.created_ms.div_euclid(1000), "metadata": metadata,
             "failure_reason": (refund.status == "failed").then_some("expired_or_canceled_card"),
         })
@@ -383,9 +427,10 @@ impl Book {
             amount_minor,
             status: if pending { "pending" } else { "succeeded" }.to_owned(),
             created_ms: now.ms(),
+            ended_ms: None,
             refund: request.refund.clone(),
         };
-        ((200, self.state.shown(&refund)), Some(refund))
+        ((200, self.state.shown(&refund, false)), Some(refund))
     }
 }
 
@@ -518,10 +563,23 @@ impl Accounts {
         Some((page, listed.next().is_some()))
     }
 
-    /// The refunds of a payment, newest first.
-    pub(crate) fn refunds(&self, payment: &str) -> Vec<Value> {
+    /// A page of the refunds of a payment, newest first, and whether more follow; `None` if there is no refund of the name
+    /// `after`. `is_expanded` shows each with its payment whole.
+    pub(crate) fn refunds(
+        &self,
+        payment: &str,
+        after: Option<&str>,
+        limit: usize,
+        is_expanded: bool,
+    ) -> Option<(Vec<Value>, bool)> {
         let state = &self.book().state;
-        state.refunds_of(payment).map(|refund| state.shown(refund)).collect()
+        let mut listed = state.refunds_of(payment);
+        if let Some(after) = after {
+            listed.find(|refund| refund.id == after)?;
+        }
+        let shown = |refund: &Refund| state.shown(refund, is_expanded);
+        let page = listed.by_ref().take(limit).map(shown).collect();
+        Some((page, listed.next().is_some()))
     }
 
     /// Refunds a payment, once for each idempotency key.
@@ -600,15 +658,22 @@ impl Accounts {
         self.book().plan.add(fault);
     }
 
-    /// Ends a payment's pending refunds.
-    pub(crate) fn settle(&self, payment: &str, succeed: bool) -> Result<(), Error> {
+    /// Ends a payment's refunds that are `pending`, or `succeeded`: they succeed, or fail.
+    pub(crate) fn settle(
+        &self,
+        payment: &str,
+        before: &str,
+        succeed: bool,
+        now: Timestamp,
+    ) -> Result<(), Error> {
         let mut book = self.book();
-        let is_pending = |refund: &&Refund| refund.status == "pending";
-        let pending: Vec<Refund> =
-            book.state.refunds_of(payment).filter(is_pending).cloned().collect();
+        let is_it = |refund: &&Refund| refund.status == before;
+        let found: Vec<Refund> = book.state.refunds_of(payment).filter(is_it).cloned().collect();
         let status = if succeed { "succeeded" } else { "failed" };
-        let ended = |refund| Change::Refunded(Refund { status: status.to_owned(), ..refund });
-        book.change(pending.into_iter().map(ended))
+        let ended_ms = Some(now.ms());
+        let ended =
+            |refund| Change::Refunded(Refund { status: status.to_owned(), ended_ms, ..refund });
+        book.change(found.into_iter().map(ended))
     }
 
     /// Everything that moved the balance.

@@ -463,9 +463,16 @@ async fn list_refunds(State(accounts): Shared, request: Request) -> Response {
     answered(request, |_, form| {
         accounts.count("list_refunds");
         let payment = form.get("payment_intent").map(String::as_str).unwrap_or_default();
-        let found = accounts.refunds(payment);
+        let text = |name: &str| form.get(name).map(String::as_str);
+        let limit = text("limit").and_then(|limit| limit.parse().ok()).unwrap_or(10);
+        let is_expanded = text("expand[]") == Some("data.payment_intent");
+        let page = accounts.refunds(payment, text("starting_after"), limit, is_expanded);
+        let Some((found, has_more)) = page else {
+            let text = "No such refund: the one that was named in starting_after.";
+            return Ok(error(400, "invalid_request_error", Some("resource_missing"), text));
+        };
         let list =
-            json!({ "object": "list", "url": "/v1/refunds", "data": found, "has_more": false });
+            json!({ "object": "list", "url": "/v1/refunds", "data": found, "has_more": has_more });
         Ok((200, list))
     })
     .await

@@ -297,7 +297,15 @@ impl PaymentProvider {
     /// # Errors
     /// [`Error::Provider`] if it cannot be kept.
     pub fn settle_refunds(&self, payment: &str, succeed: bool) -> Result<(), Error> {
-        self.accounts.settle(payment, succeed)
+        self.accounts.settle(payment, "pending", succeed, Timestamp::now())
+    }
+
+    /// The refunds of a payment that have succeeded come to nothing after all, as where the payer's card is closed.
+    ///
+    /// # Errors
+    /// [`Error::Provider`] if it cannot be kept.
+    pub fn fail_refunds_later(&self, payment: &str, now: Timestamp) -> Result<(), Error> {
+        self.accounts.settle(payment, "succeeded", false, now)
     }
 
     /// Every payment with its refunds.

@@ -11,7 +11,7 @@ use engine::domain::basics::time::Timestamp;
 use engine::domain::order::dispute::DisputeState;
 use engine::domain::order::refund::RefundReply;
 use engine::domain::order::{Capture, PaymentOutcome, PaymentRecord, RefundReason};
-use engine::domain::payment::captures::ListedDispute;
+use engine::domain::payment::captures::{Hint, ListedHint};
 use engine::domain::payment::dispute::DisputeReport;
 use engine::domain::payment::ours::Mark;
 use engine::ports::{Provider as _, StoreError, Stored};
@@ -76,8 +76,11 @@ impl Bank {
     async fn listed(&self, from: Timestamp) -> Vec<String> {
         let page = self.ours.list_captures(&stripe(), from, None).await.unwrap();
         assert_eq!((page.unreadable, page.next), (0, None));
-        let named = |listed: &ListedDispute| format!("{} {}", listed.mark, listed.dispute);
-        page.disputes.iter().map(named).collect()
+        let named = |listed: &ListedHint| match &listed.hint {
+            Hint::Dispute(dispute) => Some(format!("{} {dispute}", listed.mark)),
+            Hint::Refunds(_) => None,
+        };
+        page.hints.iter().filter_map(named).collect()
     }
 
     /// The status and the body of an answer.

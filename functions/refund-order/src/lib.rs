@@ -1,14 +1,15 @@
 //! `POST /orders/{order}/refunds`: a buyer gives tickets of a paid order back, under the terms of its sale.
 //! `POST /orders/{order}/refunds/operator` and `POST /operator/orders/{order}/refunds`: an operator refunds tickets of
-//! a paid order, or some of its money, or has a refused refund sent again. `POST /operator/unmatched`: an operator says
+//! a paid order, or some of its money, has a refused refund sent again, or says what became of one. `POST /operator/unmatched`: an operator says
 //! what becomes of a payment of no order.
 
 use engine::domain::basics::ids::UserId;
 use engine::domain::basics::number::OrderNumber;
 use engine::domain::basics::time::Timestamp;
 use engine::domain::order::order_refund::{RefundKey, RefundNumber};
-use engine::domain::payment::refund::RefundRequest;
+use engine::domain::payment::refund::{RefundRefusal, RefundRequest};
 use engine::flows::give_back::{self, GivenBack, give_back};
+use engine::flows::outside::{Told, keep, settle};
 use engine::flows::refund::ask_again;
 use engine::flows::unmatched::{Refusal, tell};
 use lambda_http::http::Response;
@@ -80,12 +81,21 @@ async fn by_operator(
     let detail = match &asked {
         OperatorAsks::Make(_) => format!("refund {refund}"),
         OperatorAsks::Again(_) => format!("refund {refund} again"),
+        OperatorAsks::Keep(_) => format!("refund {refund}: its tickets stay"),
+        OperatorAsks::Settled(_, how) => format!("refund {refund} settled: {how}"),
     };
     let action = Action::new(ActionKind::Refund).of_order(number).with(detail);
     let work = async {
         match &asked {
             OperatorAsks::Make(asked) => made(app, None, number, asked, now).await,
             OperatorAsks::Again(refund) => again(app, number, *refund, now).await,
+            OperatorAsks::Keep(refund) => {
+                told(keep(&app.ports, RefundKey { order: number, number: *refund }, now).await?)
+            }
+            OperatorAsks::Settled(refund, how) => {
+                let key = RefundKey { order: number, number: *refund };
+                told(settle(&app.ports, key, how, now).await?)
+            }
         }
     };
     let reply = operators::recorded(app, &operator, action, now, work).await?;
@@ -103,6 +113,17 @@ async fn again(
     let asked = ask_again(&app.ports, RefundKey { order, number }, now).await?;
     let refund = asked.ok_or(give_back::Refusal::NotFound)?;
     Ok(Answer(OrderRefundReply::from(&refund)))
+}
+
+/// The answer to a word on a refund.
+fn told(told: Option<Told>) -> Result<Answer<OrderRefundReply>, Problem> {
+    match told.ok_or(give_back::Refusal::NotFound)? {
+        Told::Done(refund) => Ok(Answer(OrderRefundReply::from(&refund))),
+        Told::NotNow(refund) => {
+            let refusal = RefundRefusal::OtherState(refund.refund.state);
+            Err(give_back::Refusal::Refused(refusal).into())
+        }
+    }
 }
 
 /// Takes an operator's word on a payment of no order, and records who said it and why.

@@ -1,5 +1,5 @@
-//! The part of the demo in which money goes back: buyers exchange tickets, an operator refunds single ones, and a small
-//! sale is sold out to people who pay at every provider, and then cancelled.
+//! The part of the demo in which money goes back: buyers exchange tickets, an operator refunds single ones, somebody sends
+//! money back in Stripe's dashboard, and a small sale is sold out to people who pay at every provider, and then cancelled.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -14,6 +14,8 @@ use engine::domain::order::{Order, OrderState};
 use engine::domain::sale::SaleFile;
 use engine::flows::cancel_sale::{Progress, stop, walk};
 use engine::ports::{Orders as _, Ports as _};
+use fake_payments::PROVIDER;
+use local::payment::{SIGNATURE_HEADER, callback_path, sign};
 use local::up::Engine;
 use ops::refund_pace::{RefundPace, default_per_second};
 use reqwest::Method;
@@ -29,6 +31,9 @@ use crate::ledger::Entry;
 const CLUB: &str = include_str!("../../../sales/demo-club.json");
 /// Orders of each provider of which an operator refunds one ticket.
 const REFUNDED: u64 = 3;
+/// Payments of which somebody sends a part back in the dashboard, and what.
+const BY_HAND: u64 = 3;
+const HAND_MINOR: MinorUnits = MinorUnits(100);
 /// The longest that the providers may take to send everything back.
 const MOST: Duration = Duration::from_secs(60);
 
@@ -44,6 +49,9 @@ pub struct MoneyBack {
     pub orders: BTreeMap<ProviderId, u64>,
     /// Tickets of the cancelled sale that were refunded.
     pub cancelled_tickets: u64,
+    /// Refunds that somebody made in the dashboard, and those of them that are known here and wait for an operator.
+    pub by_hand: u64,
+    pub by_hand_known: u64,
     /// Refunds of which the provider has not yet said that the money is back.
     pub waiting: u64,
     /// Points that buyers of the play have.
@@ -62,7 +70,10 @@ impl MoneyBack {
     pub fn is_good(&self, providers: &BTreeSet<ProviderId>) -> bool {
         let of_each = |back: &BTreeMap<ProviderId, u64>| back.keys().eq(providers);
         let all = [&self.tickets, &self.exchanged, &self.from_wallets, &self.orders];
-        let is_all = self.waiting == 0 && self.points_waiting == 0 && self.points > 0;
+        let is_all = self.waiting == 0
+            && self.by_hand == self.by_hand_known
+            && self.points_waiting == 0
+            && self.points > 0;
         is_all && self.left.is_empty() && all.into_iter().all(of_each)
     }
 
@@ -75,11 +86,13 @@ impl MoneyBack {
             each.join(", ")
         };
         format!(
-            "exchanged tickets: {}; orders paid from wallets that were filled at: {}; refunds: single tickets by an operator: {}; demo-club cancelled, orders refunded: {} \
+            "exchanged tickets: {}; orders paid from wallets that were filled at: {}; refunds: single tickets by an operator: {}; in the dashboard: {}, of which {} wait for an operator; demo-club cancelled, orders refunded: {} \
              ({} tickets); {} wait for their money, {} are left ({:.0} s); points given for the play: {}, {} are missing",
             by(&self.exchanged),
             by(&self.from_wallets),
             by(&self.tickets),
+            self.by_hand,
+            self.by_hand_known,
             by(&self.orders),
             self.cancelled_tickets,
             self.waiting,
@@ -122,6 +135,14 @@ pub async fn give_back(engine: &Engine, ledger: &Path) -> Result<MoneyBack, Erro
             *count += 1;
         }
     }
+    let stripe = others.iter().filter_map(paid_order).filter(|(_, of)| of.as_str() == PROVIDER);
+    let mut by_hand = Vec::new();
+    for (order, _) in stripe.filter(|(order, _)| !refunded.contains(&order.number)) {
+        if back.by_hand < BY_HAND && send_by_hand(engine, &client, order).await? {
+            by_hand.push(order.number);
+            back.by_hand += 1;
+        }
+    }
     let providers: Vec<ProviderId> = back.tickets.keys().cloned().collect();
     let exchanged = exchange(engine, &providers).await?;
     back.exchanged = exchanged.tickets;
@@ -133,7 +154,9 @@ pub async fn give_back(engine: &Engine, ledger: &Path) -> Result<MoneyBack, Erro
     loop {
         back.waiting = waiting(engine, &refunded).await?;
         (back.points, back.points_waiting) = points(engine, &exchanged.buyers).await?;
-        if back.waiting + back.points_waiting == 0 || begun.elapsed() > MOST {
+        back.by_hand_known = known(engine, &by_hand).await?;
+        let is_known = back.by_hand_known == back.by_hand;
+        if is_known && back.waiting + back.points_waiting == 0 || begun.elapsed() > MOST {
             break;
         }
         sleep(Duration::from_millis(500)).await;
@@ -206,6 +229,43 @@ async fn refund_one_ticket(
         return Ok(());
     }
     Err(Error::Refused(order.sale.clone(), reply.text().await?))
+}
+
+/// Sends some money of an order back in Stripe's dashboard, of which Stripe tells the engine; false if it has none left.
+async fn send_by_hand(
+    engine: &Engine,
+    client: &reqwest::Client,
+    order: &Order,
+) -> Result<bool, Error> {
+    let Some(key) = &order.payment else { return Ok(false) };
+    let (payment, now) = (key.payment.as_str(), Timestamp::now());
+    if engine.provider().refund_by_hand(payment, HAND_MINOR, now).is_err() {
+        return Ok(false);
+    }
+    let event = json!({
+        "id": format!("evt_hand_{payment}"), "object": "event", "type": "refund.created",
+        "created": now.ms().div_euclid(1000),
+        "data": { "object": { "object": "refund", "payment_intent": payment, "metadata": {} } },
+    });
+    let body = event.to_string();
+    let signature = sign(engine.secrets(), body.as_bytes(), now);
+    let post = client.post(format!("{}{}", engine.url(), callback_path()));
+    let told = post.header(SIGNATURE_HEADER, signature).body(body).send().await?;
+    if told.status().is_success() {
+        return Ok(true);
+    }
+    Err(Error::Refused(order.sale.clone(), told.text().await?))
+}
+
+/// Refunds made outside of these orders that are recorded, and wait for an operator.
+async fn known(engine: &Engine, orders: &[OrderNumber]) -> Result<u64, Error> {
+    let mut known = 0;
+    for number in orders {
+        let refunds = engine.app().ports.orders().order_refunds(*number).await?;
+        let waits = refunds.iter().filter(|one| one.refund.state == RefundState::Outside);
+        known += waits.count() as u64;
+    }
+    Ok(known)
 }
 
 /// Cancels a sale of which nobody buys any more.

@@ -115,7 +115,13 @@ pub(crate) fn look_back(engine: &Engine, neighbours: &mut Neighbours) -> Result<
         };
         let amount = Money { amount_minor: entry.amount_minor, currency: entry.currency };
         let capture = CaptureFact { key, order: entry.order, amount };
-        captured.push(BookFact { capture, deployment: entry.deployment });
+        let sum = |state: &str| {
+            let is_it = entry.refunds.iter().filter(|refund| refund.status == state);
+            is_it.map(|refund| refund.amount_minor).sum::<MinorUnits>()
+        };
+        let (back_minor, pending_minor) = (Some(sum("succeeded")), sum("pending"));
+        let deployment = entry.deployment.clone();
+        captured.push(BookFact { capture, deployment, back_minor, pending_minor });
     }
     Ok(Book { own: Some(own), captured })
 }

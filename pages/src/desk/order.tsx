@@ -16,6 +16,7 @@ import { href } from "../shared/language.ts";
 import { Loading, Problem, useTab } from "../shared/layout.tsx";
 import { Age } from "../operator/parts.tsx";
 import { RefundForm } from "./refund-form.tsx";
+import { RefundWords } from "./refund-words.tsx";
 import { Reissue } from "./reissue-form.tsx";
 import { t } from "./words.ts";
 
@@ -69,7 +70,9 @@ function Whole({ whole, atMs, reload }: WholeProps) {
           {history.length === 0 ? <p class="hint">{t("history-none")}</p> : <History steps={history} />}
         </div>
         <div class="card"><h2>{words.t("payments")}</h2><Payments payments={payments} /></div>
-        <div class="card"><h2>{words.t("refunds")}</h2>{refunds.length === 0 ? <p class="hint">–</p> : <Refunds refunds={refunds} names={names} />}</div>
+        <div class="card"><h2>{words.t("refunds")}</h2>{refunds.length === 0 ? <p class="hint">–</p> : <Refunds refunds={refunds} names={names} />}
+          <RefundWords order={order.order} refunds={refunds} reload={reload} onOutcome={setOutcome} />
+        </div>
       </div>
       {order.state === "pending" && <Cancel order={order.order} reload={reload} onOutcome={setOutcome} />}
       <Reissue whole={whole} names={names} reload={reload} onOutcome={setOutcome} />
@@ -95,7 +98,7 @@ function Facts({ whole: { order }, names }: { readonly whole: DeskOrder; readonl
 
 function stepText(kind: string): string {
   switch (kind) {
-    case "made": case "pending": case "paid": case "cancelled": case "expired": case "refund_due": case "refunded": case "rescued": case "capture_refused": case "refund_made":
+    case "made": case "pending": case "paid": case "cancelled": case "expired": case "refund_due": case "refunded": case "rescued": case "capture_refused": case "refund_made": case "refund_undone":
     case "dispute_opened": case "dispute_won": case "dispute_lost":
       return t(`step.${kind}`);
     default: return kind.replaceAll("_", " ");

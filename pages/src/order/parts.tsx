@@ -80,7 +80,7 @@ export function Refunds({ refunds, names }: { readonly refunds: readonly OrderRe
             {shortDateTime(made_at)} · {tickets.length === 0 ? t("refund.no-tickets") : t("refund.tickets", { tickets: tickets.map(({ seat }) => names.seat(seat)).join("; ") })}
           </p>
           {exchanged_for !== undefined && (kept_minor ?? 0) > 0 && <p class="hint">{t("refund.kept", { amount: money(kept_minor ?? 0, currency), order: exchanged_for })}</p>}
-          <p class={state === "failed" ? "warning" : "hint"}>{t(`refund.state.${state}`)}</p>
+          <p class={state === "failed" || state === "failed_later" ? "warning" : "hint"}>{t(`refund.state.${state}`)}</p>
         </li>
       ))}
     </ul>

@@ -23,7 +23,7 @@ interface DetailsProps {
 }
 
 const isMoving = (order: Order, { refunds }: Schemas["OrderRefunds"]) =>
-  order.state === "pending" || refunds.some(({ state }) => state !== "refunded")
+  order.state === "pending" || refunds.some(({ state }) => !["refunded", "outside", "settled"].includes(state))
   || (order.payments ?? []).some(({ refund }) => refund !== undefined && refund.state !== "refunded");
 
 /** What is known of an order alone. Asked for again while money moves, and whenever the list says that it changed. */

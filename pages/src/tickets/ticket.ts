@@ -18,7 +18,7 @@ export const codesOf = async (order: string): Promise<readonly CodedTicket[]> =>
 
 /** Who asked for a refund, and so why. */
 type AskedBy = Schemas["OrderRefund"]["asked_by"];
-const REASONS: readonly AskedBy[] = ["buyer", "operator", "sale_cancelled", "dispute", "exchange"];
+const REASONS: readonly AskedBy[] = ["buyer", "operator", "sale_cancelled", "dispute", "exchange", "outside"];
 
 /** A ticket as it is shown. */
 export interface ShownTicket {

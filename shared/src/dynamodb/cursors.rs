@@ -47,7 +47,8 @@ fn read_cursor(item: &Item) -> Stored<Option<Cursor>> {
         }),
     };
     let read_to = Timestamp::from_ms(fields.number("read_to_ms")?);
-    Ok(Some(Cursor { since: Timestamp::from_ms(since), read_to, pass }))
+    let asked_at = fields.maybe_number("asked_ms")?.map(Timestamp::from_ms);
+    Ok(Some(Cursor { since: Timestamp::from_ms(since), read_to, pass, asked_at }))
 }
 
 impl DynamoCursors {
@@ -104,7 +105,8 @@ impl Cursors for DynamoCursors {
         cursor: &Cursor,
         until: Timestamp,
     ) -> Stored<ChangeReply> {
-        let Cursor { since, read_to, pass } = cursor;
+        // When it was asked for is written by callbacks alone.
+        let Cursor { since, read_to, pass, asked_at: _ } = cursor;
         let mut set: Vec<(&str, Value)> = vec![
             ("#since_ms = :since", ("since", number(since.ms()))),
             ("#read_to_ms = :read_to", ("read_to", number(read_to.ms()))),
@@ -139,6 +141,17 @@ impl Cursors for DynamoCursors {
             None => ChangeReply::Conflict,
         })
     }
+
+    async fn ask_to_read(&self, provider: &ProviderId, now: Timestamp) -> Stored<()> {
+        let (key, at) = (cursor_key(provider), [("at", number(now.ms()))]);
+        let update = self.db.client().update_item().table_name(self.table()).set_key(Some(key));
+        // One of many callbacks at a time is enough, and a later one is kept.
+        let unasked = "attribute_not_exists(#asked_ms) OR #asked_ms < :at";
+        let update = conditional(update, "SET #asked_ms = :at", unasked, at);
+        self.db.update(update).await?;
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner).remove(provider);
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -156,12 +169,15 @@ mod tests {
         assert!(read_cursor(&item).is_err(), "without the rest it is none of ours");
         item.insert("read_to_ms".to_owned(), number(2));
         let [since, read_to] = [1, 2].map(Timestamp::from_ms);
-        assert_eq!(read_cursor(&item), Ok(Some(Cursor { since, read_to, pass: None })));
+        assert_eq!(
+            read_cursor(&item),
+            Ok(Some(Cursor { since, read_to, pass: None, asked_at: None }))
+        );
         item.insert("pass_from_ms".to_owned(), number(3));
         assert!(read_cursor(&item).is_err());
         item.insert("pass_begun_ms".to_owned(), number(4));
         let [from, begun_at] = [3, 4].map(Timestamp::from_ms);
         let pass = Some(Pass { from, begun_at, after: None });
-        assert_eq!(read_cursor(&item), Ok(Some(Cursor { since, read_to, pass })));
+        assert_eq!(read_cursor(&item), Ok(Some(Cursor { since, read_to, pass, asked_at: None })));
     }
 }

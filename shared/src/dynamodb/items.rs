@@ -39,6 +39,8 @@ const ATTENDEE_HASHES: &str = "attendee_hashes";
 
 /// The attribute of a ticket that has the number of the refund which took it back.
 pub(super) const TICKET_REFUND: &str = "refund";
+/// The attribute of a refund of an order: how many of its names at the provider came to nothing.
+pub(super) const REFUND_ENDED: &str = "ended";
 
 /// The attributes of a line that say until when a ticket may be given back, and for what fee.
 const REFUND_TERMS: [&str; 2] = ["refund_until_ms", "refund_fee_minor"];
@@ -523,6 +525,7 @@ pub(super) fn order_refund_item(refund: &OrderRefund) -> Item {
         reason,
         made_at,
         refund,
+        ended,
     } = refund;
     let ticket = |ticket: &TicketName| {
         AttributeValue::M(item([("tier", text(&ticket.tier)), ("seat", text(&ticket.seat))]))
@@ -545,6 +548,9 @@ pub(super) fn order_refund_item(refund: &OrderRefund) -> Item {
         add(&mut item, [("kept_minor", number(*kept_minor))]);
     }
     add(&mut item, reason.iter().map(|reason| ("reason", text(reason))));
+    if *ended > 0 {
+        add(&mut item, [(REFUND_ENDED, number(*ended))]);
+    }
     add(&mut item, refund_attributes(key.order, refund));
     item
 }
@@ -573,6 +579,7 @@ pub(super) fn read_order_refund(item: &Item) -> Stored<OrderRefund> {
         reason: fields.maybe_text("reason")?,
         made_at: fields.time("made_ms")?,
         refund: refund.ok_or_else(|| fields.broken("refund_state", "is absent"))?,
+        ended: fields.maybe_number(REFUND_ENDED)?.unwrap_or_default(),
     })
 }
 
@@ -847,7 +854,7 @@ mod tests {
             let refusal = (state == RefundState::Failed).then(|| "no funds".to_owned());
             let refund = Refund { state, changed_at: order.created_at.plus_ms(9), refusal };
             let outcome = PaymentOutcome::Refund(RefundReason::TooLate);
-            let is_due = !matches!(state, RefundState::Refunded | RefundState::Explained);
+            let is_due = state.again_after_seconds().is_some();
             let record = PaymentRecord { refund: Some(refund), ..decided(outcome) };
             let item = payment_item(&record);
             assert_eq!(item.contains_key("due_ms"), is_due, "{state:?}");
@@ -872,9 +879,10 @@ mod tests {
                     reason: (asked_by == AskedBy::Operator).then(|| "rain".to_owned()),
                     made_at: order.created_at,
                     refund: Refund { state, changed_at: order.created_at.plus_ms(9), refusal },
+                    ended: u8::from(state == RefundState::FailedLater),
                 };
                 let item = order_refund_item(&refund);
-                let is_due = !matches!(state, RefundState::Refunded | RefundState::Explained);
+                let is_due = state.again_after_seconds().is_some();
                 assert_eq!(item.contains_key("due_ms"), is_due, "{state:?}");
                 assert_eq!(read_order_refund(&item), Ok(refund));
             }

@@ -17,7 +17,7 @@ use engine::domain::basics::ids::ProviderId;
 use engine::domain::basics::time::Timestamp;
 use engine::domain::payment::ours::Reported;
 use engine::flows::pay::{self, Answered};
-use engine::ports::{Ports as _, StoreError};
+use engine::ports::{Cursors as _, Ports as _, StoreError};
 
 /// The time that the decision about a capture may take. The rest of the request's time is enough to keep the capture in
 /// the callback queue.
@@ -68,7 +68,12 @@ pub async fn accept(
     let callback = providers.verify(provider, request.headers(), request.body(), now)?;
     let reply = match providers.capture(&callback)? {
         Some(reported) => decide(app, &reported, now).await?,
-        None => CallbackReply::Ignored,
+        None => {
+            if providers.tells_of_more(&callback) {
+                app.ports.cursors().ask_to_read(callback.provider(), now).await?;
+            }
+            CallbackReply::Ignored
+        }
     };
     Ok(match providers.acknowledgement(provider) {
         Some(text) => CallbackAnswer::Text(PlainText(text)),

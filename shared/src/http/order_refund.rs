@@ -100,21 +100,32 @@ impl BuyerRefundBody {
     }
 }
 
-/// An operator's request for a refund, or to send one again.
+/// An operator's request for a refund, or a word on one.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, expecting = "an object with number and tickets, or number and again")]
+#[serde(
+    deny_unknown_fields,
+    expecting = "an object with number and tickets, or number and one of again, keep and settled"
+)]
 pub struct OperatorRefundBody {
     /// The number that the refund shall have: one more than the order has refunds. The same request again
-    /// is answered with the same refund. With `again`, the number that it has.
+    /// is answered with the same refund. With a word on one, the number that it has.
     number: RefundNumber,
     /// The tickets that are taken back: `"all"` that live, with all the money that is left unless an amount
-    /// is named; or these; or none, with an amount. Needed without `again`.
+    /// is named; or these; or none, with an amount. Needed without a word.
     #[serde(default)]
     tickets: Option<TicketsBody>,
     /// True to have the provider asked again for a refund that it has refused; one in another state stays as it is. Nothing
     /// else is said with it.
     #[serde(default)]
     again: bool,
+    /// True to keep the tickets that are still good after a refund that was made outside. Nothing else is said with it.
+    #[serde(default)]
+    keep: bool,
+    /// How a refund was paid that its provider did not send, or whose money came back: by the bank, in cash, with a reference.
+    /// It counts as back, and nothing is sent any more. Nothing else is said with it.
+    #[serde(default)]
+    #[schemars(length(min = 1, max = MAX_REASON_CHARACTERS))]
+    settled: Option<String>,
     /// What goes back, in minor units, if that is not what the tickets cost.
     #[serde(default)]
     #[schemars(range(min = 0))]
@@ -135,6 +146,10 @@ pub enum OperatorAsks {
     Make(RefundRequest),
     /// To ask the provider again for one that it has refused.
     Again(RefundNumber),
+    /// To keep the tickets after one that was made outside.
+    Keep(RefundNumber),
+    /// To record how one was paid otherwise.
+    Settled(RefundNumber, String),
 }
 
 impl OperatorAsks {
@@ -143,7 +158,7 @@ impl OperatorAsks {
     pub const fn number(&self) -> RefundNumber {
         match self {
             Self::Make(request) => request.number,
-            Self::Again(number) => *number,
+            Self::Again(number) | Self::Keep(number) | Self::Settled(number, _) => *number,
         }
     }
 }
@@ -155,18 +170,25 @@ impl OperatorRefundBody {
     /// Returns the first check that it does not pass.
     pub fn read(request: &Request) -> Result<OperatorAsks, Refusal> {
         let read: Self = json_body(request, MAX_BODY_BYTES)?;
-        if !read.again {
-            return read.request().map(OperatorAsks::Make);
-        }
-        let Self { number, tickets, again: _, amount_minor, currency, reason } = read;
+        let number = read.number;
+        let (name, word) = match (read.again, read.keep, &read.settled) {
+            (false, false, None) => return read.request().map(OperatorAsks::Make),
+            (true, false, None) => ("again", OperatorAsks::Again(number)),
+            (false, true, None) => ("keep", OperatorAsks::Keep(number)),
+            (false, false, Some(how)) => {
+                check_length("settled", how)?;
+                ("settled", OperatorAsks::Settled(number, how.clone()))
+            }
+            _ => return Err(Refusal::invalid("number", "takes one of again, keep and settled")),
+        };
+        let Self { tickets, amount_minor, currency, reason, .. } = read;
         let is_alone = (tickets, amount_minor, currency, reason) == (None, None, None, None);
-        let refused = || Refusal::invalid("again", "stands with number alone");
-        is_alone.then_some(OperatorAsks::Again(number)).ok_or_else(refused)
+        is_alone.then_some(word).ok_or_else(|| Refusal::invalid(name, "stands with number alone"))
     }
 
     fn request(self) -> Result<RefundRequest, Refusal> {
-        let Self { number, tickets, again: _, amount_minor, currency, reason } = self;
-        let needed = || Refusal::invalid("tickets", "is needed without again");
+        let Self { number, tickets, amount_minor, currency, reason, .. } = self;
+        let needed = || Refusal::invalid("tickets", "is needed without again, keep or settled");
         let TicketsBody(tickets) = tickets.ok_or_else(needed)?;
         let amount = match (amount_minor, currency) {
             (None, None) => None,
@@ -181,13 +203,16 @@ impl OperatorRefundBody {
         if amount.is_some_and(|amount| amount.amount_minor < MinorUnits::ZERO) {
             return Err(Refusal::invalid("amount_minor", "must be at least 0"));
         }
-        let fits = |text: &String| (1..=MAX_REASON_CHARACTERS).contains(&text.chars().count());
-        if !reason.as_ref().is_none_or(fits) {
-            let rule = format!("must have 1 to {MAX_REASON_CHARACTERS} characters");
-            return Err(Refusal::invalid("reason", rule));
-        }
+        reason.iter().try_for_each(|reason| check_length("reason", reason))?;
         Ok(RefundRequest { number, tickets, amount, asked_by: AskedBy::Operator, reason })
     }
+}
+
+fn check_length(name: &'static str, text: &str) -> Result<(), Refusal> {
+    let fits = (1..=MAX_REASON_CHARACTERS).contains(&text.chars().count());
+    let refused =
+        || Refusal::invalid(name, format!("must have 1 to {MAX_REASON_CHARACTERS} characters"));
+    fits.then_some(()).ok_or_else(refused)
 }
 
 /// A refund of a paid order. Why an operator made it, and what a provider says when it refuses, is for
@@ -288,7 +313,9 @@ mod tests {
     fn at(body: &Value) -> Result<RefundRequest, String> {
         match asks(body)? {
             OperatorAsks::Make(request) => Ok(request),
-            OperatorAsks::Again(number) => Err(format!("asks again for {number}")),
+            word @ (OperatorAsks::Again(_) | OperatorAsks::Keep(_) | OperatorAsks::Settled(..)) => {
+                Err(format!("{word:?}"))
+            }
         }
     }
 
@@ -309,6 +336,22 @@ mod tests {
         }
         assert_eq!(with("again", json!(false)), Err("tickets".to_owned()));
         assert!(with("again", json!(1)).unwrap_err().contains("shape"));
+    }
+
+    #[test]
+    fn an_operator_keeps_tickets_and_settles_a_refund_by_its_number_alone() {
+        let keep = json!({ "number": 2, "keep": true });
+        assert!(matches!(asks(&keep), Ok(OperatorAsks::Keep(number)) if number.get() == 2));
+        let settled = |how: &str| asks(&json!({ "number": 3, "settled": how }));
+        let read = settled("bank transfer 2026-11-30, ref 4711").unwrap();
+        let OperatorAsks::Settled(number, how) = read else { panic!("{read:?}") };
+        assert_eq!((number.get(), how.as_str()), (3, "bank transfer 2026-11-30, ref 4711"));
+        assert_eq!(settled(""), Err("settled".to_owned()));
+        assert_eq!(settled(&"x".repeat(MAX_REASON_CHARACTERS + 1)), Err("settled".to_owned()));
+        let two = json!({ "number": 3, "settled": "cash", "keep": true });
+        assert_eq!(asks(&two), Err("number".to_owned()));
+        let more = json!({ "number": 3, "settled": "cash", "tickets": [] });
+        assert_eq!(asks(&more), Err("settled".to_owned()));
     }
 
     #[test]

@@ -34,6 +34,7 @@ pub(super) fn part(payment: &PaymentRecord, amount_minor: i64) -> OrderRefund {
         reason: None,
         made_at: now,
         refund: Refund::due(now),
+        ended: 0,
     }
 }
 

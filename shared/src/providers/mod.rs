@@ -33,7 +33,8 @@ use self::wechat::Wechat;
 use crate::runtime::config::{PaymentConfig, ProviderApi, ProvidersConfig};
 use crate::runtime::connections::Https;
 use crate::runtime::merchants::{Merchant, Merchants};
-use engine::domain::basics::ids::{DeploymentId, DisputeId, PageMark, ProviderId};
+use engine::domain::basics::ids::{DeploymentId, DisputeId, PageMark, PaymentId, ProviderId};
+use engine::domain::basics::money::MinorUnits;
 use engine::domain::basics::time::Timestamp;
 use engine::domain::order::attempt::{Attempt, PaymentChoice, PaymentMethod};
 use engine::domain::order::order_refund::OrderRefund;
@@ -42,6 +43,7 @@ use engine::domain::order::{Capture, Order, PaymentRecord};
 use engine::domain::payment::captures::{CapturePage, ListLag, Listing};
 use engine::domain::payment::dispute::DisputeReport;
 use engine::domain::payment::ours::Reported;
+use engine::domain::payment::outside::SentReport;
 use engine::domain::payment::start::{CloseReply, Offer, StartReply};
 use engine::ports::{Provider, StoreError, Stored};
 
@@ -145,7 +147,25 @@ pub trait PaymentProvider: fmt::Debug + Send + Sync {
         &'a self,
         payment: &'a PaymentRecord,
         refund: &'a OrderRefund,
+        known_outside: MinorUnits,
     ) -> BoxFuture<'a, Stored<RefundReply>>;
+
+    /// The refunds of a payment that the provider lists; see [`Provider::sent_back`].
+    ///
+    /// # Errors
+    /// As [`Provider::sent_back`].
+    fn sent_back<'a>(
+        &'a self,
+        _payment: &'a PaymentId,
+    ) -> BoxFuture<'a, Stored<Option<SentReport>>> {
+        let none = || StoreError::Contract("the provider lists no refunds of a payment".to_owned());
+        Box::pin(async move { Err(none()) })
+    }
+
+    /// True if a callback tells of something other than a capture that is to be read in the provider's list.
+    fn tells_of_more(&self, _callback: &VerifiedCallback<'_>) -> bool {
+        false
+    }
 
     /// A dispute as it is now; see [`Provider::dispute`].
     ///
@@ -368,6 +388,14 @@ impl Providers {
             None => Err(EventDefect("its provider is not configured here".to_owned())),
         }
     }
+
+    /// True if a callback tells of something that is to be read in its provider's list; see
+    /// [`PaymentProvider::tells_of_more`].
+    #[must_use]
+    pub fn tells_of_more(&self, callback: &VerifiedCallback<'_>) -> bool {
+        let configured = self.by_name.get(callback.provider());
+        configured.is_some_and(|configured| configured.provider.tells_of_more(callback))
+    }
 }
 
 impl Provider for Providers {
@@ -413,8 +441,18 @@ impl Provider for Providers {
         &self,
         payment: &PaymentRecord,
         refund: &OrderRefund,
+        known_outside: MinorUnits,
     ) -> Stored<RefundReply> {
-        self.asked(&payment.capture.key.provider)?.refund_part(payment, refund).await
+        let provider = self.asked(&payment.capture.key.provider)?;
+        provider.refund_part(payment, refund, known_outside).await
+    }
+
+    async fn sent_back(
+        &self,
+        provider: &ProviderId,
+        payment: &PaymentId,
+    ) -> Stored<Option<SentReport>> {
+        self.asked(provider)?.sent_back(payment).await
     }
 
     async fn dispute(
@@ -436,8 +474,7 @@ mod tests {
     use super::*;
     use crate::runtime::config::Secret;
     use crate::runtime::connections::Trust;
-    use engine::domain::basics::ids::PaymentId;
-    use engine::domain::basics::money::{Currency, MinorUnits, Money};
+    use engine::domain::basics::money::{Currency, Money};
     use engine::domain::order::{PaymentKey, PaymentOutcome, RefundReason};
 
     const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);

@@ -1,6 +1,7 @@
 //! The stores, the engine over them, and what it has made there.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use crate::flows::ended::ended;
 use engine::domain::admission::gate::{Admit, AdmitReply, Share, shard_of};
@@ -77,6 +78,8 @@ pub(super) struct Fixture {
     pub(super) engine: Engine,
     pub(super) rooms: RoomEngine,
     pub(super) mint: Mint,
+    /// Hal's order, of which a ticket is given back.
+    pub(super) returned: OnceLock<OrderNumber>,
     pub(super) target: Target,
     pub(super) dynamodb: aws_sdk_dynamodb::Client,
     pub(super) redis: MultiplexedConnection,
@@ -115,6 +118,7 @@ impl Fixture {
             },
             rooms: RoomEngine(DynamoRooms::new(db.clone())),
             mint: Mint::new(7),
+            returned: OnceLock::new(),
             target: Target::at(url, &dynamodb.url, &prefix),
             dynamodb: db.client().clone(),
             redis: backends::redis(url).await,
@@ -272,6 +276,7 @@ impl Fixture {
             reason: None,
         };
         let made = give_back(&self.engine, None, order, &request, LATER).await.unwrap();
+        let _first = self.returned.set(order);
         assert_eq!(made.refund.amount, show.sale.money(MinorUnits(70)));
         // The other one gets a new code, by which two doors let somebody in.
         let order_now = reissue(&self.engine, order, &[]).await.unwrap();
@@ -308,7 +313,8 @@ impl Fixture {
     }
 
     pub(super) async fn audit(&self) -> Report {
-        // What the provider has of this deployment, of another, and of a shop on the same account.
+        // What the provider has of this deployment, of another, and of a shop on the same account: of Hal's payment, whose
+        // refund was asked for, it has sent nothing yet.
         let captured = |order: &str, payment: &str, deployment: Option<&str>| BookFact {
             capture: CaptureFact {
                 key: engine::domain::order::PaymentKey {
@@ -322,14 +328,18 @@ impl Fixture {
                 },
             },
             deployment: deployment.map(str::to_owned),
+            back_minor: None,
+            pending_minor: MinorUnits::ZERO,
         };
-        let book = Book {
-            own: Some(id("prod1")),
-            captured: vec![
-                captured("1024", "pi_stage", Some("stage")),
-                captured("48151", "pi_shop", None),
-            ],
-        };
+        let hal = self.returned.get().map(|order| {
+            let mut entry = captured(&order.to_string(), "pi_hal", Some("prod1"));
+            entry.capture.amount.amount_minor = MinorUnits(140);
+            BookFact { back_minor: Some(MinorUnits::ZERO), ..entry }
+        });
+        let others =
+            [captured("1024", "pi_stage", Some("stage")), captured("48151", "pi_shop", None)];
+        let book =
+            Book { own: Some(id("prod1")), captured: others.into_iter().chain(hal).collect() };
         let options = Options { book, ..Options::at(LATER) };
         audit::run(&self.target, &options).await.unwrap()
     }

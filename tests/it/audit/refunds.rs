@@ -5,10 +5,14 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use super::corruption::{Change, Corruptions, Snapshot, number, text, with, without};
 use super::fixture::Numbers;
 
-/// I11, with what other rules make of it.
+/// What makes an item due.
+const DUE: [&str; 2] = ["due_ms", "due_shard"];
+
+/// I11 and I15, with what other rules make of it.
 pub(super) fn wrong_refunds(snapshot: &Snapshot, orders: &Numbers) -> Corruptions {
     let Numbers { returned, other, .. } = orders;
     let refund = snapshot.item("orders", None, &format!("refund#{returned}#01"));
+    let of_state = refund.clone();
     let payment = snapshot.item("orders", None, "payment#stripe#pi_hal");
     let paid = format!("payment stripe pi_hal for order {returned}");
     let of = format!("refund 1 of order {returned}");
@@ -49,10 +53,32 @@ pub(super) fn wrong_refunds(snapshot: &Snapshot, orders: &Numbers) -> Corruption
             vec![format!("I11 show: {of} names other tickets than those that bear its number")],
         ),
         (
-            Change::Put("orders", without(refund, ["due_ms", "due_shard"])),
+            Change::Put("orders", without(refund, DUE)),
             vec![format!(
                 "I11 show: {of} is due though its money is back, or not due though it is not"
             )],
+        ),
+        // I15: it says that the money is back, and its provider has sent nothing.
+        (
+            Change::Put(
+                "orders",
+                without(with(of_state.clone(), [("refund_state", text("refunded"))]), DUE),
+            ),
+            vec![
+                format!("I11 show: order {returned} says that 0 refunds are back, and 1 are"),
+                format!("I11 show: order {returned} tells refunded of refunds [], not [1]"),
+                format!(
+                    "I15 {paid} of 140 EUR went back by 0, and its refunds say 70 and 0 under way"
+                ),
+            ],
+        ),
+        // Paid otherwise it is none of the provider's, and owed again it waits for an operator.
+        (
+            Change::Put("orders", without(with(of_state, [("refund_state", text("settled"))]), DUE)),
+            vec![
+                format!("I11 show: order {returned} says that 0 refunds are back, and 1 are"),
+                format!("I11 show: order {returned} tells refunded of refunds [], not [1]"),
+            ],
         ),
         (
             Change::Put("orders", with(snapshot.order(*returned), [("refunds_back", number(1))])),

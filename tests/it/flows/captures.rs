@@ -205,7 +205,7 @@ async fn a_pass_is_gone_on_with_page_by_page_and_by_one_reader_at_a_time() {
     assert_eq!(pages, [(100, 100, 1), (100, 100, 1), (50, 50, 0)]);
     let cursor = cursors.cursor(&stripe()).await.unwrap().unwrap();
     // It began with the first run, and is complete to there.
-    let expected = Cursor { since: at(10 - 300), read_to: at(10), pass: None };
+    let expected = Cursor { since: at(10 - 300), read_to: at(10), pass: None, asked_at: None };
     assert_eq!(cursor, expected);
 
     let until = at(60);

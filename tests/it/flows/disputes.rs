@@ -38,7 +38,7 @@ fn stripe() -> ProviderId {
 
 impl Fixture {
     /// An order that was paid, and its payment.
-    async fn sold(&self, user: &str) -> (Order, Capture) {
+    pub(super) async fn sold(&self, user: &str) -> (Order, Capture) {
         let reservation = self.reservation(user).await;
         let order = reserve(&self.ports, &reservation, NOW).await.unwrap().order;
         let payment = format!("pi_{user}");
@@ -61,7 +61,7 @@ impl Fixture {
         read_captures(&self.ports, &ReaderId::new(name).unwrap(), now, 10).await.unwrap()
     }
 
-    async fn now_is(&self, capture: &Capture) -> (Order, PaymentRecord) {
+    pub(super) async fn now_is(&self, capture: &Capture) -> (Order, PaymentRecord) {
         let order = self.ports.orders().get(capture.order).await.unwrap().unwrap();
         let payment = self.ports.orders().payment(capture.order, &capture.key).await.unwrap();
         (order, payment.unwrap())

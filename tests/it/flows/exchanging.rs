@@ -3,7 +3,9 @@
 
 use std::sync::atomic::{AtomicU16, Ordering};
 
-use engine::domain::basics::ids::{AttendeeId, InventoryId, Legs, SaleId, TierId, UserId};
+use engine::domain::basics::ids::{
+    AttendeeId, DisputeId, InventoryId, Legs, ProviderId, SaleId, TierId, UserId,
+};
 use engine::domain::basics::money::MinorUnits;
 use engine::domain::basics::number::Mint;
 use engine::domain::basics::tickets::Tickets;
@@ -21,13 +23,16 @@ use engine::domain::order::{
 use engine::domain::payment::exchange::ExchangeRefusal;
 use engine::domain::payment::refund::RefundRefusal;
 use engine::domain::sale::Sale;
+use engine::flows::dispute::record_dispute;
 use engine::flows::expire::Expired;
-use engine::flows::give_back::give_back;
+use engine::flows::give_back::{self, give_back};
+use engine::flows::outside::record_sent_back;
 use engine::flows::pay::pay;
 use engine::flows::publish::publish;
 use engine::flows::refund::{PartOutcome, refund_part};
 use engine::flows::reserve::{Refusal, Reservation, reserve};
 use engine::ports::{Catalogue as _, Freshness, Orders as _, Ports};
+use fake_payments::PROVIDER;
 use serde_json::json;
 
 use super::crash_points::at_every_call;
@@ -243,6 +248,71 @@ async fn money_that_was_moved_goes_back_of_its_capture() {
     let record = pay(&fair.0.ports, &late, NOW).await.unwrap();
     assert!(matches!(record.outcome, PaymentOutcome::Refund(_)), "{record:?}");
     assert_eq!(fair.now_is(&dearer).await.state, OrderState::RefundDue);
+}
+
+/// Findings H2 and M1: a dispute of a payment follows its money to the order that has it now. While it is open nothing of that
+/// goes back and no ticket goes; once it is lost, the ticket is void.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dispute_follows_the_money_through_an_exchange() {
+    let fair = Fair::open().await;
+    let stripe = ProviderId::new(PROVIDER).unwrap();
+    for (user, is_won) in [("lost", false), ("won", true)] {
+        let (old, capture) = fair.bought(user, "hall", 1).await;
+        let wanted = fair.exchange(&old, FAIR, "balcony", 1).await;
+        let new = reserve(&fair.0.ports, &wanted, NOW).await.unwrap().order;
+        assert_eq!(new.state, OrderState::Paid);
+        let payment = capture.key.payment.as_str();
+        let id = fair.0.provider.open_dispute(payment, MinorUnits(500), false, NOW).unwrap();
+        let id = DisputeId::new(id).unwrap();
+        let look = async || record_dispute(&fair.0.ports, &stripe, &id, NOW).await.unwrap();
+        look().await;
+        look().await;
+        let open = fair.payment(&new).await;
+        assert_eq!(open.open_dispute().map(|open| open.amount_minor), Some(MinorUnits(300)));
+        let refused = give_back(&fair.0.ports, None, new.number, &whole(), NOW).await;
+        let disputed = give_back::Refusal::Refused(RefundRefusal::Disputed);
+        assert_eq!(refused, Err(disputed), "and its ticket lives");
+        assert_eq!(fair.now_is(&new).await.live_tickets().count(), 1);
+        fair.0.provider.close_dispute(id.as_str(), is_won, NOW).unwrap();
+        look().await;
+        look().await;
+        let live = fair.now_is(&new).await.live_tickets().count();
+        assert_eq!(live, usize::from(is_won), "{user}");
+        assert_eq!(fair.payment(&new).await.open_dispute(), None);
+        let share = |payment: PaymentRecord| {
+            payment.disputes.iter().map(|one| one.amount_minor.0).sum::<i64>()
+        };
+        let shares = [share(fair.payment(&old).await), share(fair.payment(&new).await)];
+        assert_eq!(
+            shares,
+            [200, 300],
+            "what the old order has left, and what exceeds both, and the new one"
+        );
+    }
+}
+
+/// A refund in the dashboard of a payment whose money was moved is one of the order that has it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refund_in_the_dashboard_is_of_the_order_that_has_the_money() {
+    let fair = Fair::open().await;
+    let (old, capture) = fair.bought("zhao", "hall", 1).await;
+    let wanted = fair.exchange(&old, FAIR, "balcony", 1).await;
+    let new = reserve(&fair.0.ports, &wanted, NOW).await.unwrap().order;
+    let key = fair.refunds(&old).await.remove(0).key;
+    refund_part(&fair.0.ports, key, NOW).await.unwrap();
+    let payment = &capture.key.payment;
+    fair.0.provider.refund_by_hand(payment.as_str(), MinorUnits(300), NOW).unwrap();
+    let stripe = ProviderId::new(PROVIDER).unwrap();
+    for _ in 0..2 {
+        record_sent_back(&fair.0.ports, &stripe, payment, NOW).await.unwrap();
+    }
+    let outside = async |order: &Order| {
+        let refunds = fair.refunds(order).await;
+        let of_it = refunds.iter().filter(|refund| refund.asked_by == AskedBy::Outside);
+        of_it.map(|refund| refund.amount.amount_minor.0).collect::<Vec<_>>()
+    };
+    assert_eq!(outside(&new).await, [300]);
+    assert_eq!(fair.payment(&new).await.left().amount_minor, MinorUnits::ZERO);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -20,6 +20,7 @@ mod exchanging;
 mod keeping;
 mod limited;
 mod ours;
+mod outside;
 mod reconciling;
 mod refund;
 mod reload;

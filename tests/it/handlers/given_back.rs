@@ -18,10 +18,11 @@ use engine::flows::give_back::{Refusal, give_back};
 use engine::flows::refund::{PartOutcome, refund_part};
 use engine::ports::{Log as _, Orders as _, Ports as _};
 use fake_payments::Fault;
-use local::handlers::{refund, sync_db};
+use local::handlers::{read_captures, refund, sync_db};
 use serde_json::{Value, json};
+use shared::providers::stripe::signature::sign;
 
-use super::{Fixture, Got, Sender, failures, hall, records};
+use super::{Fixture, Got, PAYMENT_SECRET, Sender, failures, hall, records, request, send};
 
 const ALICE: Sender<'_> = Sender::Buyer("alice");
 const BOB: Sender<'_> = Sender::Buyer("bob");
@@ -445,4 +446,55 @@ async fn after_a_year_no_provider_sends_money_back() {
     };
     assert_eq!(at(0).await, Err(Refusal::Refused(RefundRefusal::TooOld)));
     assert_eq!(at(-600).await, Ok(euros(PRICE)), "a moment before it does");
+}
+
+/// The field case `refund-in-the-dashboard-leaves-tickets-valid`, by its own sequence: the whole payment goes back in the
+/// dashboard, and Stripe calls. The list is read though nothing is on sale, and an operator decides about the tickets.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refund_in_the_dashboard_is_read_when_stripe_calls() {
+    let fixture = Fixture::start().await;
+    fixture.publish(&hall()).await.ok(200);
+    let order = fixture.paid("alice", "pi_1", 2, 1).await;
+    // Somebody has not paid: the list is read, and then nobody waits for it.
+    let open = fixture.buy("erin", "hall", json!([{ "tier": "vip", "seats": ["vip-2-1"] }])).await;
+    let open = open.ok(201)["order"].as_str().unwrap().to_owned();
+    read_captures::read(&fixture.app).await.unwrap();
+    fixture
+        .json(Sender::Buyer("erin"), "POST", &format!("/orders/{open}/cancel"), &json!({}))
+        .await;
+    fixture.settle(&order).await;
+    fixture.settle(&open).await;
+    let idle = read_captures::read(&fixture.app).await.unwrap();
+    assert_eq!((idle.is_pending, idle.pages), (false, 0), "nobody asks for it");
+    fixture.provider.refund_by_hand("pi_1", MinorUnits(2 * PRICE), Timestamp::now()).unwrap();
+    let event = json!({
+        "id": "evt_9", "object": "event", "type": "charge.refunded",
+        "data": { "object": { "id": "ch_1", "payment_intent": "pi_1", "refunded": true } }
+    });
+    let body = event.to_string();
+    let signature = sign(PAYMENT_SECRET, body.as_bytes(), Timestamp::now());
+    let headers = json!({ "stripe-signature": signature });
+    let request = request(Sender::Nobody, "POST", "/payments/stripe/callback", headers, &body);
+    let answer = send(&fixture.app, request).await.ok(200);
+    assert_eq!(answer, json!({ "outcome": "ignored" }));
+    let reading = read_captures::read(&fixture.app).await.unwrap();
+    assert_eq!((reading.sent_back, reading.unreadable), (1, 0), "{reading:?}");
+    let batch = fixture.batch(&fixture.queues.refund.url).await;
+    assert_eq!(failures(&refund::handle(&fixture.app, batch).await), 0);
+    let (refunds, next) = fixture.refunds(ALICE, &order).await;
+    assert_eq!((refunds, next), (vec![(1, 2 * PRICE, "outside".to_owned())], 2));
+    assert_eq!(fixture.shown(ALICE, &order).await["state"], "paid");
+    fixture.settle(&order).await;
+    assert_eq!(fixture.counted().await, (2, 2 * PRICE), "the tickets are good");
+    // A word that is not about it, and then the one that is.
+    let settled = fixture.by_operator(&order, &json!({ "number": 1, "settled": "cash" })).await;
+    assert_eq!((settled.status, &settled.body["state"]), (409, &json!("outside")));
+    let unknown = fixture.by_operator(&order, &json!({ "number": 9, "keep": true })).await;
+    assert_eq!(unknown.status, 404);
+    let all = json!({ "number": 2, "tickets": "all" });
+    assert_eq!(fixture.by_operator(&order, &all).await.ok(200)["amount_minor"], 0);
+    assert_eq!(fixture.shown(ALICE, &order).await["state"], "refunded");
+    let kept = fixture.by_operator(&order, &json!({ "number": 1, "keep": true })).await.ok(200);
+    assert_eq!(kept["state"], "refunded");
+    assert_eq!(fixture.sent_back("pi_1"), [2 * PRICE], "nothing more was sent");
 }

@@ -64,6 +64,7 @@ use shared::events::Webhook;
 use shared::events::eventbridge::EventBridge;
 use shared::figures::FigureSource;
 use shared::figures::cloudwatch::CloudWatch;
+use shared::providers::stripe::signature::sign;
 use shared::runtime::app::{App, new_epoch};
 use shared::runtime::config::Config;
 use shared::runtime::functions::{Function, QueueName};
@@ -352,6 +353,21 @@ impl Deployed {
         serde_json::from_slice(response.body()).unwrap()
     }
 
+    /// The provider tells of a refund, which is to be read in its list.
+    async fn told_of_a_refund(&self, function: &str, target: &str) {
+        let event = json!({ "id": "evt_2", "type": "refund.created", "data": { "object": {} } });
+        let body = event.to_string();
+        let signature = sign(PAYMENT_SECRET.as_bytes(), body.as_bytes(), Timestamp::now());
+        let headers = json!({ "stripe-signature": signature });
+        let request = request(Sender::Nobody, "POST", target, headers, &body);
+        let app = self.app(function);
+        let response = match function {
+            "pay-callback" => pay_callback::handle(app, request).await,
+            _ => take_callback::handle(app, request).await,
+        };
+        assert_eq!(response.status(), 200, "{response:?}");
+    }
+
     /// A capture that a function cannot decide, because DynamoDB answers nothing, and keeps.
     async fn kept(&self, function: &str, payment: &str, order: &str) {
         let capture = Capture {
@@ -440,6 +456,9 @@ impl Deployed {
         self.wallets().await;
         self.kept("pay-callback", "pi_kept", NO_ORDER).await;
         self.kept("take-callback", "pi_kept", NO_ORDER).await;
+        self.told_of_a_refund("pay-callback", "/payments/stripe/callback").await;
+        let entry = format!("/callbacks/{ENTRY_KEY}/stripe");
+        self.told_of_a_refund("take-callback", &entry).await;
         self.other_payments(Function::DecidePayment, 2).await;
         self.other_payments(Function::TakeCallback, 3).await;
         self.ends().await;

@@ -160,6 +160,10 @@ fn of_dynamodb(operation: &str, content: &Value) -> Vec<(String, String)> {
         let leads = match key {
             Some(ACTIONS) => format!(" {ACTIONS}"),
             Some(key) if key.starts_with("#subscriber#") => format!(" {SUBSCRIBERS}"),
+            // Functions that ask providers write all that is kept of one; callbacks only that its list is to be read.
+            Some(key) if key.starts_with("#provider#") && is_asking(of) => {
+                " #provider#*".to_owned()
+            }
             Some(_) | None if name.ends_with("rooms") => leading(of),
             Some(_) | None => {
                 let of_tickets = ["#revoked", "#check-ins"];
@@ -201,6 +205,11 @@ fn of_dynamodb(operation: &str, content: &Value) -> Vec<(String, String)> {
             vec![(action(operation), on)]
         }
     }
+}
+
+/// True if a write notes that a provider's list is to be read.
+fn is_asking(of: &Value) -> bool {
+    of["UpdateExpression"].as_str().is_some_and(|update| update.contains("#asked_ms"))
 }
 
 /// What the keys begin with that an item's key, or a query's, is one of.

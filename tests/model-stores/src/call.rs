@@ -273,7 +273,9 @@ impl Call {
             | Self::ClosePayment { .. }
             | Self::Refund { .. }
             | Self::RefundPart { .. } => Effect::Money,
-            Self::TakeCursor { .. } | Self::MoveCursor { .. } => Effect::Cursor,
+            Self::TakeCursor { .. } | Self::MoveCursor { .. } | Self::AskToRead { .. } => {
+                Effect::Cursor
+            }
             Self::KeepSecret { .. }
             | Self::Append { .. }
             | Self::TakeIndices { .. }
@@ -309,6 +311,7 @@ impl Call {
             | Self::Captures { .. }
             | Self::ListCaptures { .. }
             | Self::AskDispute { .. }
+            | Self::SentBack { .. }
             | Self::Cursor { .. }
             | Self::OrderRefund { .. }
             | Self::OrderRefunds { .. }
@@ -547,9 +550,17 @@ impl Stores {
             Call::MoveCursor { provider, reader, cursor, until } => {
                 Reply::MoveCursor(self.cursors.move_to(provider, reader, cursor, *until))
             }
+            Call::AskToRead { provider, now } => {
+                self.cursors.ask(provider, *now);
+                Reply::AskToRead(())
+            }
+            Call::SentBack { provider: _, payment } => {
+                Reply::SentBack(self.provider.sent_back(payment))
+            }
             Call::Refund { payment } => Reply::Refund(self.provider.refund(&payment.capture.key)),
-            Call::RefundPart { payment, refund } => {
-                Reply::RefundPart(self.provider.refund_part(&payment.capture.key, refund))
+            Call::RefundPart { payment, refund, known_outside } => {
+                let payment = &payment.capture.key;
+                Reply::RefundPart(self.provider.refund_part(payment, refund, *known_outside))
             }
             Call::KeepSecret { sale, secret } => {
                 Reply::KeepSecret(self.rooms.keep_secret(sale, secret))

@@ -18,16 +18,32 @@ pub struct KeptCursor {
     pub until: Timestamp,
 }
 
+impl KeptCursor {
+    /// The cursor with the time at which a callback asked for it.
+    fn asked(cursor: Option<Cursor>, asked_at: Option<Timestamp>) -> Option<Cursor> {
+        cursor.map(|cursor| Cursor { asked_at, ..cursor })
+    }
+}
+
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct CursorsModel {
     pub kept: BTreeMap<ProviderId, KeptCursor>,
+    /// When callbacks last told of something to be read.
+    pub asked: BTreeMap<ProviderId, Timestamp>,
 }
 
 impl CursorsModel {
     /// The cursor of a provider.
     #[must_use]
     pub fn cursor(&self, provider: &ProviderId) -> Option<Cursor> {
-        self.kept.get(provider)?.cursor.clone()
+        let cursor = self.kept.get(provider)?.cursor.clone();
+        KeptCursor::asked(cursor, self.asked.get(provider).copied())
+    }
+
+    /// Notes that a callback told of something to be read.
+    pub fn ask(&mut self, provider: &ProviderId, now: Timestamp) {
+        let asked = self.asked.entry(provider.clone()).or_insert(now);
+        *asked = (*asked).max(now);
     }
 
     /// Takes the lease on a cursor, if nobody else has one at `now`.
@@ -45,7 +61,7 @@ impl CursorsModel {
         let cursor = kept.and_then(|kept| kept.cursor.clone());
         let kept = KeptCursor { cursor: cursor.clone(), reader: reader.clone(), until };
         self.kept.insert(provider.clone(), kept);
-        CursorReply::Taken(cursor)
+        CursorReply::Taken(KeptCursor::asked(cursor, self.asked.get(provider).copied()))
     }
 
     /// Writes a cursor, if this reader has taken it last.
@@ -58,7 +74,7 @@ impl CursorsModel {
     ) -> ChangeReply {
         match self.kept.get_mut(provider).filter(|kept| kept.reader == *reader) {
             Some(kept) => {
-                (kept.cursor, kept.until) = (Some(cursor.clone()), until);
+                (kept.cursor, kept.until) = (KeptCursor::asked(Some(cursor.clone()), None), until);
                 ChangeReply::Done
             }
             None => ChangeReply::Conflict,

@@ -23,7 +23,9 @@ use engine::domain::ledger::{
 use engine::domain::order::attempt::Attempts;
 use engine::domain::order::attendee::{AttendeeHash, may_name};
 use engine::domain::order::fact::Fact;
-use engine::domain::order::order_refund::{AskedBy, OrderRefund, RefundKey, RefundNumber};
+use engine::domain::order::order_refund::{
+    AskedBy, OrderRefund, RefundCounts, RefundKey, RefundNumber,
+};
 use engine::domain::order::refund::{Refund, RefundState};
 use engine::domain::order::{Order, OrderState, PaymentKey, PaymentOutcome, PaymentRecord};
 use engine::domain::payment::dispute::DisputePlan;
@@ -605,6 +607,7 @@ impl OrdersModel {
                     let open = payment.open_dispute().map(|open| open.id.as_str());
                     open.is_some() && open == refund.reason.as_deref()
                 }
+                AskedBy::Outside => true,
                 AskedBy::Buyer | AskedBy::Operator | AskedBy::SaleCancelled | AskedBy::Exchange => {
                     !stands(Guard::DisputeOpen) || payment.open_dispute().is_none()
                 }
@@ -658,6 +661,7 @@ impl OrdersModel {
         let known = place.as_ref().and_then(|place| self.payments.get(place));
         let is_as_seen = known.is_some_and(|known| {
             known.outcome == PaymentOutcome::Accepted
+                && known.back == payment.back
                 && (!stands(Guard::DisputesSeen) || known.disputes == *before)
         });
         let stored = self.orders.get(&order.number);
@@ -688,8 +692,12 @@ impl OrdersModel {
         refund: &OrderRefund,
         order: Option<&Order>,
     ) -> Stored<ChangeReply> {
+        let is_undone = refund.refund.state == RefundState::FailedLater;
+        let before =
+            |order: &Order| order.refunds.back + u8::from(is_undone) - u8::from(!is_undone);
         if let Some(order) = order {
-            let fits = (1..=order.refunds.made).contains(&order.refunds.back);
+            let RefundCounts { made, back } = order.refunds;
+            let fits = if is_undone { back < made } else { (1..=made).contains(&back) };
             must(order, fits, "has the money of a refund back that it has not")?;
         }
         let known = self.refunds.get(&refund.key);
@@ -697,7 +705,7 @@ impl OrdersModel {
         let is_seen = |order: &Order| {
             self.orders.get(&order.number).is_some_and(|stored| {
                 stored.refunds.made == order.refunds.made
-                    && stored.refunds.back + 1 == order.refunds.back
+                    && stored.refunds.back == before(order)
                     && stored.attempts.version == order.attempts.version
             })
         };
@@ -715,6 +723,7 @@ impl OrdersModel {
         }
         if let Some(known) = self.refunds.get_mut(&refund.key) {
             known.refund = refund.refund.clone();
+            known.ended = refund.ended;
         }
         self.order_refund_due(refund);
         Ok(ChangeReply::Done)

@@ -3,18 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use engine::domain::basics::guard::{Guard, stands};
-use engine::domain::basics::ids::{DisputeId, PageMark, PaymentId, ProviderId};
+use engine::domain::basics::ids::{DisputeId, PageMark, PaymentId, ProviderId, ProviderRefundId};
 use engine::domain::basics::money::{MinorUnits, Money};
 use engine::domain::basics::number::OrderNumber;
 use engine::domain::basics::time::Timestamp;
 use engine::domain::order::attempt::{Attempt, AttemptKey, PaymentMethod, PaymentStep};
 use engine::domain::order::dispute::DisputeState;
-use engine::domain::order::order_refund::{OrderRefund, RefundKey};
+use engine::domain::order::order_refund::{OrderRefund, RefundKey, RefundName};
 use engine::domain::order::refund::RefundReply;
 use engine::domain::order::{Capture, Order, PaymentKey};
-use engine::domain::payment::captures::CapturePage;
+use engine::domain::payment::captures::{CapturePage, Hint, ListedHint};
 use engine::domain::payment::dispute::DisputeReport;
 use engine::domain::payment::ours::{Mark, Reported};
+use engine::domain::payment::outside::{SentRefund, SentReport, SentState};
 use engine::domain::payment::start::{CloseReply, StartReply};
 
 /// Captures on a page of the list: few, so that a pass has several.
@@ -50,7 +51,13 @@ pub struct ProviderModel {
     pub in_list: BTreeMap<PaymentKey, InList>,
     pub refunded: BTreeMap<PaymentKey, Money>,
     /// The parts that went back, by their names.
-    pub parts: BTreeMap<RefundKey, (PaymentKey, Money)>,
+    pub parts: BTreeMap<RefundName, (PaymentKey, Money)>,
+    /// Those of the parts whose money came back to us.
+    pub undone: BTreeSet<RefundName>,
+    /// True while it refuses parts because the account has no money.
+    pub is_poor: bool,
+    /// Refunds that somebody made by hand.
+    pub by_hand: BTreeMap<ProviderRefundId, (PaymentKey, Money)>,
     /// The parts that it refused because of a dispute. It remembers that under their idempotency keys for longer than
     /// anybody lives who asked.
     pub refused: BTreeSet<RefundKey>,
@@ -169,7 +176,66 @@ impl ProviderModel {
         });
         let mark = |key: &PaymentKey| PageMark::new(key.payment.as_str()).ok();
         let next = page.last().filter(|_| rest.len() > PAGE).and_then(|(_, key)| mark(key));
-        CapturePage { captures: captures.collect(), next, ..CapturePage::default() }
+        let hints = if after.is_none() { self.hints() } else { Vec::new() };
+        CapturePage { captures: captures.collect(), hints, next, ..CapturePage::default() }
+    }
+
+    /// The payments of whose refunds something is told that no request of ours has heard of.
+    fn hints(&self) -> Vec<ListedHint> {
+        let undone = self.undone.iter().filter_map(|name| self.parts.get(name));
+        let told: BTreeSet<&PaymentKey> =
+            self.by_hand.values().chain(undone).map(|(payment, _)| payment).collect();
+        let hint = |key: &PaymentKey| {
+            let mark = PageMark::new(key.payment.as_str()).ok()?;
+            Some(ListedHint { mark, hint: Hint::Refunds(key.payment.clone()) })
+        };
+        told.into_iter().filter_map(hint).collect()
+    }
+
+    /// The refunds of a payment, oldest first as far as they have an order.
+    #[must_use]
+    pub fn sent_back(&self, payment: &PaymentId) -> Option<SentReport> {
+        let capture = self.captured.values().find(|capture| capture.key.payment == *payment)?;
+        let Reported { capture, mark } = self.reported(capture);
+        let id = |text: String| {
+            ProviderRefundId::new(text).unwrap_or_else(|invalid| panic!("{invalid}"))
+        };
+        let parts = self.parts.iter().filter(|(_, (of, _))| *of == capture.key);
+        let parts = parts.map(|(name, (_, amount))| SentRefund {
+            id: id(format!("re-{name}")),
+            amount: *amount,
+            name: Some(*name),
+            state: if self.undone.contains(name) {
+                SentState::Failed("lost_or_stolen_card".to_owned())
+            } else {
+                SentState::Back
+            },
+        });
+        let by_hand = self.by_hand.iter().filter(|(_, (of, _))| *of == capture.key);
+        let by_hand = by_hand.map(|(id, (_, amount))| SentRefund {
+            id: id.clone(),
+            amount: *amount,
+            name: None,
+            state: SentState::Back,
+        });
+        let refunds: Vec<SentRefund> = parts.chain(by_hand).collect();
+        let (payment, order) = (capture.key, capture.order);
+        (!refunds.is_empty()).then_some(SentReport { payment, order, mark, refunds })
+    }
+
+    /// Somebody sends money of a payment back by hand, if so much is left; true if it went.
+    pub fn send_by_hand(
+        &mut self,
+        id: ProviderRefundId,
+        payment: &PaymentKey,
+        amount: Money,
+    ) -> bool {
+        let Some(capture) = self.captured.get(payment) else { return false };
+        let fits = self.back(payment) + amount.amount_minor <= capture.amount.amount_minor;
+        if fits {
+            self.by_hand.entry(id).or_insert_with(|| (payment.clone(), amount));
+        }
+        fits
     }
 
     /// A capture as its provider reports it.
@@ -192,16 +258,35 @@ impl ProviderModel {
         self.captured.values().filter(is_listed).cloned().collect()
     }
 
-    /// Sends a part of a payment back; refuses more than is left of it. A repeated request does nothing more.
-    pub fn refund_part(&mut self, payment: &PaymentKey, refund: &OrderRefund) -> RefundReply {
+    /// Sends a part of a payment back; refuses more than is left of it, and any if more went back by hand than is known.
+    /// A repeated request does nothing more.
+    pub fn refund_part(
+        &mut self,
+        payment: &PaymentKey,
+        refund: &OrderRefund,
+        known_outside: MinorUnits,
+    ) -> RefundReply {
         let Some(capture) = self.captured.get(payment) else {
             return RefundReply::Refused("resource_missing: no such payment".to_owned());
         };
-        if self.parts.contains_key(&refund.key) {
+        let names = (0..=refund.ended).map(|ended| RefundName { ended, ..refund.name() });
+        let mut made = names.filter(|name| self.parts.contains_key(name));
+        if made.any(|name| !self.undone.contains(&name)) {
             if !stands(Guard::RefundOnce) {
                 self.refunded_again.insert(payment.clone());
             }
             return RefundReply::Refunded;
+        }
+        if self.undone.contains(&refund.name()) {
+            return RefundReply::Ended("failed: lost_or_stolen_card".to_owned());
+        }
+        let by_hand = self.by_hand.values().filter(|(of, _)| of == payment);
+        let by_hand: MinorUnits = by_hand.map(|(_, amount)| amount.amount_minor).sum();
+        if stands(Guard::ReadBeforeSending) && by_hand > known_outside {
+            return RefundReply::Refused(format!("conflict: {by_hand} went back by hand"));
+        }
+        if self.is_poor {
+            return RefundReply::Refused("balance_insufficient: no money".to_owned());
         }
         let back = self.back(payment);
         let too_large = back + refund.amount.amount_minor > capture.amount.amount_minor;
@@ -211,7 +296,7 @@ impl ProviderModel {
             }
             return RefundReply::Refused("amount_too_large: more than is left".to_owned());
         }
-        self.parts.insert(refund.key, (payment.clone(), refund.amount));
+        self.parts.insert(refund.name(), (payment.clone(), refund.amount));
         RefundReply::Refunded
     }
 
@@ -224,7 +309,9 @@ impl ProviderModel {
     /// What of a payment went back by its refunds, and by disputes that are not won.
     #[must_use]
     pub fn back(&self, payment: &PaymentKey) -> MinorUnits {
-        let parts = self.parts.values().filter(|(of, _)| of == payment);
+        let parts = self.parts.iter().filter(|(name, _)| !self.undone.contains(name));
+        let parts = parts.map(|(_, part)| part).chain(self.by_hand.values());
+        let parts = parts.filter(|(of, _)| of == payment);
         let taken = self
             .disputes
             .values()

@@ -206,7 +206,7 @@ fn refunds(stores: &Stores) -> Checked {
         must(made == record.back && made <= captured, || {
             format!("I11: refunds come to {made} of {record:?}")
         })?;
-        let parts = stores.provider.parts.iter().filter(|(refund, _)| refund.order == *number);
+        let parts = stores.provider.parts.iter().filter(|(refund, _)| refund.key.order == *number);
         let of_payment = parts.filter(|(_, (payment, _))| payment == key);
         let back: MinorUnits = of_payment.map(|(_, (_, amount))| amount.amount_minor).sum();
         must(back <= made, || format!("I11: {back} went back, refunds come to {made}"))?;
@@ -275,7 +275,8 @@ fn disputes(stores: &Stores, is_at_rest: bool) -> Checked {
                 | FactKind::Expired
                 | FactKind::RefundDue
                 | FactKind::CaptureRefused
-                | FactKind::Refunded => {}
+                | FactKind::Refunded
+                | FactKind::RefundUndone => {}
             }
         }
         let by_disputes: BTreeSet<&str> = stores
@@ -464,8 +465,8 @@ pub fn rest(scenario: &Scenario, stores: &Stores) -> Checked {
     for refund in stores.orders.refunds.values() {
         let is_by_dispute = refund.asked_by == AskedBy::Dispute || refund.refund.refusal.is_some();
         // What goes back into a wallet is there with what says so.
-        let is_sent =
-            refund.payment.provider.is_wallet() || stores.provider.parts.contains_key(&refund.key);
+        let is_sent = refund.payment.provider.is_wallet()
+            || stores.provider.parts.contains_key(&refund.name());
         let is_back = is_sent || is_by_dispute;
         let is_said = refund.refund.state == RefundState::Refunded;
         let is_left = scenario.is_disputed && refund.refund.state == RefundState::Failed;

@@ -548,7 +548,7 @@ impl Environment {
             db.payments.iter().filter(|((number, _), _)| db.orders.contains_key(number));
         let refunds = of_orders.filter(|(_, record)| is_due(record)).map(|(key, _)| key.clone());
         let parts = db.refunds.values();
-        let parts = parts.filter(|refund| refund.refund.state != RefundState::Refunded);
+        let parts = parts.filter(|refund| !refund.refund.state.is_back());
         let parts = parts.map(|refund| refund.key).collect();
         Undecided { orders, refunds: refunds.collect(), parts }
     }
@@ -853,7 +853,7 @@ impl Environment {
                     return Some(format!("{}: {named:?}, marked are {marked:?}", refund.key));
                 }
             }
-            let is_back = |refund: &&OrderRefund| refund.refund.state == RefundState::Refunded;
+            let is_back = |refund: &&OrderRefund| refund.refund.state.is_back();
             let back = refunds.iter().filter(is_back).count();
             let lives = order.live_tickets().next().is_some();
             let state = match (lives, back == refunds.len()) {
@@ -1138,7 +1138,7 @@ impl Environment {
             return Some(("I10", what));
         }
         for refund in db.refunds.values() {
-            let sent = self.stores.provider.parts.get(&refund.key).map(|(_, amount)| *amount);
+            let sent = self.stores.provider.parts.get(&refund.name()).map(|(_, amount)| *amount);
             let is_sent = sent.is_none_or(|sent| sent == refund.amount)
                 && sent.is_some() == (refund.amount.amount_minor > MinorUnits::ZERO);
             if refund.refund.state != RefundState::Refunded || !is_sent {

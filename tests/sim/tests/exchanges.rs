@@ -1,7 +1,8 @@
 //! Exchanges by the flows themselves, on models: a buyer gives tickets for others, dearer and cheaper, twice at once,
-//! while operators refund, orders run out, refunds are sent, and everybody may die anywhere. However it goes, no
-//! ticket is given twice, none comes from nothing, no more goes back of a capture than it was, and at rest the
-//! accounts are the provider's. Without each of the guards one of these breaks.
+//! while operators refund, orders run out, refunds are sent, banks take payments back, and everybody may die anywhere.
+//! However it goes, no ticket is given twice, none comes from nothing, no more goes back of a capture than it was, and at
+//! rest the accounts are the provider's, and no ticket lives by money that a bank has taken. Without each of the guards one
+//! of these breaks.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails where it stands")]
 
@@ -9,16 +10,21 @@ use std::collections::{BTreeMap, BTreeSet};
 
 #[cfg(debug_assertions)]
 use engine::domain::basics::guard::Guard;
-use engine::domain::basics::ids::{SaleId, UserId};
+use engine::domain::basics::ids::{DisputeId, SaleId, UserId};
 use engine::domain::basics::money::{MinorUnits, Money};
 use engine::domain::basics::number::{Mint, OrderNumber};
 use engine::domain::basics::time::Timestamp;
+use engine::domain::order::dispute::DisputeState;
 use engine::domain::order::exchange::ExchangeRequest;
 use engine::domain::order::order_refund::{AskedBy, OrderRefund, RefundKey, RefundNumber};
-use engine::domain::order::{Order, OrderState, PaymentKey};
+use engine::domain::order::{Capture, Order, OrderState, PaymentKey};
+use engine::domain::payment::dispute::DisputeReport;
+use engine::domain::payment::ours::Mark;
 use engine::domain::payment::refund::{RefundRequest, RefundedTickets};
 use engine::domain::sale::Sale;
-use model_stores::{Stores, accounts_at_rest};
+use engine::flows::dispute::{self, record_dispute};
+use engine::ports::StoreError;
+use model_stores::{Caller, Stores, accounts_at_rest};
 use serde_json::json;
 #[cfg(debug_assertions)]
 use sim::each_absence;
@@ -147,14 +153,99 @@ fn check(stores: &Stores) -> Result<(), String> {
 
 /// Nothing goes wrong any more: orders end, refunds are sent back, facts are settled.
 fn come_to_rest(client: &Client) -> Result<(), String> {
-    people::come_to_rest(client, 2 * WINDOW_SECONDS);
+    client.locked().fault = None;
+    let disputes: Vec<DisputeId> = {
+        let disputes = &mut client.locked().stores.provider.disputes;
+        for dispute in disputes.values_mut().filter(|one| one.state == DisputeState::Open) {
+            dispute.state = DisputeState::Won;
+        }
+        disputes.keys().cloned().collect()
+    };
+    // Nobody asks for anything any more, and what was refused may be asked for again.
+    client.locked().stores.provider.refused.clear();
+    // A dispute of a payment that is decided meanwhile is heard of after that.
+    for _ in 0..2 {
+        for dispute in &disputes {
+            finish(reader(client, dispute.clone()));
+        }
+        people::come_to_rest(client, 2 * WINDOW_SECONDS);
+    }
     let environment = client.locked();
     check(&environment.stores)?;
+    check_money(&environment.stores)?;
     let orders = &environment.stores.orders.orders;
     if let Some(order) = orders.values().find(|order| order.state == OrderState::Pending) {
         return Err(format!("I7: {order:?} is pending at rest"));
     }
     accounts_at_rest(&environment.stores).map_or(Ok(()), Err)
+}
+
+/// The dispute of a payment.
+fn dispute_of(payment: &PaymentKey) -> DisputeId {
+    DisputeId::new(format!("dp-{}", payment.payment)).unwrap()
+}
+
+/// A bank takes all of a payment back that is left, or decides.
+fn move_dispute(rng: &mut SeededRng, stores: &mut Stores) -> Option<DisputeId> {
+    let captures: Vec<Capture> = stores.provider.captured.values().cloned().collect();
+    let capture = &captures[rng.below(captures.len() as u64) as usize];
+    let id = dispute_of(&capture.key);
+    let left = capture.amount.amount_minor - stores.provider.back(&capture.key);
+    match stores.provider.disputes.get_mut(&id) {
+        Some(dispute) if dispute.state == DisputeState::Open => {
+            dispute.state = if rng.below(3) == 0 { DisputeState::Won } else { DisputeState::Lost };
+        }
+        Some(_) => {}
+        None if left > MinorUnits::ZERO && !stores.provider.refunded.contains_key(&capture.key) => {
+            let report = DisputeReport {
+                id: id.clone(),
+                payment: capture.key.clone(),
+                order: capture.order,
+                amount: Money { amount_minor: left, ..capture.amount },
+                state: DisputeState::Open,
+                mark: Mark::Ours,
+            };
+            stores.provider.disputes.insert(id.clone(), report);
+        }
+        None => return None,
+    }
+    Some(id)
+}
+
+/// Somebody who has heard of a dispute.
+fn reader(client: &Client, dispute: DisputeId) -> Flow {
+    let client = client.clone();
+    Box::pin(async move {
+        let now = client.now();
+        let provider = engine::domain::basics::ids::ProviderId::new("stripe").unwrap();
+        match record_dispute(&Caller(client), &provider, &dispute, now).await {
+            Ok(()) => "recorded",
+            Err(dispute::Refusal::Store(StoreError::Contract(_))) => people::BROKEN,
+            Err(_) => "not recorded",
+        }
+    })
+}
+
+/// No ticket lives by money that is with the provider no more.
+fn check_money(stores: &Stores) -> Result<(), String> {
+    let mut of_capture: BTreeMap<PaymentKey, MinorUnits> = BTreeMap::new();
+    for ((number, key), record) in &stores.orders.payments {
+        let order = stores.orders.get(*number);
+        let lives = order
+            .filter(|order| order.payment.as_ref() == Some(key) && order.state == OrderState::Paid);
+        if lives.is_some_and(|order| !live(&order).is_empty()) {
+            let root = record.at_provider().capture.key;
+            *of_capture.entry(root).or_default() += record.left().amount_minor;
+        }
+    }
+    for (key, has) in of_capture {
+        let Some(capture) = stores.provider.captured.get(&key) else { continue };
+        let there = capture.amount.amount_minor - stores.provider.back(&key);
+        if has > there {
+            return Err(format!("tickets live by {has} of {key:?}, of which {there} is there"));
+        }
+    }
+    Ok(())
 }
 
 /// A request that somebody begins, on the orders as they are.
@@ -200,6 +291,11 @@ fn begun(client: &Client, rng: &mut SeededRng, turn: usize, mint: &Mint) -> Opti
             let key = keys.get(rng.below(keys.len().max(1) as u64) as usize)?;
             Some(worker(client, *key))
         }
+        6 if rng.below(12) == 0 => {
+            drop(environment);
+            let dispute = move_dispute(rng, &mut client.locked().stores)?;
+            Some(reader(client, dispute))
+        }
         5 if order.state == OrderState::Pending && rng.below(3) == 0 => {
             drop(environment);
             Some(deadline(client, &order))
@@ -213,7 +309,7 @@ fn run(seed: u64, outcomes: &mut BTreeMap<&'static str, u64>) -> Result<(), Stri
     let mut rng = SeededRng::new(seed);
     let (client, mint) = (Client::new(START, Stores::default()), Mint::new(0));
     paid(&client, &mint);
-    let crowd = Walk { steps: STEPS, turns: 6, pause_seconds: 70 };
+    let crowd = Walk { steps: STEPS, turns: 7, pause_seconds: 70 };
     let begun = |rng: &mut SeededRng, turn: usize| begun(&client, rng, turn, &mint);
     walk(&client, &mut rng, crowd, begun, check, outcomes)?;
     come_to_rest(&client)
@@ -234,6 +330,8 @@ fn no_ticket_is_given_twice_and_the_books_are_the_providers() {
         "sent back",
         "over",
         "failed",
+        "recorded",
+        "not recorded",
     ] {
         assert!(outcomes.contains_key(outcome), "{outcome} never came");
     }

@@ -155,7 +155,15 @@ fn capture(entry: &Value) -> Option<BookFact> {
             currency: Currency::new(text("currency")?).ok()?,
         },
     };
-    Some(BookFact { capture, deployment: text("deployment").map(str::to_owned) })
+    let refunds = entry.get("refunds").and_then(Value::as_array);
+    let sum = |state: &str| {
+        let is_it = |refund: &&Value| refund["status"] == state;
+        let amounts = refunds.into_iter().flatten().filter(is_it);
+        amounts.filter_map(|refund| refund["amount_minor"].as_i64()).map(MinorUnits).sum()
+    };
+    let back_minor = refunds.map(|_| sum("succeeded"));
+    let deployment = text("deployment").map(str::to_owned);
+    Some(BookFact { capture, deployment, back_minor, pending_minor: sum("pending") })
 }
 
 /// 0 if clean, 1 if something breaks a rule, 2 if that is not known.

@@ -14,6 +14,7 @@ use engine::domain::order::order_refund::{
 use engine::domain::order::{Order, TicketName};
 use engine::domain::payment::refund::{RefundRefusal, RefundRequest, RefundedTickets};
 use engine::flows::give_back::{Refusal, give_back};
+use engine::flows::outside::{Told, keep, settle};
 use engine::flows::refund::ask_again;
 use engine::ports::{Orders as _, Ports as _};
 use serde_json::json;
@@ -75,13 +76,14 @@ struct EraseAttendees {
 /// Exit code 1: it is refused; what is printed says why.
 #[derive(Debug, Args)]
 #[command(
-    group(ArgGroup::new("what").required(true).multiple(true).args(["all", "ticket", "amount", "again"])),
+    group(ArgGroup::new("what").required(true).multiple(true).args(["all", "ticket", "amount", "again", "keep", "settled"])),
     after_help = "\
 Examples:
   onsale orders refund 169218430493097984 --ticket vip:A-1 --ticket vip:A-2
   onsale orders refund 169218430493097984 --number 2 --amount 500 --reason heating
   onsale orders refund 169218430493097984 --all --from-environment
-  onsale orders refund 169218430493097984 --number 2 --again"
+  onsale orders refund 169218430493097984 --number 2 --again
+  onsale orders refund 169218430493097984 --number 2 --settled 'bank transfer 4711'"
 )]
 struct RefundOrder {
     /// The order.
@@ -100,6 +102,15 @@ struct RefundOrder {
     /// Has the provider asked again for the refund of that number, if it was refused.
     #[arg(long, requires = "number", conflicts_with_all = ["all", "ticket", "amount", "reason"])]
     again: bool,
+    /// Keeps the tickets that are still good after the refund of that number, which was made outside.
+    #[arg(long, requires = "number", conflicts_with_all = ["all", "ticket", "amount", "reason", "again"])]
+    keep: bool,
+    /// How the refund of that number was paid, which its provider did not send: nothing is sent any more.
+    #[arg(
+        long, value_name = "HOW", requires = "number",
+        conflicts_with_all = ["all", "ticket", "amount", "reason", "again", "keep"]
+    )]
+    settled: Option<String>,
     /// The number of the refund within the order; without it the next one.
     #[arg(long, value_name = "N", value_parser = number)]
     number: Option<RefundNumber>,
@@ -135,6 +146,21 @@ impl RefundOrder {
             let key = RefundKey { order: number, number: refund };
             return match ask_again(ports, key, now).await? {
                 Some(refund) => shown(&refund, json),
+                None => declined(number, &Refusal::NotFound, json),
+            };
+        }
+        if let Some(refund) = self.number.filter(|_| self.keep || self.settled.is_some()) {
+            let key = RefundKey { order: number, number: refund };
+            let told = match &self.settled {
+                Some(how) => settle(ports, key, how, now).await?,
+                None => keep(ports, key, now).await?,
+            };
+            return match told {
+                Some(Told::Done(refund)) => shown(&refund, json),
+                Some(Told::NotNow(refund)) => {
+                    let refusal = RefundRefusal::OtherState(refund.refund.state);
+                    declined(number, &refusal.into(), json)
+                }
                 None => declined(number, &Refusal::NotFound, json),
             };
         }

@@ -476,7 +476,12 @@ impl<'a, P: Ports> DeadLetterQueues<'a, P> {
         };
         let why = match record.refund.map(|refund| refund.state) {
             None => "the payment was accepted and does not go back",
-            Some(RefundState::Refunded) => "the money went back; moved back it does nothing",
+            Some(RefundState::Refunded | RefundState::Outside | RefundState::Settled) => {
+                "the money went back; moved back it does nothing"
+            }
+            Some(RefundState::FailedLater) => {
+                "the money went back and came to us again: an operator decides, and no message refunds it"
+            }
             Some(RefundState::Failed) => "the provider has refused; moved back it is asked again",
             Some(RefundState::Unmatched | RefundState::Explained) => {
                 "no order is known for the payment: an operator decides, and no message refunds it"

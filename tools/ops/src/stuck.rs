@@ -56,7 +56,7 @@ fn queue_of(kind: Kind) -> Option<QueueName> {
         Kind::Uncounted => Some(QueueName::Sync),
         Kind::Unclosed => Some(QueueName::Close),
         Kind::Refund => Some(QueueName::Refund),
-        Kind::Unmatched => None,
+        Kind::Unmatched | Kind::Outside => None,
     }
 }
 

@@ -107,6 +107,13 @@ pub enum Guard {
     TicketOnce,
     /// What goes back of a payment is never more than was captured (DynamoDB).
     RefundBound,
+    /// A dispute is of every order that has money of its payment.
+    DisputeFollows,
+    /// A refund is sent only if no more went back by hand than is known here (the payment provider's adapter).
+    ReadBeforeSending,
+    /// A refund made by hand pays the refund of ours of the same amount that its provider has refused; one that was refused
+    /// is not sent after another was made by hand.
+    PaidByHand,
     /// A refund goes from the refunds that were seen: two at once make two numbers (DynamoDB).
     RefundsSeen,
     /// A buyer's tickets are corrected only if they are what was seen (Redis).
@@ -170,7 +177,8 @@ pub enum Guard {
 
 impl Guard {
     /// Every guard but [`Self::OF_ROOMS`], [`Self::OF_TICKETS`], [`Self::OF_POSTINGS`],
-    /// [`Self::OF_DISPUTES`], [`Self::OF_EXCHANGES`], [`Self::OF_WALLETS`], [`Self::OF_POINTS`] and [`Self::OF_TELLING`], for the test that removes each.
+    /// [`Self::OF_DISPUTES`], [`Self::OF_OUTSIDE`], [`Self::OF_EXCHANGES`], [`Self::OF_WALLETS`], [`Self::OF_POINTS`] and
+    /// [`Self::OF_TELLING`], for the test that removes each.
     pub const ALL: [Self; 51] = [
         Self::ClaimCondition,
         Self::StateCondition,
@@ -250,8 +258,11 @@ impl Guard {
     /// The guards of disputes, which `tests/sim/tests/disputes.rs` takes away.
     pub const OF_DISPUTES: [Self; 2] = [Self::DisputeOpen, Self::DisputesSeen];
 
+    /// Those of refunds that are made by hand, which `tests/sim/tests/outside.rs` takes away.
+    pub const OF_OUTSIDE: [Self; 2] = [Self::ReadBeforeSending, Self::PaidByHand];
+
     /// Those that a test of exchanges with its own crowd removes.
-    pub const OF_EXCHANGES: [Self; 1] = [Self::KeptCounted];
+    pub const OF_EXCHANGES: [Self; 2] = [Self::KeptCounted, Self::DisputeFollows];
 
     /// The guards of wallets, which `tests/sim/tests/wallets.rs` takes away.
     pub const OF_WALLETS: [Self; 1] = [Self::WalletLimit];
@@ -268,6 +279,7 @@ impl Guard {
         of_orders
             .chain(Self::OF_POSTINGS)
             .chain(Self::OF_DISPUTES)
+            .chain(Self::OF_OUTSIDE)
             .chain(Self::OF_EXCHANGES)
             .chain(Self::OF_WALLETS)
             .chain(Self::OF_POINTS)

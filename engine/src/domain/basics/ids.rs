@@ -227,6 +227,12 @@ text_id!(
     schemars::json_schema!({ "type": "string", "pattern": "^[!\"$-~]{1,128}$" })
 );
 text_id!(
+    /// A refund as its provider names it.
+    ProviderRefundId, 128, "provider refund id", "1 to 128 printable ASCII bytes without # or blank",
+    |text| !text.is_empty() && text.len() <= ProviderRefundId::MAX_BYTES && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#'),
+    schemars::json_schema!({ "type": "string", "pattern": "^[!\"$-~]{1,128}$" })
+);
+text_id!(
     /// The name of a posting, which makes it once: a provider and its id of a payout, say.
     PostingKey, 128, "posting key", "1 to 128 printable ASCII bytes without # or blank",
     |text| !text.is_empty() && text.len() <= PostingKey::MAX_BYTES && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#'),

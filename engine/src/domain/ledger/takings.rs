@@ -115,6 +115,8 @@ impl Takings {
                 // A refund was counted when it was made, a dispute is counted if it is lost, and postings belong to no
                 // order.
                 TransferCode::SentBack
+                | TransferCode::SentBackUndone
+                | TransferCode::PaidOtherwise
                 | TransferCode::Explained
                 | TransferCode::Disputed
                 | TransferCode::DisputeOver

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::basics::ids::{InvalidId, MerchantId, ProviderId, SaleId};
 use crate::domain::basics::money::{Currency, MinorUnits, Money};
-use crate::domain::order::fact::{Fact, FactKind};
+use crate::domain::order::fact::{Actor, Fact, FactKind};
 use crate::domain::order::refund::RefundState;
 use crate::domain::order::{Capture, Order, PaymentOutcome, PaymentRecord, RefundReason};
 
@@ -119,6 +119,10 @@ pub enum TransferCode {
     CommissionBack,
     /// Money that is back, from what was owed to the provider.
     SentBack,
+    /// Money that was back and is not after all, from the provider to what is owed.
+    SentBackUndone,
+    /// Money that is back by another way than its provider, as an operator says, from what was owed to the bank.
+    PaidOtherwise,
     /// What a provider takes back because it is disputed, from what is in dispute to the provider.
     Disputed,
     /// The same when the dispute is over: won, the money is here again; lost, a refund follows.
@@ -139,7 +143,7 @@ pub enum TransferCode {
 
 impl TransferCode {
     /// Every code, for tables and tests.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 17] = [
         Self::Sale,
         Self::Commission,
         Self::Unowned,
@@ -147,6 +151,8 @@ impl TransferCode {
         Self::Refund,
         Self::CommissionBack,
         Self::SentBack,
+        Self::SentBackUndone,
+        Self::PaidOtherwise,
         Self::Disputed,
         Self::DisputeOver,
         Self::ProviderFee,
@@ -168,6 +174,8 @@ impl TransferCode {
             Self::Refund => "refund",
             Self::CommissionBack => "commission_back",
             Self::SentBack => "sent_back",
+            Self::SentBackUndone => "sent_back_undone",
+            Self::PaidOtherwise => "paid_otherwise",
             Self::Disputed => "disputed",
             Self::DisputeOver => "dispute_over",
             Self::ProviderFee => "provider_fee",
@@ -232,7 +240,10 @@ pub fn of_no_order(payment: &PaymentRecord) -> Vec<Transfer> {
             | RefundState::Requested
             | RefundState::Pending
             | RefundState::Failed
-            | RefundState::Unmatched,
+            | RefundState::Unmatched
+            | RefundState::Outside
+            | RefundState::FailedLater
+            | RefundState::Settled,
         )
         | None => {}
     }
@@ -331,6 +342,12 @@ fn derive_transfers(order: &Order, fact: &Fact, kept: &mut MinorUnits) -> Vec<Tr
                 transfer(Account::Fees, Account::Owed, TransferCode::CommissionBack, given_up),
             ]
         }
+        FactKind::Refunded if fact.cause.by == Actor::Operator => {
+            vec![transfer(Account::Owed, Account::Bank, TransferCode::PaidOtherwise, all)]
+        }
+        FactKind::RefundUndone => {
+            vec![transfer(provider(), Account::Owed, TransferCode::SentBackUndone, all)]
+        }
         FactKind::Refunded => {
             vec![transfer(Account::Owed, provider(), TransferCode::SentBack, all)]
         }
@@ -394,7 +411,7 @@ pub(crate) mod tests {
     use crate::domain::basics::number::Mint;
     use crate::domain::basics::time::Timestamp;
     use crate::domain::order::attempt::Attempts;
-    use crate::domain::order::fact::{Actor, Cause, Facts, Moved};
+    use crate::domain::order::fact::{Cause, Facts, Moved};
     use crate::domain::order::order_refund::{RefundCounts, RefundNumber};
     use crate::domain::order::refund::Refund;
     use crate::domain::order::{OrderState, PaymentKey};
@@ -522,7 +539,10 @@ pub(crate) mod tests {
                 | RefundState::Requested
                 | RefundState::Pending
                 | RefundState::Failed
-                | RefundState::Unmatched => (vec![owed.clone()], vec![]),
+                | RefundState::Unmatched
+                | RefundState::Outside
+                | RefundState::FailedLater
+                | RefundState::Settled => (vec![owed.clone()], vec![]),
             };
             let ended = texts(of_no_order_ended(&later).as_slice());
             assert_eq!((texts(&of_no_order(&later)), ended), expected, "{state:?}");

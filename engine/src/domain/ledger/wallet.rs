@@ -173,6 +173,7 @@ impl Order {
             | FactKind::Rescued
             | FactKind::RefundMade
             | FactKind::Refunded
+            | FactKind::RefundUndone
             | FactKind::Made
             | FactKind::Cancelled
             | FactKind::Expired
@@ -182,7 +183,7 @@ impl Order {
             | FactKind::DisputeWon
             | FactKind::DisputeLost => MinorUnits::ZERO,
         };
-        // A provider that makes a refund tells of a lost dispute.
+        // A provider that makes a refund tells of a lost dispute, or of one that was made outside.
         let is_gone = fact.kind == FactKind::RefundMade && fact.cause.by == Actor::Provider;
         (amount_minor != MinorUnits::ZERO).then_some(WalletChange { amount_minor, is_gone })
     }

@@ -33,6 +33,8 @@ pub enum FactKind {
     RefundMade,
     /// Money of it is back with who paid.
     Refunded,
+    /// Money of it that was back came to us again: the refund failed after all.
+    RefundUndone,
     /// Whoever paid has had the bank take money of it back; whose it is, is not decided.
     DisputeOpened,
     /// That money is here again.
@@ -43,7 +45,7 @@ pub enum FactKind {
 
 impl FactKind {
     /// Every kind, for tables and tests.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Made,
         Self::Paid,
         Self::Rescued,
@@ -53,6 +55,7 @@ impl FactKind {
         Self::CaptureRefused,
         Self::RefundMade,
         Self::Refunded,
+        Self::RefundUndone,
         Self::DisputeOpened,
         Self::DisputeWon,
         Self::DisputeLost,
@@ -71,6 +74,7 @@ impl FactKind {
             Self::CaptureRefused => "capture_refused",
             Self::RefundMade => "refund_made",
             Self::Refunded => "refunded",
+            Self::RefundUndone => "refund_undone",
             Self::DisputeOpened => "dispute_opened",
             Self::DisputeWon => "dispute_won",
             Self::DisputeLost => "dispute_lost",
@@ -88,6 +92,7 @@ impl FactKind {
             OrderEvent::PayTooLate => Self::RefundDue,
             OrderEvent::RefundPart | OrderEvent::Refund => Self::RefundMade,
             OrderEvent::RefundConfirmed => Self::Refunded,
+            OrderEvent::RefundUndone => Self::RefundUndone,
         }
     }
 
@@ -103,6 +108,7 @@ impl FactKind {
             | Self::CaptureRefused
             | Self::RefundMade
             | Self::Refunded
+            | Self::RefundUndone
             | Self::DisputeOpened
             | Self::DisputeWon
             | Self::DisputeLost => false,
@@ -178,7 +184,8 @@ impl Cause {
         Self { by, moved }
     }
 
-    /// A refund of a paid order whose money is back, as somebody says.
+    /// A refund of a paid order whose money is back, or is not after all, as somebody says: a provider, or an operator who
+    /// has paid it otherwise.
     #[must_use]
     pub fn refund(refund: &OrderRefund, by: Actor) -> Self {
         let moved = Moved {

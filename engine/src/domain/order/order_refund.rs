@@ -11,7 +11,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::refund::{Refund, RefundReply, RefundState};
+use super::refund::{Refund, RefundReply, RefundState, one_line};
 use super::{PaymentKey, RefundReason, TicketName};
 use crate::domain::basics::money::{MinorUnits, Money};
 use crate::domain::basics::number::OrderNumber;
@@ -90,12 +90,27 @@ pub enum AskedBy {
     Dispute,
     /// Another order of the buyer, which replaces the tickets. The reason is its number.
     Exchange,
+    /// Nobody here: somebody has sent the money back at the provider, by hand. The reason is the provider's name of that
+    /// refund.
+    Outside,
 }
 
 impl AskedBy {
     /// Everybody, for tables and tests.
-    pub const ALL: [Self; 5] =
-        [Self::Buyer, Self::Operator, Self::SaleCancelled, Self::Dispute, Self::Exchange];
+    pub const ALL: [Self; 6] = [
+        Self::Buyer,
+        Self::Operator,
+        Self::SaleCancelled,
+        Self::Dispute,
+        Self::Exchange,
+        Self::Outside,
+    ];
+
+    /// True if the money is back before the refund is made here: its provider is not asked for it.
+    #[must_use]
+    pub const fn is_back_before(self) -> bool {
+        matches!(self, Self::Dispute | Self::Outside)
+    }
 
     /// The text in JSON and in the database.
     #[must_use]
@@ -106,6 +121,7 @@ impl AskedBy {
             Self::SaleCancelled => "sale_cancelled",
             Self::Dispute => "dispute",
             Self::Exchange => "exchange",
+            Self::Outside => "outside",
         }
     }
 }
@@ -129,6 +145,39 @@ pub struct OrderRefund {
     pub made_at: Timestamp,
     /// How far it is.
     pub refund: Refund,
+    /// How many of its names at the provider came to nothing; see [`Self::name`].
+    pub ended: u8,
+}
+
+/// The name of a refund at its provider: of the refund as `<order>-r<number>`, and where that came to nothing as
+/// `<order>-r<number>-<2, 3 and so on>`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RefundName {
+    pub key: RefundKey,
+    /// How many names before it came to nothing.
+    pub ended: u8,
+}
+
+impl fmt::Display for RefundName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.ended {
+            0 => self.key.fmt(f),
+            ended => write!(f, "{}-{}", self.key, u16::from(ended) + 1),
+        }
+    }
+}
+
+impl FromStr for RefundName {
+    type Err = InvalidRefund;
+    fn from_str(text: &str) -> Result<Self, InvalidRefund> {
+        if let Ok(key) = text.parse() {
+            return Ok(Self { key, ended: 0 });
+        }
+        let (key, digits) = text.rsplit_once('-').ok_or(InvalidRefund)?;
+        let number: u8 = digits.parse().map_err(|_| InvalidRefund)?;
+        let name = Self { key: key.parse()?, ended: number.saturating_sub(1) };
+        (name.to_string() == text).then_some(name).ok_or(InvalidRefund)
+    }
 }
 
 impl OrderRefund {
@@ -136,9 +185,11 @@ impl OrderRefund {
     #[must_use]
     pub const fn why(&self) -> RefundReason {
         match self.asked_by {
-            AskedBy::Buyer | AskedBy::Operator | AskedBy::SaleCancelled | AskedBy::Exchange => {
-                RefundReason::Returned
-            }
+            AskedBy::Buyer
+            | AskedBy::Operator
+            | AskedBy::SaleCancelled
+            | AskedBy::Exchange
+            | AskedBy::Outside => RefundReason::Returned,
             AskedBy::Dispute => RefundReason::Disputed,
         }
     }
@@ -153,11 +204,34 @@ impl OrderRefund {
     /// The refund after what the provider said of it; `None` if the money is back.
     #[must_use]
     pub fn after_reply(&self, reply: &RefundReply, now: Timestamp) -> Option<Self> {
-        Some(Self { refund: self.refund.after_reply(reply, now)?, ..self.clone() })
+        let refund = self.refund.after_reply(reply, now)?;
+        let ended = self.ended.saturating_add(u8::from(matches!(reply, RefundReply::Ended(_))));
+        Some(Self { refund, ended, ..self.clone() })
+    }
+
+    /// The refund after its provider says that its money, which was back, is not; `None` if it was not.
+    #[must_use]
+    pub fn undone(&self, why: &str, now: Timestamp) -> Option<Self> {
+        let refund = self.refund.undone(why, now)?;
+        Some(Self { refund, ended: self.ended.saturating_add(1), ..self.clone() })
+    }
+
+    /// The refund after an operator has paid it otherwise, as `how` tells; `None` if it has not failed.
+    #[must_use]
+    pub fn settled(&self, how: &str, now: Timestamp) -> Option<Self> {
+        let state = RefundState::Settled;
+        let refund = Refund { state, changed_at: now, refusal: Some(one_line(how)) };
+        self.refund.state.may_become(state).then(|| Self { refund, ..self.clone() })
     }
 }
 
 impl OrderRefund {
+    /// Its name at the provider, now.
+    #[must_use]
+    pub const fn name(&self) -> RefundName {
+        RefundName { key: self.key, ended: self.ended }
+    }
+
     /// The reply to a request that is not sent: what the provider has said, if it has refused this refund and no operator
     /// has it sent again since.
     #[must_use]
@@ -177,5 +251,22 @@ impl OrderRefund {
     #[must_use]
     pub fn worth(&self) -> Money {
         Money { amount_minor: self.amount.amount_minor + self.kept_minor, ..self.amount }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_came_to_nothing_is_followed_by_another() {
+        let key: RefundKey = "7-r2".parse().unwrap();
+        for (ended, text) in [(0, "7-r2"), (1, "7-r2-2"), (254, "7-r2-255")] {
+            let name = RefundName { key, ended };
+            assert_eq!((name.to_string(), text.parse()), (text.to_owned(), Ok(name)));
+        }
+        for odd in ["7-r2-1", "7-r2-0", "7-r2-02", "7-r2-256", "7-2", "7-r2-", "RMA-r2-2"] {
+            assert_eq!(odd.parse::<RefundName>(), Err(InvalidRefund), "{odd}");
+        }
     }
 }

@@ -39,11 +39,17 @@ pub enum RefundState {
     Unmatched,
     /// An operator has said what an unmatched capture was: nothing is sent.
     Explained,
+    /// The money went back by no request of ours, and the tickets are still good: an operator looks at them.
+    Outside,
+    /// The provider had sent the money back, and it came back to us: it is owed again.
+    FailedLater,
+    /// The provider did not send it, and an operator has paid it otherwise.
+    Settled,
 }
 
 impl RefundState {
     /// Every state, for tables and tests.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 10] = [
         Self::Due,
         Self::Requested,
         Self::Pending,
@@ -51,6 +57,9 @@ impl RefundState {
         Self::Refunded,
         Self::Unmatched,
         Self::Explained,
+        Self::Outside,
+        Self::FailedLater,
+        Self::Settled,
     ];
 
     /// The state as it is written in JSON and in the database.
@@ -64,45 +73,49 @@ impl RefundState {
             Self::Refunded => "refunded",
             Self::Unmatched => "unmatched",
             Self::Explained => "explained",
+            Self::Outside => "outside",
+            Self::FailedLater => "failed_later",
+            Self::Settled => "settled",
         }
     }
 
-    /// True if `next` may be recorded over this state. Whoever comes late with older news writes
-    /// nothing: what the provider said outranks a request, and a refund is final. Only an operator
-    /// ends `Unmatched`, and only an operator makes a refund `Due` again that was refused.
+    /// True once the money is with whoever paid.
+    #[must_use]
+    pub const fn is_back(self) -> bool {
+        matches!(self, Self::Refunded | Self::Outside | Self::Settled)
+    }
+
+    /// True if the provider does not send the money: it has refused it, or it came back.
+    #[must_use]
+    pub const fn has_failed(self) -> bool {
+        matches!(self, Self::Failed | Self::FailedLater)
+    }
+
+    /// True if `next` may be recorded over this state. Whoever comes late with older news writes nothing: what the
+    /// provider said outranks a request, and money that is back is owed again only by [`Self::FailedLater`]. Only an
+    /// operator ends `Unmatched`, settles a refund, and makes one `Due` again that has failed.
     #[must_use]
     pub const fn may_become(self, next: Self) -> bool {
-        match (self, next) {
-            (Self::Due | Self::Requested, Self::Requested)
-            | (
-                Self::Due | Self::Requested | Self::Pending | Self::Failed,
-                Self::Pending | Self::Failed | Self::Refunded,
-            )
-            | (Self::Unmatched, Self::Unmatched | Self::Due | Self::Explained)
-            | (Self::Failed, Self::Due) => true,
-            (
-                Self::Due
-                | Self::Requested
-                | Self::Pending
-                | Self::Failed
-                | Self::Refunded
-                | Self::Explained,
-                Self::Unmatched | Self::Explained,
-            )
-            | (
-                Self::Due | Self::Requested | Self::Pending | Self::Refunded | Self::Explained,
-                Self::Due,
-            )
-            | (Self::Pending | Self::Failed, Self::Requested)
-            | (
-                Self::Refunded | Self::Unmatched | Self::Explained,
-                Self::Requested | Self::Pending | Self::Failed | Self::Refunded,
-            ) => false,
+        match self {
+            Self::Due | Self::Requested => matches!(
+                next,
+                Self::Requested | Self::Pending | Self::Failed | Self::Refunded | Self::Outside
+            ),
+            Self::Pending => matches!(next, Self::Pending | Self::Failed | Self::Refunded),
+            Self::Failed => matches!(
+                next,
+                Self::Due | Self::Pending | Self::Failed | Self::Refunded | Self::Settled
+            ),
+            Self::Refunded => matches!(next, Self::FailedLater),
+            Self::Unmatched => matches!(next, Self::Unmatched | Self::Due | Self::Explained),
+            Self::Outside => matches!(next, Self::Outside | Self::Refunded),
+            Self::FailedLater => matches!(next, Self::FailedLater | Self::Due | Self::Settled),
+            Self::Explained | Self::Settled => false,
         }
     }
 
-    /// Seconds without news after which it is requested again; `None` once nothing more follows. An
-    /// unmatched capture is told again every day.
+    /// Seconds without news after which it is requested again; `None` once nothing more follows. What waits for an
+    /// operator is told again every day.
     /// `Requested` leaves the queue the time for one redelivery. A day and an hour after a refusal
     /// the provider has forgotten the idempotency key (Stripe keeps one for a day), so that the
     /// request is made anew and not answered with the old refusal.
@@ -113,8 +126,8 @@ impl RefundState {
             Self::Requested => Some(5 * 60),
             Self::Pending => Some(60 * 60),
             Self::Failed => Some(25 * 60 * 60),
-            Self::Unmatched => Some(24 * 60 * 60),
-            Self::Refunded | Self::Explained => None,
+            Self::Unmatched | Self::Outside | Self::FailedLater => Some(24 * 60 * 60),
+            Self::Refunded | Self::Explained | Self::Settled => None,
         }
     }
 }
@@ -158,6 +171,10 @@ pub enum RefundReply {
     Pending,
     /// It will not do it, and says why.
     Refused(String),
+    /// It had the request, which came to nothing, and says why: another one needs another name.
+    Ended(String),
+    /// The money went back without our request: nobody is asked.
+    Outside,
 }
 
 impl Refund {
@@ -169,8 +186,10 @@ impl Refund {
             RefundState::Due | RefundState::Requested => RefundState::Requested,
             RefundState::Pending => RefundState::Pending,
             RefundState::Failed => RefundState::Failed,
-            RefundState::Unmatched => RefundState::Unmatched,
-            RefundState::Refunded | RefundState::Explained => return None,
+            told @ (RefundState::Unmatched | RefundState::Outside | RefundState::FailedLater) => {
+                told
+            }
+            RefundState::Refunded | RefundState::Explained | RefundState::Settled => return None,
         };
         Some(Self { state, changed_at: now, refusal: self.refusal.clone() })
     }
@@ -181,8 +200,20 @@ impl Refund {
         let (state, refusal) = match reply {
             RefundReply::Refunded => (RefundState::Refunded, None),
             RefundReply::Pending => (RefundState::Pending, None),
-            RefundReply::Refused(why) => (RefundState::Failed, Some(one_line(why))),
+            RefundReply::Refused(why) | RefundReply::Ended(why) => {
+                (RefundState::Failed, Some(one_line(why)))
+            }
+            RefundReply::Outside => (RefundState::Outside, None),
         };
+        self.state.may_become(state).then_some(Self { state, changed_at: now, refusal })
+    }
+
+    /// The refund after its provider says that money which was back is not: it failed after all. `None` if it was not
+    /// back by the provider.
+    #[must_use]
+    pub fn undone(&self, why: &str, now: Timestamp) -> Option<Self> {
+        let state = RefundState::FailedLater;
+        let refusal = Some(one_line(why));
         self.state.may_become(state).then_some(Self { state, changed_at: now, refusal })
     }
 }
@@ -250,13 +281,16 @@ mod tests {
     #[test]
     fn the_table_of_states() {
         const TABLE: &str = "
-            due       : - x x x x - -
-            requested : - x x x x - -
-            pending   : - - x x x - -
-            failed    : x - x x x - -
-            refunded  : - - - - - - -
-            unmatched : x - - - - x x
-            explained : - - - - - - -";
+            due          : - x x x x - - x - -
+            requested    : - x x x x - - x - -
+            pending      : - - x x x - - - - -
+            failed       : x - x x x - - - - x
+            refunded     : - - - - - - - - x -
+            unmatched    : x - - - - x x - - -
+            explained    : - - - - - - - - - -
+            outside      : - - - - x - - x - -
+            failed_later : x - - - - - - - x x
+            settled      : - - - - - - - - - -";
         for (row, state) in TABLE.trim().lines().zip(RefundState::ALL) {
             let (name, cells) = row.split_once(':').unwrap();
             assert_eq!(name.trim(), state.as_str());
@@ -265,7 +299,8 @@ mod tests {
             for (cell, next) in cells.into_iter().zip(RefundState::ALL) {
                 assert_eq!(state.may_become(next), cell == "x", "{state:?} → {next:?}");
             }
-            let is_open = !matches!(state, RefundState::Refunded | RefundState::Explained);
+            use RefundState::{Explained, Refunded, Settled};
+            let is_open = !matches!(state, Refunded | Explained | Settled);
             assert_eq!(state.again_after_seconds().is_some(), is_open, "{state:?}");
             assert_eq!(serde_json::to_value(state).unwrap(), state.as_str());
         }

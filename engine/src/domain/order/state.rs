@@ -82,11 +82,13 @@ pub enum OrderEvent {
     Refund,
     /// The provider confirmed the refund.
     RefundConfirmed,
+    /// A refund that was confirmed came to nothing: its money is owed again.
+    RefundUndone,
 }
 
 impl OrderEvent {
     /// Every event, for tables and tests.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Pay,
         Self::Cancel,
         Self::Expire,
@@ -95,6 +97,7 @@ impl OrderEvent {
         Self::RefundPart,
         Self::Refund,
         Self::RefundConfirmed,
+        Self::RefundUndone,
     ];
 }
 
@@ -112,13 +115,15 @@ pub const fn transition(state: OrderState, event: OrderEvent) -> Option<OrderSta
             Some(State::RefundDue)
         }
         (State::RefundDue, Event::RefundConfirmed) => Some(State::Refunded),
+        (State::Refunded, Event::RefundUndone) => Some(State::RefundDue),
         (
             State::Pending,
             Event::Rescue
             | Event::PayTooLate
             | Event::RefundPart
             | Event::Refund
-            | Event::RefundConfirmed,
+            | Event::RefundConfirmed
+            | Event::RefundUndone,
         )
         | (
             State::Paid,
@@ -127,7 +132,8 @@ pub const fn transition(state: OrderState, event: OrderEvent) -> Option<OrderSta
             | Event::Expire
             | Event::Rescue
             | Event::PayTooLate
-            | Event::RefundConfirmed,
+            | Event::RefundConfirmed
+            | Event::RefundUndone,
         )
         | (State::Cancelled, Event::Rescue)
         | (
@@ -137,7 +143,8 @@ pub const fn transition(state: OrderState, event: OrderEvent) -> Option<OrderSta
             | Event::Expire
             | Event::RefundPart
             | Event::Refund
-            | Event::RefundConfirmed,
+            | Event::RefundConfirmed
+            | Event::RefundUndone,
         )
         | (
             State::RefundDue,
@@ -147,9 +154,20 @@ pub const fn transition(state: OrderState, event: OrderEvent) -> Option<OrderSta
             | Event::Rescue
             | Event::PayTooLate
             | Event::RefundPart
-            | Event::Refund,
+            | Event::Refund
+            | Event::RefundUndone,
         )
-        | (State::Refunded, _) => None,
+        | (
+            State::Refunded,
+            Event::Pay
+            | Event::Cancel
+            | Event::Expire
+            | Event::Rescue
+            | Event::PayTooLate
+            | Event::RefundPart
+            | Event::Refund
+            | Event::RefundConfirmed,
+        ) => None,
     }
 }
 
@@ -161,12 +179,12 @@ mod tests {
     #[test]
     fn the_table_of_states() {
         const TABLE: &str = "
-            pending    : paid cancelled expired - - - - -
-            paid       : - - - - - paid refund_due -
-            cancelled  : - - - - refund_due - - -
-            expired    : - - - paid refund_due - - -
-            refund_due : - - - - - - - refunded
-            refunded   : - - - - - - - -";
+            pending    : paid cancelled expired - - - - - -
+            paid       : - - - - - paid refund_due - -
+            cancelled  : - - - - refund_due - - - -
+            expired    : - - - paid refund_due - - - -
+            refund_due : - - - - - - - refunded -
+            refunded   : - - - - - - - - refund_due";
         let rows = TABLE.trim().lines().zip(OrderState::ALL);
         for (row, state) in rows {
             let (name, cells) = row.split_once(':').unwrap();

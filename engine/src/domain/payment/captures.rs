@@ -8,7 +8,7 @@
 use super::grace::Grace;
 use super::ours::Reported;
 use crate::domain::basics::guard::{Guard, stands};
-use crate::domain::basics::ids::{DisputeId, PageMark, ProviderId};
+use crate::domain::basics::ids::{DisputeId, PageMark, PaymentId, ProviderId};
 use crate::domain::basics::time::{BoundedSeconds, Timestamp};
 use crate::domain::order::Order;
 
@@ -48,12 +48,20 @@ pub struct Listing {
     pub lag: Option<ListLag>,
 }
 
-/// An entry that tells of a dispute.
+/// What a provider is to be asked for again, because it tells of a change: the news is only a hint.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Hint {
+    Dispute(DisputeId),
+    /// The refunds of a payment.
+    Refunds(PaymentId),
+}
+
+/// An entry that tells of a dispute or a refund.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ListedDispute {
+pub struct ListedHint {
     /// The mark of the entry: behind it the list goes on.
     pub mark: PageMark,
-    pub dispute: DisputeId,
+    pub hint: Hint,
 }
 
 /// A part of a provider's list, newest first.
@@ -61,8 +69,8 @@ pub struct ListedDispute {
 pub struct CapturePage {
     /// The captures that name an order, whosever it is.
     pub captures: Vec<Reported>,
-    /// Disputes of which something is told, newest first: each is to be asked for.
-    pub disputes: Vec<ListedDispute>,
+    /// Disputes and refunds of which something is told, newest first: each is to be asked for.
+    pub hints: Vec<ListedHint>,
     /// Entries that say too little to be decided: money for a person to find.
     pub unreadable: u32,
     /// The mark behind which the list goes on, with what is older; `None` at its end.
@@ -89,6 +97,8 @@ pub struct Cursor {
     pub read_to: Timestamp,
     /// The pass that is under way.
     pub pass: Option<Pass>,
+    /// The last time at which a callback told of something that is to be read; `None` if none did.
+    pub asked_at: Option<Timestamp>,
 }
 
 impl Cursor {
@@ -96,7 +106,7 @@ impl Cursor {
     #[must_use]
     pub fn starting(now: Timestamp) -> Self {
         let since = now.plus_seconds(-OVERLAP_SECONDS);
-        Self { since, read_to: since, pass: None }
+        Self { since, read_to: since, pass: None, asked_at: None }
     }
 
     /// The pass to go on with, or the next one.
@@ -114,7 +124,10 @@ impl Cursor {
     #[must_use]
     pub fn within_kept(self, now: Timestamp) -> Self {
         let kept = now.plus_seconds(-KEPT_SECONDS);
-        if self.read_to >= kept { self } else { Self { since: kept, read_to: kept, pass: None } }
+        if self.read_to >= kept {
+            return self;
+        }
+        Self { since: kept, read_to: kept, pass: None, ..self }
     }
 
     /// The cursor after a page of a pass, which goes on behind `next` or is over.
@@ -124,7 +137,10 @@ impl Cursor {
         match next {
             Some(_) => Self { pass: Some(Pass { after: next, ..pass.clone() }), ..self.clone() },
             // A clock that was set back does not lower the cursor.
-            None => Self { since, read_to: pass.begun_at.max(self.read_to), pass: None },
+            None => {
+                let read_to = pass.begun_at.max(self.read_to);
+                Self { since, read_to, pass: None, ..self.clone() }
+            }
         }
     }
 
@@ -142,10 +158,13 @@ impl Cursor {
         self.since <= order.created_at && order.pay_by <= self.complete_to(lag)
     }
 
-    /// True if the list was not read for an hour: it may have entries other than captures.
+    /// True if the list is to be read though no order waits for it: it was not read for an hour, or a callback has told of
+    /// something that it did not list then.
     #[must_use]
     pub fn is_old(&self, now: Timestamp) -> bool {
-        self.read_to.plus_seconds(READ_AT_LEAST_SECONDS) <= now
+        let complete_to = self.read_to.plus_seconds(-i64::from(ListLag::MAX_SECONDS));
+        let is_asked = self.asked_at.is_some_and(|at| complete_to <= at);
+        is_asked || self.read_to.plus_seconds(READ_AT_LEAST_SECONDS) <= now
     }
 
     /// True if the list is being read: a pass ended lately.
@@ -238,7 +257,7 @@ mod tests {
     }
 
     fn read(since: i64, read_to: i64) -> Cursor {
-        Cursor { since: at(since), read_to: at(read_to), pass: None }
+        Cursor { since: at(since), read_to: at(read_to), pass: None, asked_at: None }
     }
 
     #[test]

@@ -6,12 +6,17 @@
 //! stay. Some refunds were made before we knew of the dispute, and the provider refuses them because the money is gone:
 //! the dispute has paid them back as well. An amount that exceeds both stays on the account, for a person.
 //!
+//! A dispute is of the captured payment. After an exchange its money is that of several orders
+//! ([`holders`](super::outside::Holder)): each has a share of the dispute, as far as its money goes.
+//!
 //! A notification about a dispute may be late, come twice, or come out of order. So a notification is only a hint to
 //! ask: the provider says the dispute's present state, and the flow records one step after the other until the order
 //! says the same.
 
 use super::ours::Mark;
+use super::outside::Holder;
 use super::refund::{RefundRequest, RefundedTickets};
+use crate::domain::basics::guard::{Guard, stands};
 use crate::domain::basics::ids::DisputeId;
 use crate::domain::basics::money::{Currency, MinorUnits, Money};
 use crate::domain::basics::number::OrderNumber;
@@ -80,6 +85,35 @@ pub enum DisputeStep {
     /// The dispute is lost: first a refund is recorded whose money the dispute has paid back (the refund as it shall
     /// be), unless its provider says that it has sent it.
     Back(Box<OrderRefund>),
+}
+
+/// The share of a dispute that each holder of its payment's money has, in minor units: what was recorded before stays; what is
+/// new is of those that have money left, in their order; and what exceeds that is of the first, as a payment that has been
+/// given back was.
+#[must_use]
+pub fn shares(holders: &[Holder], report: &DisputeReport) -> Vec<MinorUnits> {
+    let of_it = |holder: &Holder| {
+        let known = holder.payment.disputes.iter().find(|known| known.id == report.id);
+        known.map(|known| known.amount_minor)
+    };
+    let known: Vec<Option<MinorUnits>> = holders.iter().map(of_it).collect();
+    let recorded: MinorUnits = known.iter().flatten().copied().sum();
+    let mut rest = (report.amount.amount_minor - recorded).max(MinorUnits::ZERO);
+    let mut shares: Vec<MinorUnits> = Vec::new();
+    for (holder, known) in holders.iter().zip(&known) {
+        let left = holder.payment.left().amount_minor.max(MinorUnits::ZERO);
+        let share = known.unwrap_or_else(|| {
+            let share =
+                if stands(Guard::DisputeFollows) { rest.min(left) } else { MinorUnits::ZERO };
+            rest = rest - share;
+            share
+        });
+        shares.push(share);
+    }
+    if let (Some(first), Some(None)) = (shares.first_mut(), known.first()) {
+        *first += rest;
+    }
+    shares
 }
 
 /// Decides the next step for a dispute as its provider tells it. `payment` is the record of the order's own payment,
@@ -188,12 +222,15 @@ impl Loss {
         let rest = dispute.amount_minor - self.taken - self.covered;
         let is_untaken = |refund: &&OrderRefund| match refund.refund.state {
             RefundState::Due | RefundState::Requested | RefundState::Failed => {
-                refund.asked_by != AskedBy::Dispute && refund.amount.amount_minor <= rest
+                !refund.asked_by.is_back_before() && refund.amount.amount_minor <= rest
             }
             RefundState::Pending
             | RefundState::Refunded
             | RefundState::Unmatched
-            | RefundState::Explained => false,
+            | RefundState::Explained
+            | RefundState::Outside
+            | RefundState::FailedLater
+            | RefundState::Settled => false,
         };
         let refund = refunds.iter().find(is_untaken)?;
         let (state, refusal) = (RefundState::Refunded, Some(mark_of(dispute)));

@@ -1,8 +1,8 @@
 //! The decisions on an order's money: pure functions, most of which return a plan of what changes.
 //!
 //! [`prices`] compares prices with what providers charge. [`start`] begins an attempt, [`ours`] says which captures are
-//! this deployment's at all, [`pay`] decides a capture, [`refund`] takes tickets back, [`exchange`] replaces them, and
-//! [`dispute`] follows a dispute step by step. [`captures`] says how far a provider's list was read, and [`grace`] how
+//! this deployment's at all, [`pay`] decides a capture, [`refund`] takes tickets back, [`exchange`] replaces them,
+//! [`dispute`] follows a dispute step by step, and [`outside`] records what went back by no request of ours. [`captures`] says how far a provider's list was read, and [`grace`] how
 //! long an unpaid order waits for that.
 //!
 //! Builds on [`basics`](super::basics), [`sale`](super::sale) and [`order`](super::order).
@@ -12,6 +12,7 @@ pub mod dispute;
 pub mod exchange;
 pub mod grace;
 pub mod ours;
+pub mod outside;
 pub mod pay;
 pub mod prices;
 pub mod refund;

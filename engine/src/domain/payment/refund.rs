@@ -88,6 +88,9 @@ pub enum RefundRefusal {
         /// The number that a new refund would have.
         next: u8,
     },
+    /// It is in another state than those of which that can be said.
+    #[error("the refund is {}", .0.as_str())]
+    OtherState(RefundState),
     /// It has as many refunds as there may be.
     #[error("an order has at most {MAX_REFUNDS} refunds")]
     TooMany,
@@ -117,7 +120,7 @@ impl RefundPlan {
     #[must_use]
     pub fn before(&self) -> RefundCounts {
         let RefundCounts { made, back } = self.order.refunds;
-        let is_back = self.refund.refund.state == RefundState::Refunded;
+        let is_back = self.refund.refund.state.is_back();
         RefundCounts { made: made.saturating_sub(1), back: back.saturating_sub(u8::from(is_back)) }
     }
 }
@@ -154,8 +157,8 @@ pub(crate) fn decide_refund_keeping(
     });
     let payment = payment.filter(|_| order.state == OrderState::Paid).ok_or_else(not_paid)?;
     check_number(order, request.number)?;
-    // A dispute takes the money however old the payment is.
-    if request.asked_by != AskedBy::Dispute {
+    // What is back before it is asked for is back however old the payment is, and whatever is disputed.
+    if !request.asked_by.is_back_before() {
         let is_asked = !payment.capture.key.provider.is_wallet();
         if is_asked && payment.captured_at().plus_seconds(REFUNDABLE_SECONDS) <= now {
             return Err(RefundRefusal::TooOld);
@@ -190,6 +193,7 @@ pub(crate) fn decide_refund_keeping(
         reason: request.reason.as_deref().map(one_line),
         made_at: now,
         refund: Refund { state, changed_at: now, refusal: None },
+        ended: 0,
     };
     let order = order.with_refund(&refund, now).ok_or_else(not_paid)?;
     let counted = if stands(Guard::KeptCounted) { worth } else { amount };
@@ -231,7 +235,9 @@ fn taken_back(
             return Err(RefundRefusal::TicketRefunded(name.clone()));
         }
         price += match request.asked_by {
-            AskedBy::Operator | AskedBy::SaleCancelled | AskedBy::Dispute => line.price_minor,
+            AskedBy::Operator | AskedBy::SaleCancelled | AskedBy::Dispute | AskedBy::Outside => {
+                line.price_minor
+            }
             AskedBy::Buyer | AskedBy::Exchange => {
                 if stands(Guard::CheckedInStays) && ticket.checked_in.is_some() {
                     return Err(RefundRefusal::TicketCheckedIn(name.clone()));
@@ -261,16 +267,26 @@ fn amount_of(
     let amount = match (request.asked_by, request.amount) {
         (AskedBy::Buyer, Some(_)) => return Err(RefundRefusal::NotAllowed),
         (
-            AskedBy::Operator | AskedBy::SaleCancelled | AskedBy::Dispute | AskedBy::Exchange,
+            AskedBy::Operator
+            | AskedBy::SaleCancelled
+            | AskedBy::Dispute
+            | AskedBy::Exchange
+            | AskedBy::Outside,
             Some(amount),
         ) => amount,
         // An amount that was refunded before without a ticket is not owed once more.
         (AskedBy::Buyer | AskedBy::Exchange, None) => {
             Money { amount_minor: price.min(left.amount_minor), ..left }
         }
-        (AskedBy::Operator | AskedBy::SaleCancelled | AskedBy::Dispute, None) if is_whole => left,
-        (AskedBy::Operator | AskedBy::SaleCancelled | AskedBy::Dispute, None) => {
-            Money { amount_minor: price, ..left }
+        (
+            AskedBy::Operator | AskedBy::SaleCancelled | AskedBy::Dispute | AskedBy::Outside,
+            None,
+        ) => {
+            if is_whole {
+                left
+            } else {
+                Money { amount_minor: price, ..left }
+            }
         }
     };
     if amount.currency != order.total.currency {
@@ -292,7 +308,7 @@ fn sendable(
 ) -> Result<Money, RefundRefusal> {
     let currency = amount.currency;
     let rounded = Money { amount_minor: currency.round_down(amount.amount_minor), currency };
-    let is_sent = request.asked_by != AskedBy::Dispute && !payment.capture.key.provider.is_wallet();
+    let is_sent = !request.asked_by.is_back_before() && !payment.capture.key.provider.is_wallet();
     if !is_sent || rounded == amount || amount == payment.left() {
         return Ok(amount);
     }
@@ -318,7 +334,7 @@ impl Order {
             }
         }
         order.refunds.made = refund.key.number.get();
-        if refund.refund.state == RefundState::Refunded {
+        if refund.refund.state.is_back() {
             order.refunds.back += 1;
         }
         let is_last = order.live_tickets().next().is_none();
@@ -326,7 +342,7 @@ impl Order {
         let by = match refund.asked_by {
             AskedBy::Buyer | AskedBy::Exchange => Actor::Buyer,
             AskedBy::Operator | AskedBy::SaleCancelled => Actor::Operator,
-            AskedBy::Dispute => Actor::Provider,
+            AskedBy::Dispute | AskedBy::Outside => Actor::Provider,
         };
         let order = order.after(event, Cause::refund_made(refund, by), now)?;
         // The last tickets cost nothing, so there is no money to wait for.
@@ -335,13 +351,34 @@ impl Order {
         Some(Self { state, ..order })
     }
 
-    /// The order after the money of one more of its refunds is back.
+    /// The order after the money of one more of its refunds is back by its provider.
     #[must_use]
     pub fn after_part(&self, refund: &OrderRefund, now: Timestamp) -> Self {
+        self.after_part_by(refund, Actor::Provider, now)
+    }
+
+    /// The order after an operator has paid one of its refunds otherwise.
+    #[must_use]
+    pub fn after_settled(&self, refund: &OrderRefund, now: Timestamp) -> Self {
+        self.after_part_by(refund, Actor::Operator, now)
+    }
+
+    /// The order after the money of one of its refunds, which was back, is not.
+    #[must_use]
+    pub fn after_undone(&self, refund: &OrderRefund, now: Timestamp) -> Self {
+        let RefundCounts { made, back } = self.refunds;
+        let refunds = RefundCounts { made, back: back.saturating_sub(1) };
+        let order = Self { refunds, ..self.clone() };
+        let cause = Cause::refund(refund, Actor::Provider);
+        let owed = order.after(OrderEvent::RefundUndone, cause.clone(), now);
+        owed.unwrap_or_else(|| order.append_fact(FactKind::RefundUndone, cause, now))
+    }
+
+    fn after_part_by(&self, refund: &OrderRefund, by: Actor, now: Timestamp) -> Self {
         let RefundCounts { made, back } = self.refunds;
         let refunds = RefundCounts { made, back: back.saturating_add(1).min(made) };
         let order = Self { refunds, ..self.clone() };
-        let cause = Cause::refund(refund, Actor::Provider);
+        let cause = Cause::refund(refund, by);
         let confirmed = order
             .is_all_back()
             .then(|| order.after(OrderEvent::RefundConfirmed, cause.clone(), now));
@@ -362,11 +399,12 @@ impl OrderRefund {
         let by_default = match request.asked_by {
             // The terms of that time decided a buyer's amount.
             AskedBy::Buyer | AskedBy::Exchange => true,
-            AskedBy::Operator | AskedBy::SaleCancelled | AskedBy::Dispute => match &request.tickets
-            {
-                RefundedTickets::All => left.amount_minor == MinorUnits::ZERO,
-                RefundedTickets::Named(_) => self.price(order) == self.amount.amount_minor,
-            },
+            AskedBy::Operator | AskedBy::SaleCancelled | AskedBy::Dispute | AskedBy::Outside => {
+                match &request.tickets {
+                    RefundedTickets::All => left.amount_minor == MinorUnits::ZERO,
+                    RefundedTickets::Named(_) => self.price(order) == self.amount.amount_minor,
+                }
+            }
         };
         let is_named = match &request.tickets {
             // After a refund of all live tickets there is no other.
@@ -400,7 +438,10 @@ impl OrderRefund {
                     RefundState::Due
                     | RefundState::Requested
                     | RefundState::Unmatched
-                    | RefundState::Explained => false,
+                    | RefundState::Explained
+                    | RefundState::Outside
+                    | RefundState::FailedLater
+                    | RefundState::Settled => false,
                     RefundState::Pending | RefundState::Failed | RefundState::Refunded => {
                         other.amount.amount_minor > MinorUnits::ZERO
                     }

@@ -189,7 +189,11 @@ impl RefundPlan {
     pub fn revokes(&self) -> Revocations {
         match self.refund.asked_by {
             AskedBy::SaleCancelled => Revocations::new(),
-            AskedBy::Buyer | AskedBy::Operator | AskedBy::Dispute | AskedBy::Exchange => {
+            AskedBy::Buyer
+            | AskedBy::Operator
+            | AskedBy::Dispute
+            | AskedBy::Exchange
+            | AskedBy::Outside => {
                 let number = Some(self.refund.key.number);
                 let taken = self.order.numbered().filter(|of| of.ticket.refund == number);
                 taken.map(|of| (of.number, None)).collect()
@@ -202,7 +206,9 @@ impl RefundPlan {
     pub fn must_be_unused(&self) -> bool {
         match self.refund.asked_by {
             AskedBy::Buyer | AskedBy::Exchange => true,
-            AskedBy::Operator | AskedBy::SaleCancelled | AskedBy::Dispute => false,
+            AskedBy::Operator | AskedBy::SaleCancelled | AskedBy::Dispute | AskedBy::Outside => {
+                false
+            }
         }
     }
 }

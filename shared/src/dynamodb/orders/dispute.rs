@@ -4,8 +4,9 @@ use aws_sdk_dynamodb::types::TransactWriteItem;
 
 use super::{Committed, DynamoOrders, Part};
 use crate::dynamodb::expressions::{Value, update};
-use crate::dynamodb::items::{dispute_list_attributes, payment_key, text};
+use crate::dynamodb::items::{dispute_list_attributes, number, payment_key, text};
 use crate::dynamodb::told::text_of;
+use engine::domain::basics::money::MinorUnits;
 use engine::domain::payment::dispute::DisputePlan;
 use engine::ports::{ChangeReply, Stored};
 
@@ -47,7 +48,14 @@ impl DynamoOrders {
             list = ", #dispute_list = :dispute_list, #dispute_at = :dispute_at";
         }
         let expression = format!("SET #disputes = :disputes{list}{open}");
-        let condition = format!("#outcome = :accepted AND {seen}");
+        // A share of the dispute is of the money that was there.
+        with.push(("back", number(payment.back)));
+        let left = if payment.back == MinorUnits::ZERO {
+            "(attribute_not_exists(#back_minor) OR #back_minor = :back)"
+        } else {
+            "#back_minor = :back"
+        };
+        let condition = format!("#outcome = :accepted AND {seen} AND {left}");
         update(self.orders(), key, &expression, &condition, with)
     }
 }

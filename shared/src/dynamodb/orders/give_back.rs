@@ -11,11 +11,12 @@ use super::tickets::are_unused;
 use super::{Committed, DynamoOrders, Part, Plan, failed_item, kinds, must};
 use crate::dynamodb::expressions::{Value, put_new, update};
 use crate::dynamodb::items::{
-    TICKET_REFUND, attendee_item, attendee_key, number, order_key, order_refund_item,
+    REFUND_ENDED, TICKET_REFUND, attendee_item, attendee_key, number, order_key, order_refund_item,
     order_refund_key, payment_key, text,
 };
 use engine::domain::order::attendee::AttendeeHash;
 use engine::domain::order::order_refund::{AskedBy, OrderRefund, RefundCounts};
+use engine::domain::order::refund::RefundState;
 use engine::domain::order::{Order, OrderState};
 use engine::domain::payment::refund::RefundPlan;
 use engine::ports::{ChangeReply, StoreError, Stored};
@@ -144,6 +145,8 @@ impl DynamoOrders {
         let key = payment_key(refund.key.order, &refund.payment);
         let (undisputed, dispute) = match refund.asked_by {
             AskedBy::Dispute => ("#disputed = :dispute", refund.reason.as_ref()),
+            // It is back, whatever else is disputed.
+            AskedBy::Outside => ("attribute_exists(#outcome)", None),
             AskedBy::Buyer | AskedBy::Operator | AskedBy::SaleCancelled | AskedBy::Exchange => {
                 ("attribute_not_exists(#disputed)", None)
             }
@@ -168,10 +171,12 @@ impl DynamoOrders {
         order: Option<&Order>,
     ) -> Stored<ChangeReply> {
         let key = order_refund_key(refund.key);
-        let state = self.refund_state(key, refund.key.order, &refund.refund)?;
+        let ended = (refund.ended > 0).then(|| (REFUND_ENDED, number(refund.ended)));
+        let state = self.refund_state(key, refund.key.order, &refund.refund, ended)?;
         let mut plan = vec![(Part::Refund, state)];
         if let Some(order) = order {
-            plan.push((Part::Order, self.part_is_back(order)?));
+            let is_undone = refund.refund.state == RefundState::FailedLater;
+            plan.push((Part::Order, self.part_is_back(order, is_undone)?));
         }
         let leading = plan.len();
         if let Some(order) = order {
@@ -183,11 +188,14 @@ impl DynamoOrders {
         })
     }
 
-    /// Writes into an order that the money of one more refund is back.
-    fn part_is_back(&self, order: &Order) -> Stored<TransactWriteItem> {
+    /// Writes into an order that the money of one more refund is back, or is not after all.
+    fn part_is_back(&self, order: &Order, is_undone: bool) -> Stored<TransactWriteItem> {
         let RefundCounts { made, back } = order.refunds;
-        must(order, back > 0 && back <= made, "has the money of a refund back that it has not")?;
-        let (refunds, before) = refunds_seen(RefundCounts { made, back: back - 1 });
+        let before = if is_undone { back.checked_add(1) } else { back.checked_sub(1) };
+        let counted = before.filter(|before| (*before).max(back) <= made);
+        must(order, counted.is_some(), "has the money of a refund back that it has not")?;
+        let (refunds, before) =
+            refunds_seen(RefundCounts { made, back: counted.unwrap_or_default() });
         let mut with: Vec<Value> = vec![
             ("state", text(order.state.as_str())),
             ("changed", number(order.changed_at.ms())),

@@ -164,17 +164,18 @@ impl DynamoOrders {
             let broken = format!("payment {provider} {payment}: is refunded and was accepted");
             return Err(StoreError::Contract(broken));
         };
-        self.refund_state(payment_key(capture.order, &capture.key), capture.order, refund)
+        self.refund_state(payment_key(capture.order, &capture.key), capture.order, refund, None)
     }
 
-    /// Writes the state of a refund into an item, over a state that it may follow.
+    /// Writes the state of a refund and what `more` there is into an item, over a state that it may follow.
     pub(super) fn refund_state(
         &self,
         key: Item,
         order: OrderNumber,
         refund: &Refund,
+        more: Option<Value>,
     ) -> Stored<TransactWriteItem> {
-        let mut with: Vec<Value> = refund_attributes(order, refund).collect();
+        let mut with: Vec<Value> = refund_attributes(order, refund).chain(more).collect();
         let set: Vec<String> = with.iter().map(|(name, _)| format!("#{name} = :{name}")).collect();
         let is_written = |name: &&&str| with.iter().any(|(written, _)| *written == **name);
         let all = ["refusal", "due_shard", "due_ms"];
@@ -186,8 +187,10 @@ impl DynamoOrders {
         }
         let remove =
             if gone.is_empty() { String::new() } else { format!(" REMOVE {}", gone.join(", ")) };
-        const FROM: [&str; RefundState::ALL.len()] =
-            ["from0", "from1", "from2", "from3", "from4", "from5", "from6"];
+        const FROM: [&str; RefundState::ALL.len()] = [
+            "from0", "from1", "from2", "from3", "from4", "from5", "from6", "from7", "from8",
+            "from9",
+        ];
         let before = RefundState::ALL.into_iter().filter(|state| state.may_become(refund.state));
         let from: Vec<Value> =
             FROM.into_iter().zip(before.map(|state| text(state.as_str()))).collect();

@@ -241,6 +241,9 @@ impl From<RefundRefusal> for Problem {
             RefundRefusal::OtherNumber { next } => {
                 Self::new(Kind::OtherRefundNumber, detail).with("next", next)
             }
+            RefundRefusal::OtherState(state) => {
+                Self::new(Kind::OtherRefundState, detail).with("state", state)
+            }
             RefundRefusal::TooMany => Self::new(Kind::TooManyRefunds, detail),
         }
     }
@@ -363,6 +366,7 @@ mod tests {
     use engine::domain::basics::money::{Currency, MinorUnits, Money};
     use engine::domain::basics::tickets::Tickets;
     use engine::domain::basics::time::Timestamp;
+    use engine::domain::order::refund::RefundState;
 
     fn stores() -> [(StoreError, u16, &'static str, Option<u32>); 3] {
         let text = || "10.0.0.7 refused hunter2".to_owned();
@@ -529,6 +533,10 @@ mod tests {
             (
                 RefundRefusal::OtherNumber { next: 3 },
                 (409, "other-refund-number", None, json!({ "next": 3 })),
+            ),
+            (
+                RefundRefusal::OtherState(RefundState::Pending),
+                (409, "other-refund-state", None, json!({ "state": "pending" })),
             ),
             (RefundRefusal::TooMany, (409, "too-many-refunds", None, none())),
         ];

@@ -14,6 +14,7 @@ use engine::domain::basics::money::{Currency, MinorUnits};
 use engine::domain::basics::number::OrderNumber;
 use engine::domain::basics::time::Timestamp;
 use engine::domain::order::OrderState;
+use engine::domain::order::refund::RefundState;
 use engine::domain::sale::Defect;
 
 /// Makes the schema of a member.
@@ -344,6 +345,11 @@ problems! {
         CONFLICT, "other-refund-number", "The next refund has another number", final, none,
         by [GiveBack, RefundOrder, OperatorRefund],
         with [always "next": count];
+    /// An operator keeps the tickets after a refund that was made outside, and settles one that has failed.
+    OtherRefundState:
+        CONFLICT, "other-refund-state", "The refund is in another state", final, none,
+        by [RefundOrder, OperatorRefund],
+        with [always "state": of::<RefundState>];
     /// The order has as many refunds as there may be.
     TooManyRefunds: CONFLICT, "too-many-refunds", "The order has too many refunds", final, kept,
         by [Reserve, GiveBack, RefundOrder, OperatorRefund];

@@ -259,7 +259,7 @@ impl Api {
         record: &PaymentRecord,
         part: &OrderRefund,
     ) -> Stored<RefundReply> {
-        self.refund_as(record, part_number(part.key), part.amount, part.held()).await
+        self.refund_as(record, part_number(part.name()), part.amount, part.held()).await
     }
 
     async fn refund_as(

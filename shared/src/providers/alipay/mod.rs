@@ -22,6 +22,7 @@ use crate::runtime::connections::Https;
 use crate::runtime::merchants::AlipayMerchant;
 use engine::domain::basics::counting::Counting;
 use engine::domain::basics::ids::{DeploymentId, ProviderId};
+use engine::domain::basics::money::MinorUnits;
 use engine::domain::basics::time::Timestamp;
 use engine::domain::order::attempt::{Attempt, PaymentMethod};
 use engine::domain::order::order_refund::OrderRefund;
@@ -114,6 +115,7 @@ impl PaymentProvider for Alipay {
         &'a self,
         payment: &'a PaymentRecord,
         refund: &'a OrderRefund,
+        _known_outside: MinorUnits,
     ) -> BoxFuture<'a, Stored<RefundReply>> {
         Box::pin(self.0.refund_part(payment, refund))
     }

@@ -334,7 +334,7 @@ async fn a_part_that_was_refused_is_not_sent_again_before_an_operator_says_so() 
     let calls = async |part: &OrderRefund, found: Value| {
         let fake = Fake::start(move |asked: &Asked| done(asked, &found)).await;
         let payment = record(PAYMENT, yuan(500));
-        let reply = account(&fake.url).refund_part(&payment, part).await;
+        let reply = account(&fake.url).refund_part(&payment, part, MinorUnits::ZERO).await;
         (reply, fake.asked().len())
     };
     let payment = record(PAYMENT, yuan(500));

@@ -9,7 +9,7 @@ use crate::providers::{EventDefect, trade_number};
 use engine::domain::basics::ids::{DeploymentId, PaymentId, ProviderId};
 use engine::domain::basics::money::{Currency, MinorUnits, Money};
 use engine::domain::order::attempt::AttemptKey;
-use engine::domain::order::order_refund::RefundKey;
+use engine::domain::order::order_refund::RefundName;
 use engine::domain::order::{Capture, PaymentKey};
 use engine::domain::payment::ours::Reported;
 
@@ -147,7 +147,7 @@ pub(super) fn refund_number(payment: &PaymentId) -> String {
 }
 
 /// The name of the refund of a part: letters, digits and underscores, as of a trade.
-pub(super) fn part_number(part: RefundKey) -> String {
+pub(super) fn part_number(part: RefundName) -> String {
     part.to_string().replace('-', "_")
 }
 

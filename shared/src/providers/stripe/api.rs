@@ -5,12 +5,13 @@ use http::{Method, Request, StatusCode};
 use hyper::body::Bytes;
 
 use super::forms::{self, EventsPage, List, PaymentIntent, Refund, Refusal, SearchPage};
-use super::{API_VERSION, VERSION_HEADER, dispute, event};
+use super::{API_VERSION, VERSION_HEADER, dispute, event, sent_back};
 use crate::providers::account::{Account, Answer, Effect};
 use crate::providers::limit::{Limits, Operation};
 use crate::runtime::config::ProviderApi;
 use crate::runtime::connections::Https;
-use engine::domain::basics::ids::{DeploymentId, PageMark};
+use engine::domain::basics::ids::{DeploymentId, PageMark, PaymentId};
+use engine::domain::basics::money::MinorUnits;
 use engine::domain::basics::number::OrderNumber;
 use engine::domain::basics::time::Timestamp;
 use engine::domain::order::PaymentRecord;
@@ -70,13 +71,11 @@ impl Api {
     /// and the key makes their requests one.
     pub(super) async fn refund(&self, record: &PaymentRecord) -> Stored<RefundReply> {
         let captured = record.capture.amount;
-        let path = forms::refunds_path(&record.capture.key.payment);
-        let answer = self.get(Operation::ListRefunds, &path).await?;
-        if is_refusal(answer.status) {
-            return Ok(refused(&answer));
-        }
-        let refunds: List<Refund> = self.account.read(&answer, Effect::Read, words)?;
-        if let Some(reply) = forms::reply(&refunds.data, captured) {
+        let refunds = match self.refunds(&record.capture.key.payment).await? {
+            Ok(refunds) => refunds,
+            Err(answer) => return Ok(refused(&answer)),
+        };
+        if let Some(reply) = forms::reply(&refunds, captured) {
             return Ok(reply);
         }
         let head = Request::builder()
@@ -91,32 +90,31 @@ impl Api {
         }
         let refund: Refund = self.account.read(&answer, Effect::Write, words)?;
         // What went back earlier by hand and this together are the whole.
-        let all: Vec<Refund> = refunds.data.into_iter().chain([refund]).collect();
+        let all: Vec<Refund> = refunds.into_iter().chain([refund]).collect();
         Ok(forms::reply(&all, captured).unwrap_or(RefundReply::Pending))
     }
 
     /// Sends a part of a payment back, or says how far that is. The list is asked first, as for a whole one;
-    /// a part is known by its name in the refund's metadata, however many others there are. If more went back than is
-    /// known here, somebody has sent money back by hand, perhaps this very part: nothing is sent.
+    /// a part is known by its name in the refund's metadata, however many others there are. If more went back outside than
+    /// `known_outside`, somebody has sent money back by hand, perhaps this very part: nothing is sent.
     pub(super) async fn refund_part(
         &self,
         record: &PaymentRecord,
         part: &OrderRefund,
+        known_outside: MinorUnits,
     ) -> Stored<RefundReply> {
         let Some(form) = forms::part_form(record, part) else {
             let text = format!("Stripe cannot send back {}", part.amount);
             return Ok(RefundReply::Refused(text));
         };
-        let path = forms::refunds_path(&record.capture.key.payment);
-        let answer = self.get(Operation::ListRefunds, &path).await?;
-        if is_refusal(answer.status) {
-            return Ok(refused(&answer));
+        let refunds = match self.refunds(&record.capture.key.payment).await? {
+            Ok(refunds) => refunds,
+            Err(answer) => return Ok(refused(&answer)),
+        };
+        if let Some(reply) = forms::reply_of_part(&refunds, part) {
+            return Ok(reply);
         }
-        let refunds: List<Refund> = self.account.read(&answer, Effect::Read, words)?;
-        if let Some(made) = refunds.data.iter().find(|refund| refund.is_part(part.key)) {
-            return Ok(made.reply());
-        }
-        if let Some(why) = forms::conflict(&refunds.data, record.capture.amount) {
+        if let Some(why) = forms::conflict(&refunds, record.capture.amount, known_outside) {
             return Ok(RefundReply::Refused(why));
         }
         let head = Request::builder()
@@ -132,21 +130,43 @@ impl Api {
         Ok(refund.reply())
     }
 
-    /// A page of the events of captures and disputes since a time, newest first.
+    /// All refunds of a payment, newest first; the answer, if Stripe says that it will not list them.
+    pub(super) async fn refunds(&self, payment: &PaymentId) -> Stored<Result<Vec<Refund>, Answer>> {
+        let mut refunds: Vec<Refund> = Vec::new();
+        for _ in 0..MAX_PAGES {
+            let after = refunds.last().map(|refund| &refund.id);
+            let path = forms::refunds_path(payment, after);
+            let answer = self.get(Operation::ListRefunds, &path).await?;
+            if is_refusal(answer.status) {
+                return Ok(Err(answer));
+            }
+            let page: List<Refund> = self.account.read(&answer, Effect::Read, words)?;
+            let is_over = !page.has_more || page.data.is_empty();
+            refunds.extend(page.data);
+            if is_over {
+                return Ok(Ok(refunds));
+            }
+        }
+        Err(StoreError::Contract(format!(
+            "payment {payment} has over {MAX_PAGES} pages of refunds"
+        )))
+    }
+
+    /// A page of the events of captures, disputes and refunds since a time, newest first.
     pub(super) async fn list_captures(
         &self,
         from: Timestamp,
         after: Option<&PageMark>,
     ) -> Stored<CapturePage> {
-        let kinds = [event::CAPTURED].into_iter().chain(dispute::EVENTS);
+        let kinds = [event::CAPTURED].into_iter().chain(dispute::EVENTS).chain(sent_back::EVENTS);
         let path = forms::events_path(kinds, from, after);
         let answer = self.get(Operation::ListCaptures, &path).await?;
         let events: EventsPage = self.account.read(&answer, Effect::Read, words)?;
         let mut page = CapturePage { next: events.next()?, ..CapturePage::default() };
         for listed in &events.data {
-            match dispute::listed(listed) {
-                Some(Ok(dispute)) => {
-                    page.disputes.push(dispute);
+            match dispute::listed(listed).or_else(|| sent_back::listed(listed)) {
+                Some(Ok(hint)) => {
+                    page.hints.extend(hint);
                     continue;
                 }
                 Some(Err(defect)) => {

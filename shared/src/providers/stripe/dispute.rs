@@ -14,7 +14,7 @@ use engine::domain::basics::ids::{DeploymentId, DisputeId, PageMark, PaymentId, 
 use engine::domain::basics::money::{Currency, MinorUnits};
 use engine::domain::order::PaymentKey;
 use engine::domain::order::dispute::DisputeState;
-use engine::domain::payment::captures::ListedDispute;
+use engine::domain::payment::captures::{Hint, ListedHint};
 use engine::domain::payment::dispute::DisputeReport;
 use engine::domain::payment::ours::Mark;
 use engine::ports::{StoreError, Stored};
@@ -29,16 +29,21 @@ pub(super) const EVENTS: [&str; 5] = [
     "charge.dispute.funds_reinstated",
 ];
 
-/// The dispute that a listed event tells of: `None` for another event, an error for one that names none.
-pub(super) fn listed(event: &Value) -> Option<Result<ListedDispute, String>> {
+/// What a listed event says of a dispute: `None` for another event, an error for one that names none.
+pub(super) fn listed(event: &Value) -> Option<Result<Option<ListedHint>, String>> {
     let kind = event["type"].as_str()?;
     EVENTS.contains(&kind).then(|| {
-        let mark = event["id"].as_str().ok_or("it has no name")?;
-        let mark = PageMark::new(mark).map_err(|error| error.to_string())?;
         let id = event["data"]["object"]["id"].as_str().ok_or("it names no dispute")?;
         let dispute = DisputeId::new(id).map_err(|error| error.to_string())?;
-        Ok(ListedDispute { mark, dispute })
+        hint(event, Hint::Dispute(dispute)).map(Some)
     })
+}
+
+/// A hint of a listed event.
+pub(super) fn hint(event: &Value, hint: Hint) -> Result<ListedHint, String> {
+    let mark = event["id"].as_str().ok_or("it has no name")?;
+    let mark = PageMark::new(mark).map_err(|error| error.to_string())?;
+    Ok(ListedHint { mark, hint })
 }
 
 /// The path of a dispute, with its payment whole: the order stands there.
@@ -178,8 +183,9 @@ mod tests {
     fn an_event_is_a_hint_to_look() {
         let event = |kind: &str, id: Value| json!({ "id": "evt_1", "type": kind, "data": { "object": { "id": id } } });
         for kind in EVENTS {
-            let found = listed(&event(kind, json!("dp_1"))).unwrap().unwrap();
-            assert_eq!((found.mark.as_str(), found.dispute.as_str()), ("evt_1", "dp_1"));
+            let found = listed(&event(kind, json!("dp_1"))).unwrap().unwrap().unwrap();
+            let dispute = Hint::Dispute("dp_1".parse().unwrap());
+            assert_eq!((found.mark.as_str(), found.hint), ("evt_1", dispute));
             assert!(listed(&event(kind, Value::Null)).unwrap().is_err());
             assert!(listed(&event(kind, json!("a#b"))).unwrap().is_err());
         }

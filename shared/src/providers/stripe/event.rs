@@ -72,6 +72,11 @@ pub fn capture(
     of_event(callback.provider(), own, event)
 }
 
+/// The type of an event; `None` if it has none.
+pub(super) fn kind(callback: &VerifiedCallback<'_>) -> Option<String> {
+    parse::<PaymentEvent>(callback.body()).ok().map(|event| event.kind)
+}
+
 /// The capture of an event that the provider lists; `None` as for [`capture`].
 ///
 /// # Errors

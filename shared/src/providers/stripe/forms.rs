@@ -7,14 +7,17 @@ use serde::Deserialize;
 use super::COUNTING;
 use super::metadata::Metadata;
 use crate::providers::account::escaped;
-use engine::domain::basics::ids::{DeploymentId, PageMark, PaymentId, ProviderId};
+use engine::domain::basics::ids::{
+    DeploymentId, PageMark, PaymentId, ProviderId, ProviderRefundId,
+};
 use engine::domain::basics::money::{Currency, MinorUnits, Money};
 use engine::domain::basics::number::OrderNumber;
 use engine::domain::basics::time::Timestamp;
-use engine::domain::order::order_refund::{OrderRefund, RefundKey};
+use engine::domain::order::order_refund::{OrderRefund, RefundName};
 use engine::domain::order::refund::RefundReply;
 use engine::domain::order::{PaymentKey, PaymentRecord};
 use engine::domain::payment::ours::Reported;
+use engine::domain::payment::outside::{SentRefund, SentState};
 use engine::ports::{StoreError, Stored};
 
 /// Most objects of one page, as Stripe limits it.
@@ -29,10 +32,12 @@ pub(super) struct SearchPage<T> {
     pub(super) next_page: Option<String>,
 }
 
-/// A list, of which we read the first page.
+/// A page of a list.
 #[derive(Debug, Deserialize)]
 pub(super) struct List<T> {
     pub(super) data: Vec<T>,
+    #[serde(default)]
+    pub(super) has_more: bool,
 }
 
 /// One page of the list of events, newest first. Each is read by itself: one that cannot be read must not
@@ -72,13 +77,18 @@ pub(super) struct PaymentIntent {
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Refund {
+    pub(super) id: ProviderRefundId,
     /// In Stripe's units.
     amount: MinorUnits,
+    currency: Currency,
     status: Option<String>,
     #[serde(default)]
     failure_reason: Option<String>,
     #[serde(default)]
     metadata: RefundMetadata,
+    /// The payment: its name, or what it has where that was asked for.
+    #[serde(default)]
+    pub(super) payment_intent: Option<serde_json::Value>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -87,9 +97,9 @@ struct RefundMetadata {
 }
 
 impl Refund {
-    /// True if it is this part, by the name that it was given.
-    pub(super) fn is_part(&self, key: RefundKey) -> bool {
-        self.metadata.refund.as_deref() == Some(key.to_string().as_str())
+    /// The name of a part that it was given here.
+    pub(super) fn name(&self) -> Option<RefundName> {
+        self.metadata.refund.as_deref()?.parse().ok()
     }
 
     /// True if it was made as a part here, whatever it is called; what somebody makes by hand has no name.
@@ -104,11 +114,32 @@ impl Refund {
             Some("succeeded") => RefundReply::Refunded,
             Some(status @ ("failed" | "canceled")) => {
                 let why = self.failure_reason.as_deref().unwrap_or("without a reason");
-                RefundReply::Refused(format!("{status}: {why}"))
+                RefundReply::Ended(format!("{status}: {why}"))
             }
             Some(_) | None => RefundReply::Pending,
         }
     }
+
+    /// It as the engine reads it: the metadata of a whole one of ours have no name of a part.
+    pub(super) fn sent(&self) -> SentRefund {
+        let state = match self.reply() {
+            RefundReply::Refunded => SentState::Back,
+            RefundReply::Refused(why) | RefundReply::Ended(why) => SentState::Failed(why),
+            RefundReply::Pending | RefundReply::Outside => SentState::UnderWay,
+        };
+        let amount = COUNTING.read(self.amount, self.currency);
+        SentRefund { id: self.id.clone(), amount, name: self.name(), state }
+    }
+}
+
+/// What the refunds of a payment say of one part of it; `None` if it is not among them under the name that it has now,
+/// and under no other that has not come to nothing.
+pub(super) fn reply_of_part(refunds: &[Refund], part: &OrderRefund) -> Option<RefundReply> {
+    let of_part =
+        || refunds.iter().filter(|refund| refund.name().map(|it| it.key) == Some(part.key));
+    let is_alive = |refund: &&Refund| !matches!(refund.reply(), RefundReply::Ended(_));
+    let is_it = |refund: &&Refund| refund.name() == Some(part.name());
+    of_part().find(is_alive).or_else(|| of_part().find(is_it)).map(Refund::reply)
 }
 
 /// The body of an answer that is an error.
@@ -162,9 +193,14 @@ pub(super) fn events_path(
     format!("/v1/events?limit={PAGE}{kinds}&created%5Bgte%5D={since}{after}")
 }
 
-/// The path of a payment's refunds, newest first. The list is up to date.
-pub(super) fn refunds_path(payment: &PaymentId) -> String {
-    format!("/v1/refunds?limit={PAGE}&payment_intent={}", escaped(payment.as_str()))
+/// The path of a page of a payment's refunds, newest first, each with its payment whole. The list is up to date.
+pub(super) fn refunds_path(payment: &PaymentId, after: Option<&ProviderRefundId>) -> String {
+    let payment = escaped(payment.as_str());
+    let after = after.map(|id| format!("&starting_after={}", escaped(id.as_str())));
+    let after = after.unwrap_or_default();
+    format!(
+        "/v1/refunds?limit={PAGE}&payment_intent={payment}&expand%5B%5D=data.payment_intent{after}"
+    )
 }
 
 /// The form that asks for a refund: without an amount, what is left of the payment goes back.
@@ -177,16 +213,16 @@ pub(super) fn refund_form(record: &PaymentRecord) -> String {
 /// The form that asks for a part of a payment; `None` for an amount that Stripe cannot take.
 pub(super) fn part_form(record: &PaymentRecord, part: &OrderRefund) -> Option<String> {
     let payment = escaped(record.capture.key.payment.as_str());
-    let (amount, key) = (COUNTING.written(part.amount)?, part.key);
-    let order = key.order;
+    let (amount, name) = (COUNTING.written(part.amount)?, part.name());
+    let order = part.key.order;
     Some(format!(
-        "payment_intent={payment}&amount={amount}&metadata[order]={order}&metadata[refund]={key}"
+        "payment_intent={payment}&amount={amount}&metadata[order]={order}&metadata[refund]={name}"
     ))
 }
 
 /// The key under which a part is sent back once.
 pub(super) fn part_idempotency_key(part: &OrderRefund) -> String {
-    format!("onsale-refund-{}-{}", part.payment.provider, part.key)
+    format!("onsale-refund-{}-{}", part.payment.provider, part.name())
 }
 
 /// The key under which one payment is refunded once.
@@ -213,16 +249,21 @@ pub(super) fn captures(
     payments.into_iter().filter_map(reported).collect()
 }
 
-/// Why a part is not sent that is not among the refunds of its payment: some of the payment went back, or is under way, by a
-/// refund that no part's name stands on, so that somebody has made it by hand. `None` if it may be sent.
-pub(super) fn conflict(refunds: &[Refund], captured: Money) -> Option<String> {
+/// Why a part is not sent that is not among the refunds of its payment: more of the payment went back, or is under way, by
+/// refunds that no part's name stands on than is known here, so that somebody has made one by hand. `None` if it may be
+/// sent.
+pub(super) fn conflict(
+    refunds: &[Refund],
+    captured: Money,
+    known_outside: MinorUnits,
+) -> Option<String> {
     let by_hand = |refund: &&Refund| {
         let counts = !matches!(refund.status.as_deref(), Some("failed" | "canceled"));
         counts && !refund.is_named()
     };
     let stated: MinorUnits = refunds.iter().filter(by_hand).map(|refund| refund.amount).sum();
     let back = COUNTING.read(stated, captured.currency);
-    (stated > MinorUnits::ZERO).then(|| {
+    (back.amount_minor > known_outside).then(|| {
         format!("conflict: {back} of the payment went back by no refund that is known here")
     })
 }
@@ -259,27 +300,60 @@ mod tests {
 
     #[test]
     fn a_part_is_known_by_its_name_alone() {
-        let key: RefundKey = "7-r2".parse().unwrap();
         let listed = refunds(json!([
             { "amount": 500, "status": "succeeded" },
             { "amount": 500, "status": "succeeded", "metadata": { "refund": "7-r1" } },
             { "amount": 500, "status": "pending", "metadata": { "refund": "7-r2" } },
+            { "amount": 500, "status": "failed", "metadata": { "refund": "7-r3" } },
         ]));
-        let found: Vec<_> = listed.iter().map(|refund| refund.is_part(key)).collect();
-        assert_eq!(found, [false, false, true]);
+        let part = |key: &str, ended: u8| {
+            let made = crate::providers::fake::part(&of_seven(), 500);
+            OrderRefund { key: key.parse().unwrap(), ended, ..made }
+        };
+        let says = |key: &str, ended: u8| reply_of_part(&listed, &part(key, ended));
+        assert_eq!(says("7-r1", 0), Some(RefundReply::Refunded));
+        assert_eq!(says("7-r2", 0), Some(RefundReply::Pending));
+        // One whose next name is due is sent only if none of its names lives.
+        assert_eq!(says("7-r2", 1), Some(RefundReply::Pending));
+        assert!(matches!(says("7-r3", 0), Some(RefundReply::Ended(why)) if why.contains("failed")));
+        assert_eq!((says("7-r3", 1), says("7-r4", 0)), (None, None));
         let captured =
             Money { amount_minor: MinorUnits(5000), currency: Currency::new("EUR").unwrap() };
-        let why = conflict(&listed, captured).unwrap();
+        let known = |known: i64| conflict(&listed, captured, MinorUnits(known));
+        assert_eq!(
+            (known(500), known(499).is_some()),
+            (None, true),
+            "what is known is no conflict"
+        );
+        let why = known(0).unwrap();
         assert!(why.starts_with("conflict: 500 EUR of the payment"), "{why}");
-        assert_eq!(conflict(&listed[1..], captured), None, "those that are named are ours");
+        let none = MinorUnits::ZERO;
+        assert_eq!(conflict(&listed[1..], captured, none), None, "those that are named are ours");
         let undone = refunds(json!([{ "amount": 500, "status": "canceled" }]));
-        assert_eq!(conflict(&undone, captured), None);
-        assert_eq!(listed[2].reply(), RefundReply::Pending);
-        let failed = refunds(json!([{ "amount": 5, "status": "failed" }]));
-        assert!(matches!(failed[0].reply(), RefundReply::Refused(why) if why.contains("failed")));
+        assert_eq!(conflict(&undone, captured, none), None);
     }
 
-    fn refunds(list: serde_json::Value) -> Vec<Refund> {
+    /// A payment of order 7.
+    fn of_seven() -> PaymentRecord {
+        let payment = PaymentId::new("pi_1").unwrap();
+        let key = PaymentKey { provider: ProviderId::new("stripe").unwrap(), payment };
+        let amount =
+            Money { amount_minor: MinorUnits(5000), currency: Currency::new("EUR").unwrap() };
+        let order = "7".parse().unwrap();
+        let capture = engine::domain::order::Capture { key, order, amount, attempt: None };
+        PaymentRecord::decided(
+            &capture,
+            engine::domain::order::PaymentOutcome::Accepted,
+            Timestamp::from_ms(0),
+        )
+    }
+
+    /// The refunds of a list, each of which has what every refund has.
+    fn refunds(mut list: serde_json::Value) -> Vec<Refund> {
+        for refund in list.as_array_mut().unwrap() {
+            refund["id"] = json!("re_1");
+            refund["currency"] = json!("eur");
+        }
         serde_json::from_value(list).unwrap()
     }
 
@@ -360,6 +434,10 @@ mod tests {
         let mark = PageMark::new("evt_1&2").unwrap();
         assert!(events_path(["a"], from, Some(&mark)).ends_with("&starting_after=evt_1%262"));
         let odd = PaymentId::new("a&b=c").unwrap();
-        assert!(refunds_path(&odd).ends_with("payment_intent=a%26b%3Dc"));
+        let path = refunds_path(&odd, None);
+        assert!(
+            path.ends_with("payment_intent=a%26b%3Dc&expand%5B%5D=data.payment_intent"),
+            "{path}"
+        );
     }
 }

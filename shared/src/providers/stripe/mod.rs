@@ -6,6 +6,7 @@ mod dispute;
 pub mod event;
 mod forms;
 mod metadata;
+mod sent_back;
 pub mod signature;
 
 use futures_util::future::BoxFuture;
@@ -15,7 +16,8 @@ use self::api::Api;
 use self::signature::PaymentSecrets;
 use super::{EventDefect, PaymentProvider, Settings, SignatureDefect, VerifiedCallback, no_key};
 use engine::domain::basics::counting::Counting;
-use engine::domain::basics::ids::{DeploymentId, DisputeId, PageMark, ProviderId};
+use engine::domain::basics::ids::{DeploymentId, DisputeId, PageMark, PaymentId, ProviderId};
+use engine::domain::basics::money::MinorUnits;
 use engine::domain::basics::time::Timestamp;
 use engine::domain::order::attempt::{Attempt, PaymentMethod};
 use engine::domain::order::order_refund::OrderRefund;
@@ -24,6 +26,7 @@ use engine::domain::order::{Order, PaymentRecord};
 use engine::domain::payment::captures::CapturePage;
 use engine::domain::payment::dispute::DisputeReport;
 use engine::domain::payment::ours::Reported;
+use engine::domain::payment::outside::SentReport;
 use engine::domain::payment::start::{CloseReply, Offer, StartReply};
 use engine::ports::Stored;
 
@@ -132,8 +135,20 @@ impl PaymentProvider for Stripe {
         &'a self,
         payment: &'a PaymentRecord,
         refund: &'a OrderRefund,
+        known_outside: MinorUnits,
     ) -> BoxFuture<'a, Stored<RefundReply>> {
-        Box::pin(async move { self.api()?.refund_part(payment, refund).await })
+        Box::pin(async move { self.api()?.refund_part(payment, refund, known_outside).await })
+    }
+
+    fn sent_back<'a>(
+        &'a self,
+        payment: &'a PaymentId,
+    ) -> BoxFuture<'a, Stored<Option<SentReport>>> {
+        Box::pin(async move { self.api()?.sent_back(payment).await })
+    }
+
+    fn tells_of_more(&self, callback: &VerifiedCallback<'_>) -> bool {
+        event::kind(callback).is_some_and(|kind| sent_back::is_hint(&kind))
     }
 
     fn dispute<'a>(

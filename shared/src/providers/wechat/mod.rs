@@ -20,6 +20,7 @@ use crate::runtime::connections::Https;
 use crate::runtime::merchants::WechatMerchant;
 use engine::domain::basics::counting::Counting;
 use engine::domain::basics::ids::{DeploymentId, ProviderId};
+use engine::domain::basics::money::MinorUnits;
 use engine::domain::basics::time::Timestamp;
 use engine::domain::order::attempt::{Attempt, PaymentMethod};
 use engine::domain::order::order_refund::OrderRefund;
@@ -107,6 +108,7 @@ impl PaymentProvider for Wechat {
         &'a self,
         payment: &'a PaymentRecord,
         refund: &'a OrderRefund,
+        _known_outside: MinorUnits,
     ) -> BoxFuture<'a, Stored<RefundReply>> {
         Box::pin(self.0.refund_part(payment, refund))
     }

@@ -34,7 +34,7 @@ impl<'a> Asked<'a> {
 
     /// The refund of a part, under its own name.
     pub(super) fn part(record: &'a PaymentRecord, part: &OrderRefund) -> Self {
-        Self { capture: &record.capture, number: part.key.to_string(), amount: part.amount }
+        Self { capture: &record.capture, number: part.name().to_string(), amount: part.amount }
     }
 
     /// The path at which it is asked about.
@@ -113,7 +113,7 @@ impl Refund {
         match self.status {
             Status::Success => Ok(RefundReply::Refunded),
             Status::Processing => Ok(RefundReply::Pending),
-            Status::Closed => refused("CLOSED: the refund was closed"),
+            Status::Closed => Ok(RefundReply::Ended("CLOSED: the refund was closed".to_owned())),
             Status::Abnormal => refused("ABNORMAL: the payer's bank did not take it"),
         }
     }

@@ -292,7 +292,7 @@ async fn a_part_that_was_refused_is_not_sent_again_before_an_operator_says_so() 
     let fake = Fake::start(|_| error(404, "RESOURCE_NOT_EXISTS")).await;
     let payment = record(PAYMENT, yuan(500));
     let refused = refused_part(&payment, "NOT_ENOUGH: words");
-    let reply = account(&fake.url).refund_part(&payment, &refused).await;
+    let reply = account(&fake.url).refund_part(&payment, &refused, MinorUnits::ZERO).await;
     assert_eq!(reply, Ok(RefundReply::Refused("NOT_ENOUGH: words".to_owned())));
     assert_eq!(fake.asked().iter().map(|asked| asked.method.as_str()).collect::<Vec<_>>(), ["GET"]);
     let again = Fake::start(|asked| match asked.method.as_str() {
@@ -300,7 +300,7 @@ async fn a_part_that_was_refused_is_not_sent_again_before_an_operator_says_so() 
         _ => error(404, "RESOURCE_NOT_EXISTS"),
     })
     .await;
-    let _ = account(&again.url).refund_part(&payment, &part(&payment, 200)).await;
+    let _ = account(&again.url).refund_part(&payment, &part(&payment, 200), MinorUnits::ZERO).await;
     assert_eq!(again.asked().len(), 2, "one that is due is sent");
 }
 

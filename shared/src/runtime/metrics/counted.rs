@@ -214,7 +214,7 @@ impl<T: Orders> Orders for Counted<T> {
         order: Option<&Order>,
     ) -> Stored<ChangeReply> {
         let reply = self.0.record_order_refund(refund, order).await?;
-        if reply == ChangeReply::Done && refund.refund.state == RefundState::Failed {
+        if reply == ChangeReply::Done && refund.refund.state.has_failed() {
             count(None, Metric::RefundsFailed, 1);
         }
         Ok(changed(reply))

@@ -146,6 +146,9 @@ pub(super) fn refund_state(text: &str) -> Option<RefundState> {
         "unmatched" => RefundState::Unmatched,
         "explained" => RefundState::Explained,
         "refunded" => RefundState::Refunded,
+        "outside" => RefundState::Outside,
+        "failed_later" => RefundState::FailedLater,
+        "settled" => RefundState::Settled,
         _ => return None,
     })
 }

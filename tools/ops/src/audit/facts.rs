@@ -428,6 +428,7 @@ impl OrderFact {
             | FactKind::CaptureRefused
             | FactKind::RefundMade
             | FactKind::Refunded
+            | FactKind::RefundUndone
             | FactKind::DisputeOpened
             | FactKind::DisputeWon
             | FactKind::DisputeLost => false,
@@ -606,6 +607,8 @@ pub struct RefundFact {
     pub is_of_cancelled_sale: bool,
     /// The dispute that it is, if it is one that was lost.
     pub dispute: Option<String>,
+    /// True if its money did not go by a refund at its provider: a lost dispute took it.
+    pub is_by_dispute: bool,
 }
 
 /// What was found of a waiting room while it was read.
@@ -769,6 +772,10 @@ pub struct BookFact {
     pub capture: CaptureFact,
     /// The deployment's id that its payment carries.
     pub deployment: Option<String>,
+    /// What the provider has sent back of it by refunds, in minor units; `None` if the book does not say.
+    pub back_minor: Option<MinorUnits>,
+    /// What is under way besides.
+    pub pending_minor: MinorUnits,
 }
 
 /// One captured payment.

@@ -575,6 +575,8 @@ impl Reading<'_> {
                 "dispute" => Some(text(item, "reason")?.to_owned()),
                 _ => None,
             },
+            is_by_dispute: item.contains_key("refusal")
+                && text(item, "refusal")?.starts_with("by dispute "),
         });
         check_gene(item, decode::gene_of_order(order))
     }

@@ -41,6 +41,8 @@ pub enum Rule {
     I13,
     /// Nobody pays what was not handed out.
     I14,
+    /// What a provider has sent back is what the refunds say.
+    I15,
     /// Payments that were started are closed.
     #[serde(rename = "attempts")]
     Attempts,
@@ -80,6 +82,7 @@ impl Rule {
             Self::I12 => "I12",
             Self::I13 => "I13",
             Self::I14 => "I14",
+            Self::I15 => "I15",
             Self::Attempts => "attempts",
             Self::Tokens => "tokens",
             Self::Trains => "trains",
@@ -108,6 +111,7 @@ impl Rule {
             }
             Self::I13 => "what is another system's on the same account is left alone",
             Self::I14 => "nobody pays what was not handed out, and steps go with their orders",
+            Self::I15 => "what a provider has sent back is what the refunds of the payment say",
             Self::I12 => "void tickets are listed, and each lets one in, counted and named",
             Self::Attempts => "one payment of an order is open at most, none long after its end",
             Self::Tokens => "no more tickets were ordered than the gate has admitted",
@@ -136,6 +140,7 @@ impl Rule {
             Self::I12 => "tickets and check-ins",
             Self::I13 => "captures in the providers' books",
             Self::I14 => "payments, and orders with a step",
+            Self::I15 => "payments in the providers' books",
             Self::Attempts | Self::Tokens => "orders",
             Self::Trains => "calls",
             Self::Rooms => "records, places and buyers",

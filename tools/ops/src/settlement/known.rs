@@ -8,7 +8,7 @@ use engine::domain::basics::number::OrderNumber;
 use engine::domain::basics::time::Timestamp;
 use engine::domain::ledger::log::{LogPosition, LogShard};
 use engine::domain::order::exchange::is_moved_id;
-use engine::domain::order::fact::{Fact, FactKind};
+use engine::domain::order::fact::{Actor, Fact, FactKind};
 use engine::domain::order::order_refund::RefundKey;
 use engine::domain::order::refund::RefundState;
 use engine::domain::order::{Order, PaymentRecord, RefundReason};
@@ -180,6 +180,15 @@ impl Known {
             }
             FactKind::RefundMade => {
                 self.sent_back.entry(refund).or_insert(asked);
+            }
+            // Paid by the bank, or in cash: the provider knows nothing of it.
+            FactKind::Refunded if fact.cause.by == Actor::Operator => {
+                self.sent_back.remove(&refund);
+            }
+            FactKind::RefundUndone => {
+                if let Some(known) = self.sent_back.get_mut(&refund) {
+                    known.back_at = None;
+                }
             }
             FactKind::Refunded => {
                 // Of what tickets are worth, an exchange keeps some.

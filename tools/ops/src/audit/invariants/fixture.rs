@@ -305,6 +305,7 @@ pub(super) fn clean_facts() -> Facts {
             is_due: false,
             is_of_cancelled_sale: false,
             dispute: None,
+            is_by_dispute: false,
             kept_minor: MinorUnits::ZERO,
             exchanged_for: None,
         }],

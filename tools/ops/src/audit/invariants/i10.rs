@@ -149,7 +149,11 @@ fn moved_by(sale: &SaleFacts, order: &OrderFact) -> Vec<(TransferKey, i128)> {
                 add(&provider, &owed, "unowned", amount);
             }
             FactKind::RefundMade => refunded += amount,
+            FactKind::Refunded if told.by == "operator" => {
+                add(&owed, &"bank".to_owned(), "paid_otherwise", amount);
+            }
             FactKind::Refunded => add(&owed, &provider, "sent_back", amount),
+            FactKind::RefundUndone => add(&provider, &owed, "sent_back_undone", amount),
             FactKind::DisputeOpened => add(&disputed, &provider, "disputed", amount),
             FactKind::DisputeWon | FactKind::DisputeLost => {
                 add(&provider, &disputed, "dispute_over", amount);

@@ -60,7 +60,7 @@ fn check_order(
         let numbers: Vec<String> = refunds.keys().map(u8::to_string).collect();
         add(format!("says it has {} refunds, and has [{}]", order.refunds, numbers.join(", ")));
     }
-    let back = refunds.values().filter(|refund| refund.state == RefundState::Refunded).count();
+    let back = refunds.values().filter(|refund| refund.state.is_back()).count();
     if back != usize::from(order.refunds_back) {
         add(format!("says that {} refunds are back, and {back} are", order.refunds_back));
     }
@@ -89,11 +89,21 @@ fn check_order(
     };
     let with_money =
         refunds.values().filter(|refund| refund.amount.amount_minor > MinorUnits::ZERO);
-    let with_money = with_money.filter(|refund| refund.state == RefundState::Refunded);
+    let with_money = with_money.filter(|refund| refund.state.is_back());
     let with_money: Vec<u8> = with_money.map(|refund| refund.number).collect();
     let made: Vec<u8> = refunds.keys().copied().collect();
-    for (kind, expected) in [(FactKind::RefundMade, made), (FactKind::Refunded, with_money)] {
-        let told = told(kind);
+    // Money that came to us again was back once, and is back once more or not.
+    let mut is_back = told(FactKind::Refunded);
+    for undone in told(FactKind::RefundUndone) {
+        match is_back.iter().position(|number| *number == undone) {
+            Some(at) => drop(is_back.remove(at)),
+            None => add(format!("tells that refund {undone} was undone, and not that it was back")),
+        }
+    }
+    for (kind, told, expected) in [
+        (FactKind::RefundMade, told(FactKind::RefundMade), made),
+        (FactKind::Refunded, is_back, with_money),
+    ] {
         if told != expected {
             add(format!("tells {} of refunds {told:?}, not {expected:?}", kind.as_str()));
         }
@@ -132,7 +142,7 @@ fn check_refund(
     if !is_there {
         add("goes back of a payment that is not there");
     }
-    if refund.is_due == (refund.state == RefundState::Refunded) {
+    if refund.is_due == matches!(refund.state, RefundState::Refunded | RefundState::Settled) {
         add("is due though its money is back, or not due though it is not");
     }
 }

@@ -14,7 +14,7 @@ use super::Finding;
 pub fn others_are_left_alone(facts: &Facts) -> Finding {
     let mut finding = Finding::new(Rule::I13);
     let recorded: HashSet<_> = facts.payments.iter().map(|payment| &payment.key).collect();
-    for BookFact { capture, deployment } in &facts.book.captured {
+    for BookFact { capture, deployment, .. } in &facts.book.captured {
         let order = capture.order;
         let is_ours = match Mark::of(deployment.as_deref(), facts.book.own.as_ref()) {
             Mark::Ours => true,
@@ -38,11 +38,13 @@ mod tests {
     use super::super::super::facts::CaptureFact;
     use super::super::fixture::{assert_each, euros, key, order_number};
     use super::*;
+    use engine::domain::basics::money::MinorUnits;
 
     fn capture(order: u64, payment: &str, deployment: Option<&str>) -> BookFact {
         let capture =
             CaptureFact { key: key(payment), order: order_number(order), amount: euros(70) };
-        BookFact { capture, deployment: deployment.map(str::to_owned) }
+        let deployment = deployment.map(str::to_owned);
+        BookFact { capture, deployment, back_minor: None, pending_minor: MinorUnits::ZERO }
     }
 
     #[test]

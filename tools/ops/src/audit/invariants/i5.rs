@@ -35,7 +35,7 @@ pub fn payments_are_decided_once(facts: &Facts) -> Finding {
         let payments = of_order.get(&capture.order).map_or(&[][..], Vec::as_slice);
         check_capture(facts, capture, payments, &mut finding);
     }
-    for BookFact { capture, deployment } in &facts.book.captured {
+    for BookFact { capture, deployment, .. } in &facts.book.captured {
         // Captures of others are checked by I13.
         if Mark::of(deployment.as_deref(), facts.book.own.as_ref()) != Mark::Ours {
             continue;
@@ -71,7 +71,10 @@ fn is_requested(payment: &PaymentFact) -> bool {
             | RefundState::Failed
             | RefundState::Refunded
             | RefundState::Unmatched
-            | RefundState::Explained,
+            | RefundState::Explained
+            | RefundState::Outside
+            | RefundState::FailedLater
+            | RefundState::Settled,
         ) => true,
     }
 }
@@ -187,6 +190,7 @@ fn check_capture(
 mod tests {
     use super::super::fixture::{assert_each, euros, key, order_number, order_of, payment};
     use super::*;
+    use engine::domain::basics::money::MinorUnits;
 
     #[allow(clippy::too_many_lines, reason = "a table of cases")]
     #[test]
@@ -270,10 +274,14 @@ mod tests {
                     let ours = |order, payment| BookFact {
                         capture: capture(order, payment),
                         deployment: Some("prod1".to_owned()),
+                        back_minor: None,
+                        pending_minor: MinorUnits::ZERO,
                     };
                     let others = |order, payment, deployment: Option<&str>| BookFact {
                         capture: capture(order, payment),
                         deployment: deployment.map(str::to_owned),
+                        back_minor: None,
+                        pending_minor: MinorUnits::ZERO,
                     };
                     facts.book.own = "prod1".parse().ok();
                     // Decided, not decided yet, and for an order that nobody knows; then those of others.

@@ -9,6 +9,7 @@ mod i11;
 mod i12;
 mod i13;
 mod i14;
+mod i15;
 mod i2;
 mod i3;
 mod i4;
@@ -50,6 +51,7 @@ pub use self::i11::refunds_are_of_orders;
 pub use self::i12::tickets_are_listed_and_checked_in_once;
 pub use self::i13::others_are_left_alone;
 pub use self::i14::nobody_pays_what_was_not_handed_out;
+pub use self::i15::what_went_back_is_known;
 pub use self::ledger::acknowledged_orders_exist;
 pub use self::records::records_are_readable;
 pub use self::rooms::rooms_follow_their_log;
@@ -101,6 +103,7 @@ pub fn check(facts: &Facts, now: Timestamp, bound_seconds: u32) -> Vec<Finding> 
         tickets_are_listed_and_checked_in_once(facts),
         others_are_left_alone(facts),
         nobody_pays_what_was_not_handed_out(facts),
+        what_went_back_is_known(facts),
         attempts_are_closed(facts, now, bound_seconds),
         orders_were_admitted(facts),
         trains_are_found(facts),
@@ -152,6 +155,7 @@ mod tests {
                 ("I12", 4),
                 ("I13", 0),
                 ("I14", 3),
+                ("I15", 0),
                 ("attempts", 4),
                 ("tokens", 4),
                 ("trains", 2),

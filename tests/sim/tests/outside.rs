@@ -1,0 +1,406 @@
+//! Refunds that somebody makes by hand at the provider, by the flow itself, on models: a provider that is out of money, a
+//! hand that settles there what it refused or gives money back for its own reasons, refunds that fail after they
+//! succeeded, an operator, the queue of refunds, and two readers that die anywhere. However it goes, no more goes back of
+//! a payment than was captured, nothing that was settled by hand goes back again, and at rest what the provider has sent
+//! is what the refunds of the order say (I15). Without each of the guards one of these breaks.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails where it stands")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::task::{Context, Poll, Waker};
+
+#[cfg(debug_assertions)]
+use engine::domain::basics::guard::Guard;
+use engine::domain::basics::ids::{
+    Legs, PaymentId, ProviderId, ProviderRefundId, RequestFingerprint, SaleId, Seat, SeatName,
+    TierId, UserId,
+};
+use engine::domain::basics::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::number::{Mint, OrderNumber};
+use engine::domain::basics::tickets::Tickets;
+use engine::domain::basics::time::Timestamp;
+use engine::domain::order::attempt::Attempts;
+use engine::domain::order::fact::{Cause, FactKind, Facts};
+use engine::domain::order::order_refund::{
+    AskedBy, OrderRefund, RefundCounts, RefundKey, RefundNumber,
+};
+use engine::domain::order::refund::RefundState;
+use engine::domain::order::{
+    Capture, Issue, Order, OrderLine, OrderState, PaymentKey, PaymentOutcome, PaymentRecord, Ticket,
+};
+use engine::domain::payment::refund::{RefundRequest, RefundedTickets};
+use engine::domain::sale::MerchantTerms;
+use engine::flows::outside::{Refusal, keep, record_sent_back, settle};
+use engine::flows::refund::ask_again;
+use engine::ports::{Settlement, StoreError};
+use model_stores::{Caller, Stores, accounts_at_rest};
+#[cfg(debug_assertions)]
+use sim::each_absence;
+use sim::people::{self, BROKEN, operator, worker};
+use sim::{Client, Flow, SeededRng, each_seed, finish};
+
+const START: Timestamp = Timestamp::from_ms(1_800_000_000_000);
+const RUNS: u64 = 3_000;
+/// Runs in which the absence of a guard must be found.
+const CONTROL_RUNS: u64 = 5_000;
+const STEPS: u32 = 120;
+const PRICE: i64 = 500;
+
+fn provider() -> ProviderId {
+    ProviderId::new("stripe").unwrap()
+}
+
+fn key() -> PaymentKey {
+    PaymentKey { provider: provider(), payment: PaymentId::new("pi_1").unwrap() }
+}
+
+fn money(amount: i64) -> Money {
+    Money { amount_minor: MinorUnits(amount), currency: Currency::new("EUR").unwrap() }
+}
+
+/// The stores with one paid order of two tickets.
+fn paid() -> (Stores, OrderNumber) {
+    let user = UserId::new("7").unwrap();
+    let ticket = |seat: u32| Ticket {
+        seat: Seat(seat),
+        name: SeatName::new(format!("a{seat}")).unwrap(),
+        attendee: None,
+        refund: None,
+        issue: Issue::FIRST,
+        checked_in: None,
+    };
+    let pending = Order {
+        number: Mint::new(0).mint(START, &user),
+        sale: SaleId::new("s").unwrap(),
+        user,
+        state: OrderState::Pending,
+        lines: vec![OrderLine {
+            tier: TierId::new("a").unwrap(),
+            legs: Legs::ONE,
+            price_minor: MinorUnits(PRICE),
+            terms: None,
+            exchange: None,
+            tickets: vec![ticket(0), ticket(1)],
+        }],
+        total: money(2 * PRICE),
+        fingerprint: RequestFingerprint::new("0123456789abcdef").unwrap(),
+        created_at: START,
+        pay_by: START.plus_seconds(60),
+        changed_at: START,
+        payment: None,
+        attempts: Attempts::default(),
+        facts: Facts::made(START),
+        refunds: RefundCounts::default(),
+        merchant: MerchantTerms::house(),
+        exchange: None,
+    };
+    let mut stores = Stores::default();
+    stores.orders.create(&pending, Tickets::new(10)).unwrap();
+    let capture =
+        Capture { key: key(), order: pending.number, amount: pending.total, attempt: None };
+    stores.provider.capture(capture.clone());
+    let record = PaymentRecord::decided(&capture, PaymentOutcome::Accepted, START);
+    let number = pending.number;
+    let cause = Cause::capture(&capture, None);
+    let order = Order {
+        state: OrderState::Paid,
+        payment: Some(key()),
+        facts: pending.facts.with(FactKind::Paid, START, cause),
+        ..pending
+    };
+    stores.orders.settle(&record, &Settlement::Pay(order), Tickets::new(10)).unwrap();
+    (stores, number)
+}
+
+/// True if the provider has a refund of ours, and its money did not come back.
+fn is_sent(stores: &Stores, key: RefundKey) -> bool {
+    let mut parts = stores.provider.parts.keys();
+    parts.any(|name| name.key == key && !stores.provider.undone.contains(name))
+}
+
+/// What hands have done at the provider.
+#[derive(Default)]
+struct Hands {
+    /// The refunds that they settled there.
+    settled: BTreeSet<RefundKey>,
+    /// What they sent for their own reasons.
+    given: i64,
+    /// How many refunds they have made.
+    count: u32,
+}
+
+impl Hands {
+    fn send(&mut self, stores: &mut Stores, amount: Money) -> bool {
+        self.count += 1;
+        let id = ProviderRefundId::new(format!("re_{}", self.count)).unwrap();
+        stores.provider.send_by_hand(id, &key(), amount)
+    }
+
+    /// Somebody sends money by hand: what the provider has refused, or, where it has refused nothing, what they like.
+    fn act(&mut self, rng: &mut SeededRng, stores: &mut Stores, order: OrderNumber) {
+        let refunds = stores.orders.order_refunds(order);
+        let failed = refunds.iter().find(|one| one.refund.state.has_failed());
+        // Who looks at the provider sees what went back already.
+        let failed_and_sent = failed.is_some_and(|one| is_sent(stores, one.key));
+        match failed {
+            // One whose request is under way again is not settled: nobody knows how it ends.
+            Some(refund)
+                if refund.refund.state == RefundState::Failed
+                    && !failed_and_sent
+                    && !self.settled.contains(&refund.key)
+                    && self.send(stores, refund.amount) =>
+            {
+                self.settled.insert(refund.key);
+            }
+            Some(_) => {}
+            None if refunds.iter().all(|one| one.refund.state.is_back()) => {
+                let amount = [100, 300][rng.below(2) as usize];
+                if self.send(stores, money(amount)) {
+                    self.given += amount;
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// What an operator says of a refund that waits for a word.
+    fn word(&self, rng: &mut SeededRng, client: &Client, refund: &OrderRefund) -> Option<Flow> {
+        let (client, key, now) = (client.clone(), refund.key, client.now());
+        let again = rng.below(2) == 0;
+        match refund.refund.state {
+            RefundState::Outside => {
+                Some(Box::pin(async move { said(keep(&Caller(client), key, now).await) }))
+            }
+            // Who has settled a refund at the provider does not have it sent again.
+            RefundState::Failed | RefundState::FailedLater if !self.settled.contains(&key) => {
+                Some(Box::pin(async move {
+                    if again {
+                        said(ask_again(&Caller(client), key, now).await)
+                    } else {
+                        said(settle(&Caller(client), key, "cash", now).await)
+                    }
+                }))
+            }
+            RefundState::Failed
+            | RefundState::FailedLater
+            | RefundState::Due
+            | RefundState::Requested
+            | RefundState::Pending
+            | RefundState::Refunded
+            | RefundState::Unmatched
+            | RefundState::Explained
+            | RefundState::Settled => None,
+        }
+    }
+}
+
+fn said<T>(told: Result<Option<T>, StoreError>) -> &'static str {
+    match told {
+        Ok(_) => "said",
+        Err(StoreError::Contract(_)) => BROKEN,
+        Err(_) => "not said",
+    }
+}
+
+fn reader(client: &Client) -> Flow {
+    let client = client.clone();
+    Box::pin(async move {
+        let now = client.now();
+        match record_sent_back(&Caller(client), &provider(), &key().payment, now).await {
+            Ok(()) => "recorded",
+            Err(Refusal::Store(StoreError::Contract(_))) => BROKEN,
+            Err(Refusal::Store(_)) => "not recorded",
+            Err(Refusal::Refused(_) | Refusal::Refund(_)) => "for a person",
+        }
+    })
+}
+
+fn request(rng: &mut SeededRng, made: u8) -> Option<RefundRequest> {
+    Some(RefundRequest {
+        number: RefundNumber::try_from(made + 1).ok()?,
+        tickets: if rng.below(6) == 0 {
+            RefundedTickets::All
+        } else {
+            RefundedTickets::Named(Vec::new())
+        },
+        amount: (rng.below(4) != 0).then(|| money([50, 200, 400][rng.below(3) as usize])),
+        asked_by: AskedBy::Operator,
+        reason: None,
+    })
+}
+
+/// What must hold at any time.
+fn check(stores: &Stores, order: OrderNumber) -> Result<(), String> {
+    let payment = stores.orders.payment(order, &key()).unwrap();
+    if payment.left().amount_minor < MinorUnits::ZERO {
+        return Err(format!("I11: {} goes back of {}", payment.back, payment.capture.amount));
+    }
+    let order = stores.orders.get(order).unwrap();
+    let refunds = stores.orders.order_refunds(order.number);
+    let back = refunds.iter().filter(|one| one.refund.state.is_back()).count();
+    if usize::from(order.refunds.back) != back {
+        return Err(format!("I11: {back} refunds are back, {} are counted", order.refunds.back));
+    }
+    Ok(())
+}
+
+/// At rest the refunds say what the provider has sent, and nobody has anything twice.
+fn check_at_rest(stores: &Stores, order: OrderNumber, hands: &Hands) -> Result<(), String> {
+    let refunds = stores.orders.order_refunds(order);
+    let sum = |takes: &dyn Fn(&OrderRefund) -> bool| -> i64 {
+        refunds.iter().filter(|one| takes(one)).map(|one| one.amount.amount_minor.0).sum()
+    };
+    let by_provider =
+        sum(&|one| matches!(one.refund.state, RefundState::Refunded | RefundState::Outside));
+    // One that was on its way while an operator said how it was paid: a reader tells of it, and a person decides.
+    let twice = sum(&|one| one.refund.state == RefundState::Settled && is_sent(stores, one.key));
+    let sent = stores.provider.back(&key()).0;
+    if by_provider + twice != sent {
+        let what = format!("I15: the provider has sent {sent}, the refunds say {by_provider}");
+        return Err(format!("{what}: {refunds:?} {:?}", stores.provider));
+    }
+    // What hands have sent is known: as refunds of its own, or as what it has paid.
+    let is_paid = |one: &OrderRefund| {
+        let by =
+            one.refund.refusal.as_deref().filter(|_| one.refund.state == RefundState::Refunded);
+        by.is_some_and(|by| by.starts_with("by refund"))
+    };
+    let known = sum(&|one| one.asked_by == AskedBy::Outside || is_paid(one));
+    let is_settled = |one: &OrderRefund| hands.settled.contains(&one.key);
+    let by_hands = hands.given + sum(&is_settled);
+    if known != by_hands {
+        return Err(format!("I15: hands sent {by_hands}, {known} is known: {refunds:?}"));
+    }
+    // What a hand has settled does not go back again, unless it has paid another one of that amount.
+    let again = sum(&|one| is_settled(one) && is_sent(stores, one.key));
+    let instead = sum(&|one| is_paid(one) && !is_settled(one));
+    if again > instead {
+        return Err(format!("C1: {again} went back again that hands had settled: {refunds:?}"));
+    }
+    if twice > 0 {
+        return Ok(());
+    }
+    accounts_at_rest(stores).map_or(Ok(()), Err)
+}
+
+fn come_to_rest(client: &Client, order: OrderNumber, hands: &Hands) -> Result<(), String> {
+    {
+        let mut environment = client.locked();
+        environment.fault = None;
+        environment.stores.provider.is_poor = false;
+    }
+    for _ in 0..3 {
+        client.wait(26 * 60 * 60);
+        finish(reader(client));
+        let refunds = client.locked().stores.orders.order_refunds(order);
+        for refund in refunds {
+            if refund.refund.state.has_failed() && !hands.settled.contains(&refund.key) {
+                let (caller, now) = (Caller(client.clone()), client.now());
+                finish(Box::pin(async move { said(ask_again(&caller, refund.key, now).await) }));
+            }
+            client.wait(70);
+            finish(worker(client, refund.key));
+        }
+    }
+    people::come_to_rest(client, 0);
+    let told = finish(reader(client));
+    let environment = client.locked();
+    check(&environment.stores, order)?;
+    // Of an order that is given back whole, a hand may give what is owed already, but not the whole of a refund.
+    if told == "for a person" {
+        return Ok(());
+    }
+    check_at_rest(&environment.stores, order, hands)
+}
+
+/// One run. The outcomes, counted.
+fn run(seed: u64, outcomes: &mut BTreeMap<&'static str, u64>) -> Result<(), String> {
+    let mut rng = SeededRng::new(seed);
+    let (stores, order) = paid();
+    let client = Client::new(START, stores);
+    let mut hands = Hands::default();
+    let mut flows: [Option<Flow>; 5] = [const { None }; 5];
+    let mut context = Context::from_waker(Waker::noop());
+    for step in 0..STEPS {
+        match rng.below(24) {
+            0 => hands.act(&mut rng, &mut client.locked().stores, order),
+            1 => client.locked().fault = Some(rng.below(2) == 0),
+            2 => flows[rng.below(5) as usize] = None,
+            3 => client.wait(70),
+            4 => client.locked().stores.provider.is_poor = rng.below(2) == 0,
+            5 if rng.below(4) == 0 => {
+                let provider = &mut client.locked().stores.provider;
+                let undone = provider.parts.keys().next().copied();
+                provider.undone.extend(undone);
+            }
+            _ => {}
+        }
+        let turn = rng.below(5) as usize;
+        let (made, refunds) = {
+            let stores = &client.locked().stores;
+            let made = stores.orders.get(order).unwrap().refunds.made;
+            (made, stores.orders.order_refunds(order))
+        };
+        let any = |rng: &mut SeededRng| rng.below(refunds.len() as u64) as usize;
+        let begun = match turn {
+            0 | 1 => Some(reader(&client)),
+            2 if rng.below(4) == 0 => {
+                request(&mut rng, made).map(|request| operator(&client, order, request))
+            }
+            3 if !refunds.is_empty() => {
+                let of = any(&mut rng);
+                Some(worker(&client, refunds[of].key))
+            }
+            4 if !refunds.is_empty() && rng.below(3) == 0 => {
+                let of = any(&mut rng);
+                hands.word(&mut rng, &client, &refunds[of])
+            }
+            _ => None,
+        };
+        let Some(mut flow) = flows[turn].take().or(begun) else { continue };
+        let polled = flow.as_mut().poll(&mut context);
+        check(&client.locked().stores, order).map_err(|what| format!("step {step}: {what}"))?;
+        match polled {
+            Poll::Pending => flows[turn] = Some(flow),
+            Poll::Ready(BROKEN) => return Err(format!("step {step}: a contract is broken")),
+            Poll::Ready(outcome) => *outcomes.entry(outcome).or_default() += 1,
+        }
+    }
+    drop(flows);
+    come_to_rest(&client, order, &hands)?;
+    let stores = &client.locked().stores;
+    for refund in stores.orders.order_refunds(order) {
+        *outcomes.entry(refund.refund.state.as_str()).or_default() += 1;
+    }
+    if !hands.settled.is_empty() {
+        *outcomes.entry("settled by hand").or_default() += 1;
+    }
+    if !stores.provider.undone.is_empty() {
+        *outcomes.entry("failed later").or_default() += 1;
+    }
+    Ok(())
+}
+
+#[test]
+fn nothing_goes_back_twice_and_the_refunds_say_what_the_provider_sent() {
+    let outcomes = each_seed(RUNS, run);
+    for outcome in [
+        "recorded",
+        "refunded",
+        "not refunded",
+        "sent back",
+        "said",
+        "outside",
+        "settled",
+        "settled by hand",
+        "failed later",
+    ] {
+        assert!(outcomes.contains_key(outcome), "{outcome} never came");
+    }
+}
+
+#[cfg(debug_assertions)]
+#[test]
+fn the_absence_of_every_guard_against_hands_is_found() {
+    each_absence("outside", Guard::OF_OUTSIDE, CONTROL_RUNS, run);
+}
