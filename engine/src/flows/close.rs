@@ -61,7 +61,7 @@ pub async fn close(
     for _ in 0..TRIES {
         let Some(order) = ports.orders().get(number).await? else { return Ok(Closing::Done) };
         let is_pending = order.state == OrderState::Pending;
-        if is_pending && stands(Guard::Deadline) && now < order.pay_by {
+        if is_pending && stands(Guard::Deadline) && now < order.payable_until() {
             return Ok(Closing::Done);
         }
         match close_open(ports, &order, now).await? {
@@ -168,7 +168,7 @@ async fn close_open(ports: &impl Ports, order: &Order, now: Timestamp) -> Stored
 /// order was paid, must not hide that this attempt was paid, too.
 fn given_up_at(ports: &impl Ports, order: &Order, attempt: &Attempt, is_heard: bool) -> Timestamp {
     let since = if order.state == OrderState::Pending {
-        order.pay_by
+        order.payable_until()
     } else if attempt.is_absent || !is_heard {
         order.changed_at.max(attempt.expires_at)
     } else {
@@ -191,7 +191,9 @@ async fn ask_for_captures(ports: &impl Ports, order: &Order, now: Timestamp) -> 
     let (coverage, read_from) = coverage_of(ports, order, now).await;
     let end = ports.grace().end_of(order, coverage);
     match coverage {
-        Coverage::Read => return Ok(Heard::To(now.max(ports.grace().end_from(order.pay_by)))),
+        Coverage::Read => {
+            return Ok(Heard::To(now.max(ports.grace().end_from(order.payable_until()))));
+        }
         Coverage::BeingRead if now < end => {
             let recheck_at = now.max(read_from).plus_seconds(recheck_seconds(ports.grace()));
             return Ok(Heard::Not(recheck_at.min(end)));

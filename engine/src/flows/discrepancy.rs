@@ -306,7 +306,7 @@ fn state(order: &Order) -> String {
         true => "nothing".to_owned(),
         false => lines(&order.held_lines()),
     };
-    format!("{}, to be paid by {}, of {owns}", order.state.as_str(), order.pay_by)
+    format!("{}, to be paid by {}, of {owns}", order.state.as_str(), order.payable_until())
 }
 
 fn lines(lines: &[HeldLine]) -> String {

@@ -183,8 +183,8 @@ async fn end(
                 settle(ports, &paid, at, now).await?;
                 return Ok(Expired::Resolved);
             }
-            if stands(Guard::Deadline) && now < pending.pay_by {
-                return Ok(Expired::NotDue(pending.pay_by));
+            if stands(Guard::Deadline) && now < pending.payable_until() {
+                return Ok(Expired::NotDue(pending.payable_until()));
             }
             match inspect(ports, pending, heard_at, now).await {
                 Finding::MayEnd => {}
@@ -273,7 +273,8 @@ async fn inspect(
 ) -> Finding {
     let number = order.number;
     if stands(Guard::CloseBeforeEnd) && order.attempts.any_open() {
-        let end = ports.grace().end_from(order.pay_by).plus_seconds(FOR_THE_PROVIDER_SECONDS);
+        let end =
+            ports.grace().end_from(order.payable_until()).plus_seconds(FOR_THE_PROVIDER_SECONDS);
         if now <= end {
             return Finding::HandOver;
         }
@@ -298,7 +299,7 @@ async fn inspect(
                 Finding::MayEnd
             }
         }
-        Coverage::Unread if now < end && was_heard(order.pay_by) => Finding::Wait(end),
+        Coverage::Unread if now < end && was_heard(order.payable_until()) => Finding::Wait(end),
         Coverage::BeingRead | Coverage::Unread if was_heard(end) => Finding::MayEnd,
         Coverage::BeingRead | Coverage::Unread => {
             if end.plus_seconds(FOR_THE_PROVIDER_SECONDS) < now {
@@ -325,17 +326,17 @@ pub(crate) async fn coverage_of(
     let mut read = Vec::new();
     let mut longest = 0;
     for Listing { provider, lag } in ports.listings() {
-        let Some(lag) = lag else { return (Coverage::Unread, order.pay_by) };
+        let Some(lag) = lag else { return (Coverage::Unread, order.payable_until()) };
         match ports.cursors().cursor(&provider).await {
             Ok(cursor) => read.push((lag, cursor)),
             Err(error) => {
                 tracing::warn!(%provider, %error, "nobody knows how far its captures were read");
-                return (Coverage::Unread, order.pay_by);
+                return (Coverage::Unread, order.payable_until());
             }
         }
         longest = longest.max(lag.seconds());
     }
-    (Coverage::of_order(order, &read, now), order.pay_by.plus_seconds(longest.into()))
+    (Coverage::of_order(order, &read, now), order.payable_until().plus_seconds(longest.into()))
 }
 
 async fn tombstone(

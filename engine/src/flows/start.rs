@@ -1,6 +1,8 @@
 //! Start: begin a payment of a pending order at a provider.
 //!
-//! The flow takes the turn of a call first, so that who has none leaves nothing behind. It then writes the attempt on
+//! The flow takes the turn of a call first, so that who has none leaves nothing behind. If the account's next free start is
+//! later, the order keeps it as its [place](crate::domain::order::place): the same request is answered with the place until
+//! then, and starts the payment in it. With a turn, or in its place, the flow writes the attempt on
 //! the order with every parameter of the request, asks the provider, and writes the provider's reference and the step
 //! of the buyer before the buyer gets the step (I14). A repeated request is answered with that step, without a call. If
 //! an answer is lost, the repeated request asks the provider again under the same name. A buyer who chooses otherwise
@@ -14,11 +16,13 @@ use crate::domain::basics::time::Timestamp;
 use crate::domain::order::attempt::{
     Attempt, AttemptKey, AttemptNumber, AttemptState, Attempts, PaymentChoice, PaymentStep,
 };
+use crate::domain::order::place::Place;
 use crate::domain::order::{Order, OrderState};
-use crate::domain::payment::start::{CloseReply, StartReply};
+use crate::domain::payment::start::{CloseReply, StartReply, Turn};
+use crate::flows::hold::sale_of;
 use crate::flows::own::order_of;
 use crate::flows::pay::pay_from_afar;
-use crate::ports::{ChangeReply, Orders, Ports, Provider, StoreError, Stored};
+use crate::ports::{ChangeReply, Freshness, Orders, Ports, Provider, StoreError, Stored};
 
 /// Most tries; an order that changed meanwhile is read again.
 const TRIES: usize = 6;
@@ -43,6 +47,16 @@ impl Started {
     }
 }
 
+/// A payment that waits for its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waits {
+    pub place: Place,
+    /// The order's deadline, which the place may have extended.
+    pub payable_until: Timestamp,
+    /// Milliseconds until the place.
+    pub wait_ms: i64,
+}
+
 /// Why no payment was started.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
@@ -61,6 +75,9 @@ pub enum Refusal {
     /// As many attempts as an order may have were made, and none is open.
     #[error("too many payments were started for the order")]
     TooMany,
+    /// The provider has no free start now: the order has one later, in which the same request starts the payment.
+    #[error("the provider has many payments to start; this one has its place at {}", .0.place.at)]
+    Waits(Waits),
     /// Another payment of the order is open, and its provider does not close it for now.
     #[error("another payment of the order is being closed; try again")]
     BeingClosed,
@@ -105,7 +122,8 @@ pub async fn start(
                 let step = step.clone();
                 return Ok(Started { order, number, step });
             }
-            ports.provider().turn(choice).await?;
+            let Some(taken) = take_turn(ports, &order, choice, now).await? else { continue };
+            let Some(order) = use_place(ports, order, taken).await? else { continue };
             match ask_provider(ports, order, number, now).await? {
                 Some(started) => return Ok(started),
                 None => continue,
@@ -118,11 +136,13 @@ pub async fn start(
             let _ = write_attempts(ports, &order, back).await?;
             continue;
         }
-        let (attempts, attempt) = order
-            .attempts
-            .with_another(choice, deployment, expires_at, now)
-            .ok_or(Refusal::TooMany)?;
-        ports.provider().turn(choice).await?;
+        let another =
+            |attempts: &Attempts| attempts.with_another(choice, deployment, expires_at, now);
+        if another(&order.attempts).is_none() {
+            return Err(Refusal::TooMany);
+        }
+        let Some(taken) = take_turn(ports, &order, choice, now).await? else { continue };
+        let (attempts, attempt) = another(&taken).ok_or(Refusal::TooMany)?;
         let order = Order { attempts, ..order };
         if !stands(Guard::WriteBeforeStart)
             && let Some(unwritten) = order.attempts.get(attempt)
@@ -158,9 +178,72 @@ async fn read_payable(
         return Err(Refusal::Resolved(order.state));
     }
     if !order.may_start(now) {
-        return Err(Refusal::TooLate(order.pay_by));
+        return Err(Refusal::TooLate(order.payable_until()));
     }
     Ok(order)
+}
+
+/// Takes the turn of a start, or the order's place once it has come: the order's attempts without the place that is used,
+/// which the next write is to leave out. `None` if the order changed meanwhile.
+async fn take_turn(
+    ports: &impl Ports,
+    order: &Order,
+    choice: &PaymentChoice,
+    now: Timestamp,
+) -> Result<Option<Attempts>, Refusal> {
+    let taken = || Ok(Some(order.attempts.clone().without_place(&choice.provider)));
+    match order.attempts.place_at(&choice.provider) {
+        Some(place) if place.is_early(now) && stands(Guard::InPlace) => {
+            return Err(waits(order, place.clone(), now));
+        }
+        Some(place) if !place.is_late(now) => return taken(),
+        Some(_) | None => {}
+    }
+    let at = match ports.provider().turn(choice).await? {
+        Turn::Now => return taken(),
+        Turn::At(at) => at,
+    };
+    let place = Place { provider: choice.provider.clone(), at };
+    let latest = departure_of(ports, order).await?;
+    let placed = order.with_place(place.clone(), latest);
+    Ok(match ports.orders().keep_attempts(&placed).await? {
+        ChangeReply::Done => return Err(waits(&placed, place, now)),
+        ChangeReply::Conflict => None,
+    })
+}
+
+/// The answer to who waits for a place. One at which the order will have ended is of no use: the caller may come back then,
+/// or pay elsewhere.
+fn waits(order: &Order, place: Place, now: Timestamp) -> Refusal {
+    let payable_until = order.payable_until();
+    if place.at < payable_until {
+        let wait_ms = place.at.ms_since(now);
+        return Refusal::Waits(Waits { place, payable_until, wait_ms });
+    }
+    let seconds = place.at.ms_since(now).div_euclid(1000) + 1;
+    StoreError::Limited(u32::try_from(seconds).unwrap_or(u32::MAX)).into()
+}
+
+/// When the first of the journeys of an order departs: nobody has longer to pay.
+async fn departure_of(ports: &impl Ports, order: &Order) -> Stored<Option<Timestamp>> {
+    if !stands(Guard::Departure) {
+        return Ok(None);
+    }
+    let published = sale_of(ports, &order.sale, Freshness::Cached).await?;
+    Ok(order.lines.iter().filter_map(|line| published.sale.departure(line.legs)).min())
+}
+
+/// Writes that the order's place is used, where nothing else is written before the provider is asked; `None` if the order
+/// changed meanwhile.
+async fn use_place(ports: &impl Ports, order: Order, taken: Attempts) -> Stored<Option<Order>> {
+    let used = order.attempts.places.iter().find(|place| !taken.places.contains(place));
+    match used {
+        None => Ok(Some(order)),
+        Some(used) => {
+            let without = order.attempts.with_place_used(&used.provider);
+            write_attempts(ports, &order, without).await
+        }
+    }
 }
 
 /// Asks the provider to start an attempt that is on the order; the turn is taken. `None` if that attempt is over: the

@@ -176,7 +176,7 @@ async fn holds_of(
 /// An order that the index names, unless it was finished meanwhile.
 async fn of_order(ports: &impl Ports, order: &Order) -> Option<Stuck> {
     let (kind, since) = match order.state {
-        OrderState::Pending => (Kind::Pending, order.pay_by),
+        OrderState::Pending => (Kind::Pending, order.payable_until()),
         OrderState::Paid
         | OrderState::Cancelled
         | OrderState::Expired

@@ -59,7 +59,7 @@ pub async fn pay(
             return Err(Refusal::Resolved(order.state));
         }
         if !order.may_start(now) {
-            return Err(Refusal::TooLate(order.pay_by));
+            return Err(Refusal::TooLate(order.payable_until()));
         }
         if order.needs_no_payment() || order.tops_up() || !takes_wallets(ports, &order).await? {
             return Err(Refusal::NotTaken);

@@ -38,7 +38,7 @@ pub use crate::domain::payment::captures::{CapturePage, Cursor, Listing};
 pub use crate::domain::payment::dispute::{DisputePlan, DisputeReport};
 pub use crate::domain::payment::outside::SentReport;
 pub use crate::domain::payment::refund::RefundPlan;
-pub use crate::domain::payment::start::{CloseReply, StartReply};
+pub use crate::domain::payment::start::{CloseReply, StartReply, Turn};
 // Holds have records too.
 pub use crate::domain::admission::room::log::Record as RoomRecord;
 pub use crate::domain::admission::room::visit::{Enter, EnterReply};
@@ -170,7 +170,7 @@ macro_rules! port_methods {
                 Send: send(ref message: QueueMessage, copy delay_seconds: Option<i32>) -> ();
             }
             Provider by provider {
-                StartTurn: turn(ref choice: PaymentChoice) -> ();
+                StartTurn: turn(ref choice: PaymentChoice) -> Turn;
                 StartPayment: start(ref order: Order, ref attempt: Attempt) -> StartReply;
                 ClosePayment: close(ref order: Order, ref attempt: Attempt) -> CloseReply;
                 Captures: captures(ref order: Order) -> Option<Vec<Capture>>;

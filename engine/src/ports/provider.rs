@@ -13,7 +13,7 @@ use crate::domain::order::{Capture, Order, PaymentRecord};
 use crate::domain::payment::captures::CapturePage;
 use crate::domain::payment::dispute::DisputeReport;
 use crate::domain::payment::outside::SentReport;
-use crate::domain::payment::start::{CloseReply, StartReply};
+use crate::domain::payment::start::{CloseReply, StartReply, Turn};
 
 /// The payment providers of the deployment, as one: a method asks the provider that its arguments name.
 ///
@@ -21,10 +21,11 @@ use crate::domain::payment::start::{CloseReply, StartReply};
 /// Every method fails with a [`StoreError`](super::StoreError): `Limited` if the limit on calls to the
 /// endpoint is used up, `Unknown` if a refund may have happened.
 pub trait Provider: Send + Sync {
-    /// Takes the turn of a call that starts an attempt of this choice, and waits for it, some seconds at most. `Limited` if
-    /// the account has none by then, so that nothing was written or asked.
-    fn turn(&self, choice: &PaymentChoice) -> impl Future<Output = Stored<()>> + Send;
-    /// Starts an attempt to pay an order, whose [`turn`](Self::turn) the caller has taken. The numbers of the order and of
+    /// Takes the turn of a call that starts an attempt of this choice, and waits for it, some seconds at most. If it is
+    /// later, the account keeps that start for the caller, whose order is to have it as its
+    /// [place](crate::domain::order::place). `Limited` if the account has none for longer than places are given out for.
+    fn turn(&self, choice: &PaymentChoice) -> impl Future<Output = Stored<Turn>> + Send;
+    /// Starts an attempt to pay an order, whose [`turn`](Self::turn) the caller has taken, or whose place has come. The numbers of the order and of
     /// the attempt are the idempotency key, so the provider starts the attempt once, and a repeated call gets the same
     /// answer.
     fn start(

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use engine::domain::admission::call_rate::{CallRate, Take};
+use engine::domain::admission::call_rate::{Ahead, CallRate, Take};
 use fake_limits::bucket::Bucket;
 use fake_limits::lambda::{Account, Begun, Throttle};
 use fake_limits::redis::{SLOTS, Slots, ecpu};
@@ -507,7 +507,7 @@ impl Turns {
 
     /// As many calls as there are of so many, and the time of the first.
     fn take_some(&mut self, count: u32, at: i64) -> Option<(u32, i64)> {
-        match self.rate.take(self.next, count, at) {
+        match self.rate.take(self.next, count, Ahead::Turns, at) {
             Take::Calls { calls, first_us, next_us } => {
                 self.next = Some(next_us);
                 Some((calls, first_us))

@@ -4,11 +4,12 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { buyer, problem, reply, type OnsaleProblem, type Schemas } from "../shared/api.ts";
 import { clock } from "../shared/clock.ts";
 import { config } from "../shared/config.ts";
-import { money } from "../shared/format.ts";
+import { clockTime, countdown, duration, money } from "../shared/format.ts";
 import { useNow } from "../shared/hooks.ts";
 import { href } from "../shared/language.ts";
 import { Loading, Problem } from "../shared/layout.tsx";
 import { announce } from "../shared/live.ts";
+import { getJson, setJson, tabStore } from "../shared/storage.ts";
 import { Qr } from "../tickets/qr.tsx";
 import { mayBeRepeated, type Order } from "../order/words.ts";
 import { isPhone, savePicture } from "./picture.ts";
@@ -25,6 +26,8 @@ type Going =
   | { readonly kind: "choosing" }
   | { readonly kind: "starting" }
   | { readonly kind: "again"; readonly atMs: number }
+  // The provider has no free start now: the order has its place, in which this page starts the payment.
+  | { readonly kind: "place"; readonly atMs: number }
   | { readonly kind: "code"; readonly way: Way; readonly code: string }
   | { readonly kind: "refused"; readonly problem: OnsaleProblem };
 
@@ -36,19 +39,31 @@ interface PayProps {
   readonly onStale: () => void;
 }
 
+/** The way by which a payment of this order waits for its place in this tab, so that the page goes on when it is loaded again. */
+const waitingKey = (order: string): string => `onsale.place.${order}`;
+
 /** Starts a payment; the same request again is the same payment, so it is repeated until it is answered. */
-async function started(order: string, way: Way, isOver: () => boolean, onAgain: (atMs: number) => void): Promise<Started | null> {
+async function started(order: string, way: Way, isOver: () => boolean, onWait: (kind: "again" | "place", atMs: number) => void): Promise<Started | null> {
   // The provider sends people back to this very page, which asks for the order and believes nothing of its own address.
   const body = { provider: way.provider, method: way.method, ...(way.method === "page" ? { return_url: location.origin + href(location.pathname) } : {}) };
-  for (let attempt = 1; !isOver(); attempt += 1) {
+  for (let attempt = 1; !isOver();) {
     try {
       return await reply(buyer.POST("/orders/{order}/payments", { params: { path: { order } }, body: body as Schemas["PaymentBody"] }));
     } catch (thrown) {
       const failure = problem(thrown);
+      if (isOver()) return null;
+      // Its seconds count from the answer, and are rounded up: who comes then is in its place, whatever the clocks say.
+      const placeMs = failure.slug === "payment-waits" ? (failure.retryAfterSeconds ?? 1) * 1000 : null;
+      if (placeMs !== null) {
+        onWait("place", clock.nowMs() + placeMs);
+        await new Promise((resolve) => setTimeout(resolve, placeMs));
+        continue;
+      }
+      attempt += 1;
       const mayGoOn = failure.slug === "payment-being-closed" || (mayBeRepeated(failure) && failure.slug !== "payment-not-started");
-      if (!mayGoOn || attempt >= MOST_ATTEMPTS) throw failure;
-      const ms = Math.max((failure.retryAfterSeconds ?? 0) * 1000, Math.min(8_000, 500 * 2 ** attempt));
-      onAgain(clock.nowMs() + ms);
+      if (!mayGoOn || attempt > MOST_ATTEMPTS) throw failure;
+      const ms = Math.max((failure.retryAfterSeconds ?? 0) * 1000, Math.min(8_000, 250 * 2 ** attempt));
+      onWait("again", clock.nowMs() + ms);
       await new Promise((resolve) => setTimeout(resolve, ms));
     }
   }
@@ -64,6 +79,8 @@ export function Pay({ order, onStarted, onStale }: PayProps) {
   const [closed, setClosed] = useState<ReadonlySet<number>>(new Set());
   const [going, setGoing] = useState<Going>({ kind: "choosing" });
   const isOver = useRef(false);
+  // Who chooses another way leaves the start that waits.
+  const run = useRef(0);
   const load = (): void => {
     setFailed(null);
     config().then((settings) => setWays(waysOf(settings, order.currency)), (thrown: unknown) => setFailed(problem(thrown)));
@@ -80,17 +97,39 @@ export function Pay({ order, onStarted, onStale }: PayProps) {
       removeEventListener("pageshow", shown);
     };
   }, []);
+  // A page that was loaded again while its payment waited for its place goes on waiting.
+  useEffect(() => {
+    const kept = getJson<Partial<Way>>(tabStore, waitingKey(order.order));
+    const at = ways?.findIndex(({ provider, method }) => provider === kept?.provider && method === kept?.method) ?? -1;
+    const before = ways?.[at];
+    if (before === undefined || going.kind !== "choosing" || !(order.places ?? []).some(({ provider }) => provider === before.provider)) return;
+    setChosen(at);
+    void pay(before);
+  }, [ways]);
   if (failed !== null) return <Problem problem={failed} retry={load} />;
   if (ways === null) return <Loading />;
   const way = ways[chosen];
   if (way === undefined) return <p class="problem">{t("no-providers")}</p>;
   const amount = money(order.amount_minor, order.currency);
 
-  const pay = async (): Promise<void> => {
+  async function pay(way: Way): Promise<void> {
+    run.current += 1;
+    const own = run.current;
+    let isPlaced = false;
     setGoing({ kind: "starting" });
+    const onWait = (kind: "again" | "place", atMs: number): void => {
+      setGoing({ kind, atMs });
+      if (kind !== "place" || isPlaced) return;
+      isPlaced = true;
+      setJson(tabStore, waitingKey(order.order), way);
+      announce(t("place-announced", { time: duration(atMs - clock.nowMs()) }));
+      // The order may have more time now.
+      onStale();
+    };
     try {
-      const payment = await started(order.order, way, () => isOver.current, (atMs) => setGoing({ kind: "again", atMs }));
+      const payment = await started(order.order, way, () => isOver.current || run.current !== own, onWait);
       if (payment === null) return;
+      tabStore.remove(waitingKey(order.order));
       const address = providerAddress(payment.url);
       if (way.method === "code" && typeof payment.code === "string") {
         onStarted(way);
@@ -104,6 +143,7 @@ export function Pay({ order, onStarted, onStale }: PayProps) {
       }
     } catch (thrown) {
       const failure = problem(thrown);
+      tabStore.remove(waitingKey(order.order));
       setGoing({ kind: "refused", problem: failure });
       if (failure.slug === "payment-not-offered" || failure.slug === "payment-not-started") {
         const left = new Set([...closed, chosen]);
@@ -112,13 +152,19 @@ export function Pay({ order, onStarted, onStale }: PayProps) {
       }
       if (["order-resolved", "payment-over", "not-found"].includes(failure.slug)) onStale();
     }
+  }
+  const choose = (): void => {
+    run.current += 1;
+    tabStore.remove(waitingKey(order.order));
+    setGoing({ kind: "choosing" });
   };
   if (going.kind === "code") {
     return <Code way={going.way} code={going.code} amount={amount} onOther={() => setGoing({ kind: "choosing" })} />;
   }
+  if (going.kind === "place") return <Placed atMs={going.atMs} name={choiceName(way.provider)} until={order.pay_by} onOther={choose} />;
   const isBusy = going.kind === "starting" || going.kind === "again";
   return (
-    <form onSubmit={(event) => { event.preventDefault(); void pay(); }}>
+    <form onSubmit={(event) => { event.preventDefault(); void pay(way); }}>
       <Ways ways={ways} chosen={chosen} closed={closed} isBusy={isBusy} onChosen={setChosen} />
       {going.kind === "refused" && <p class="problem" role="alert">{paymentText(going.problem)}</p>}
       <button type="submit" class="primary pay" disabled={isBusy || closed.has(chosen)}>{t("pay", { amount })}</button>
@@ -153,6 +199,19 @@ function Ways({ ways, chosen, closed, isBusy, onChosen }: WaysProps) {
 function Busy({ going }: { readonly going: Going }) {
   const now = useNow(500);
   return <p class="busy" role="status">{going.kind === "again" ? t("starting-again", { seconds: Math.max(0, Math.ceil((going.atMs - now) / 1000)) }) : t("starting")}</p>;
+}
+
+/** Counts down to the place in which this page starts the payment by itself. */
+function Placed({ atMs, name, until, onOther }: { readonly atMs: number; readonly name: string; readonly until: string; readonly onOther: () => void }) {
+  const now = useNow(500);
+  return (
+    <section class="placed" aria-labelledby="place-title">
+      <h2 id="place-title">{t("place-title")}</h2>
+      <p class="count" role="timer">{countdown(atMs - now)}</p>
+      <p>{t("place-hint", { provider: name, until: clockTime(until) })}</p>
+      <button type="button" onClick={onOther}>{t("other-way")}</button>
+    </section>
+  );
 }
 
 /** What a phone can do that shows a code and cannot scan it. */

@@ -56,7 +56,7 @@ impl DynamoCalls {
     }
 
     async fn take(&self, request: TurnRequest<'_>) -> Stored<Take> {
-        let TurnRequest { provider, operation, rate, calls, now_us } = request;
+        let TurnRequest { provider, operation, rate, ahead, calls, now_us } = request;
         let (pk, sk) = (provider_key(provider), calls_key(operation.as_str()));
         let key = item([("pk", text(pk)), ("sk", text(sk))]);
         for _ in 0..ATTEMPTS {
@@ -65,7 +65,7 @@ impl DynamoCalls {
                 Some(kept) => Fields::from_item(kept).maybe_number("next_us")?,
                 None => None,
             };
-            let take = rate.take(kept_us, calls, now_us);
+            let take = rate.take(kept_us, calls, ahead, now_us);
             match take {
                 Take::UsedUp { .. } => return Ok(take),
                 Take::Calls { next_us, .. } => {

@@ -24,6 +24,7 @@ use engine::domain::order::fact::Facts;
 use engine::domain::order::order_refund::{
     AskedBy, OrderRefund, RefundCounts, RefundKey, RefundNumber,
 };
+use engine::domain::order::place::Place;
 use engine::domain::order::refund::{Refund, RefundState};
 use engine::domain::order::{
     Capture, CheckIn, Issue, Order, OrderLine, OrderState, PaymentKey, PaymentOutcome,
@@ -266,6 +267,8 @@ pub(super) fn order_item(order: &Order) -> Item {
     }
     add(&mut item, attempts_attributes(&order.attempts));
     add(&mut item, steps_attribute(&order.attempts));
+    add(&mut item, places_attribute(&order.attempts));
+    add(&mut item, extension_attribute(&order.attempts));
     add(&mut item, order.attempts.paid.map(|paid| ("paid_attempt", number(paid.get()))));
     if let Some(at) = order.due_at() {
         add(&mut item, due(order.number, at));
@@ -314,6 +317,29 @@ pub(super) fn steps_attribute(attempts: &Attempts) -> Option<(&'static str, Attr
     (!steps.is_empty()).then_some(("steps", AttributeValue::M(steps)))
 }
 
+/// The places of an order: the time of each in milliseconds, by its provider. They go with the steps.
+pub(super) fn places_attribute(attempts: &Attempts) -> Option<(&'static str, AttributeValue)> {
+    let place = |place: &Place| (place.provider.to_string(), number(place.at.ms()));
+    let places: HashMap<String, AttributeValue> = attempts.places.iter().map(place).collect();
+    (!places.is_empty()).then_some(("places", AttributeValue::M(places)))
+}
+
+/// The time to which a place has extended an order.
+pub(super) fn extension_attribute(attempts: &Attempts) -> Option<(&'static str, AttributeValue)> {
+    attempts.extended_to.map(|extended_to| ("extended_ms", number(extended_to.ms())))
+}
+
+fn read_places(fields: &Fields<'_>) -> Stored<Vec<Place>> {
+    let Some(places) = fields.maybe_map("places")? else { return Ok(Vec::new()) };
+    let read = |provider: &String| {
+        let of = provider.parse().map_err(|_| fields.broken("places", "names no provider"))?;
+        Ok(Place { provider: of, at: places.time(provider)? })
+    };
+    let mut places = places.item.keys().map(read).collect::<Stored<Vec<Place>>>()?;
+    places.sort();
+    Ok(places)
+}
+
 fn read_attempts(fields: &Fields<'_>) -> Stored<Attempts> {
     let version = fields.maybe_number("attempts_version")?.unwrap_or_default();
     let all = if version == 0 { Vec::new() } else { fields.maps("attempts")? };
@@ -329,6 +355,8 @@ fn read_attempts(fields: &Fields<'_>) -> Stored<Attempts> {
         all: all.iter().map(read).collect::<Stored<_>>()?,
         version,
         paid: read_attempt_number(fields, "paid_attempt")?,
+        places: read_places(fields)?,
+        extended_to: fields.maybe_number("extended_ms")?.map(Timestamp::from_ms),
     })
 }
 

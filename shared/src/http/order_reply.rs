@@ -5,12 +5,15 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::http::payment_reply::PaymentReply;
-use engine::domain::basics::ids::{AttendeeId, SaleId, SeatName, StopId, TierId, UserId};
+use engine::domain::basics::ids::{
+    AttendeeId, ProviderId, SaleId, SeatName, StopId, TierId, UserId,
+};
 use engine::domain::basics::money::{Currency, MinorUnits};
 use engine::domain::basics::number::OrderNumber;
 use engine::domain::basics::tickets::Tickets;
 use engine::domain::basics::time::Timestamp;
 use engine::domain::order::order_refund::{MAX_REFUNDS, RefundCounts, RefundNumber};
+use engine::domain::order::place::{PLACE_GOOD_SECONDS, Place};
 use engine::domain::order::{Order, OrderLine, OrderState, PaymentRecord, Ticket, TicketName};
 use engine::domain::sale::{RefundTerms, Sale};
 use engine::flows::hold::sale_of;
@@ -34,8 +37,11 @@ pub struct OrderReply {
     pub currency: Currency,
     /// Time of its creation.
     pub created_at: Timestamp,
-    /// Deadline of its payment.
+    /// Deadline of its payment: the end of its payment window, or a later time if a payment had to wait for its place.
     pub pay_by: Timestamp,
+    /// The times at which its buyer's request starts a payment, where a provider had no free start; absent without any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub places: Vec<PlaceReply>,
     /// Time of the last change of its state.
     pub changed_at: Timestamp,
     /// Number of tickets that the buyer may still have in this sale; absent where it is not known.
@@ -66,6 +72,25 @@ pub struct ExchangeReply {
     /// True if that pays this order, and nothing is to be paid; what is left of it goes back. Otherwise this order is
     /// paid whole, and all of it goes back.
     pub pays: bool,
+}
+
+/// The time of a payment whose provider had no free start.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "Place")]
+pub struct PlaceReply {
+    /// The payment provider.
+    pub provider: ProviderId,
+    /// When the payment can be started.
+    pub at: Timestamp,
+    /// Until when that place is good; who comes later gets another.
+    pub until: Timestamp,
+}
+
+impl From<&Place> for PlaceReply {
+    fn from(place: &Place) -> Self {
+        let Place { provider, at } = place.clone();
+        Self { provider, at, until: at.plus_seconds(PLACE_GOOD_SECONDS) }
+    }
 }
 
 /// How many refunds an order has.
@@ -184,7 +209,8 @@ impl OrderReply {
             amount_minor: order.total.amount_minor,
             currency: order.total.currency,
             created_at: order.created_at,
-            pay_by: order.pay_by,
+            pay_by: order.payable_until(),
+            places: order.attempts.places.iter().map(PlaceReply::from).collect(),
             changed_at: order.changed_at,
             remaining_allowance: None,
             payments: None,

@@ -105,7 +105,7 @@ impl StartedReply {
             url,
             client_secret,
             code,
-            pay_by: order.pay_by,
+            pay_by: order.payable_until(),
         })
     }
 }

@@ -16,6 +16,7 @@ use crate::runtime::config::ProviderApi;
 use crate::runtime::connections::Https;
 use crate::runtime::connections::https::Broken;
 use engine::domain::basics::ids::ProviderId;
+use engine::domain::payment::start::Turn;
 use engine::ports::{StoreError, Stored};
 
 /// Time limit of one request. A refund may take two, which a queue function has ample time for.
@@ -112,8 +113,16 @@ impl Account {
         self.limit.own().await
     }
 
-    /// Waits for the turn of a call that starts a payment. The caller takes it before it writes the attempt, so
-    /// [`Account::ask`] does not.
+    /// Takes the next start of a payment, and waits for it if it is a turn. The caller takes it before it writes the
+    /// attempt, so [`Account::ask`] does not.
+    ///
+    /// # Errors
+    /// [`StoreError::Limited`] if the next start is later than places are given out.
+    pub(super) async fn next_start(&self) -> Stored<Turn> {
+        self.limit.start().await
+    }
+
+    /// Waits for the turn of a call that starts a payment whose order gets no place.
     ///
     /// # Errors
     /// [`StoreError::Limited`] if its turn would come too late.

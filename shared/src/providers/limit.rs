@@ -12,8 +12,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use futures_util::future::BoxFuture;
 use tokio::sync::{Mutex, OnceCell};
 
-use engine::domain::admission::call_rate::{CallRate, Take};
+use engine::domain::admission::call_rate::{Ahead, CallRate, TURNS_AHEAD_SECONDS, Take};
 use engine::domain::basics::ids::{DeploymentId, ProviderId};
+use engine::domain::basics::time::Timestamp;
+use engine::domain::payment::start::Turn;
 use engine::ports::{StoreError, Stored};
 
 /// Most turns that a process takes at once.
@@ -80,6 +82,20 @@ impl Operation {
         endpoint.part(self.share() * 5, 100)
     }
 
+    /// How far ahead its calls are given out to a caller that waits for its turn.
+    const fn turns(self) -> Ahead {
+        match self {
+            Self::StartPayment => Ahead::TurnsAmongPlaces,
+            Self::ClosePayment
+            | Self::ReadPayment
+            | Self::SearchCaptures
+            | Self::ListCaptures
+            | Self::ReadDispute
+            | Self::ListRefunds
+            | Self::Refund => Ahead::Turns,
+        }
+    }
+
     /// True if only the deployment may do it whose tables these are: what changes something at the provider, and the list
     /// of captures, whose reader would pass what it takes for another's.
     #[must_use]
@@ -115,6 +131,8 @@ pub struct TurnRequest<'a> {
     pub operation: Operation,
     /// The limit on its calls.
     pub rate: CallRate,
+    /// How far ahead they are given out.
+    pub ahead: Ahead,
     /// The number of calls, of which fewer may be given.
     pub calls: u32,
     /// The time now, in microseconds since 1970.
@@ -210,7 +228,8 @@ struct Queue {
 struct Taken {
     calls: u32,
     first_us: i64,
-    used_up_until_us: i64,
+    /// Until when there are none, and how far ahead.
+    used_up: Option<(Ahead, i64)>,
 }
 
 /// Counts a request as waiting for as long as it lives.
@@ -244,11 +263,36 @@ impl Limit {
         if operation.is_owners() {
             shared.own().await?;
         }
-        let at_us = shared.turn_at(operation).await?;
-        let wait_us = u64::try_from(at_us - now_us()).unwrap_or(0);
-        tokio::time::sleep(Duration::from_micros(wait_us)).await;
-        Ok(())
+        let ahead = operation.turns();
+        match come(shared.turn_at(operation, ahead).await?).await {
+            Turn::Now => Ok(()),
+            Turn::At(at) => {
+                let wait_ms = at.ms_since(Timestamp::from_ms(now_us() / 1000));
+                Err(limited(wait_ms * 1000))
+            }
+        }
     }
+
+    /// Takes the next start of a payment, and waits for it if it is a turn.
+    ///
+    /// # Errors
+    /// As [`Limit::turn`]; [`StoreError::Limited`] if the next start is later than places are given out.
+    pub(super) async fn start(&self) -> Stored<Turn> {
+        let Some(shared) = &self.0 else { return Ok(Turn::Now) };
+        shared.own().await?;
+        Ok(come(shared.turn_at(Operation::StartPayment, Ahead::Places).await?).await)
+    }
+}
+
+/// Waits for the time of a call if that is near.
+async fn come(at_us: i64) -> Turn {
+    let wait_us = at_us - now_us();
+    if wait_us > TURNS_AHEAD_SECONDS * 1_000_000 {
+        // The first millisecond that is not before it.
+        return Turn::At(Timestamp::from_ms(at_us.div_euclid(1000) + 1));
+    }
+    tokio::time::sleep(Duration::from_micros(u64::try_from(wait_us).unwrap_or(0))).await;
+    Turn::Now
 }
 
 impl Shared {
@@ -259,7 +303,7 @@ impl Shared {
     }
 
     /// The time of the next turn of an operation.
-    async fn turn_at(&self, operation: Operation) -> Stored<i64> {
+    async fn turn_at(&self, operation: Operation, ahead: Ahead) -> Stored<i64> {
         let place = Operation::ALL.iter().position(|one| *one == operation).unwrap_or_default();
         let queue = &self.queues[place];
         let waiting = queue.waiting.fetch_add(1, Ordering::Relaxed) + 1;
@@ -270,19 +314,22 @@ impl Shared {
             taken.calls = 0;
         }
         if taken.calls == 0 {
-            if now_us < taken.used_up_until_us {
-                return Err(limited(taken.used_up_until_us - now_us));
+            if let Some((of, until_us)) = taken.used_up
+                && of == ahead
+                && now_us < until_us
+            {
+                return Err(limited(until_us - now_us));
             }
             let waiting = queue.waiting.load(Ordering::Relaxed).max(waiting);
             let calls = waiting.min(MAX_TURNS);
             let (provider, rate) = (&self.provider, operation.rate(self.rate));
-            let request = TurnRequest { provider, operation, rate, calls, now_us };
+            let request = TurnRequest { provider, operation, rate, ahead, calls, now_us };
             match self.turns.take(request).await? {
                 Take::Calls { calls, first_us, .. } => {
                     (taken.calls, taken.first_us) = (calls, first_us);
                 }
                 Take::UsedUp { for_us } => {
-                    taken.used_up_until_us = now_us + for_us.min(REMEMBERED_US);
+                    taken.used_up = Some((ahead, now_us + for_us.min(REMEMBERED_US)));
                     return Err(limited(for_us));
                 }
             }
@@ -333,13 +380,13 @@ mod tests {
         }
 
         fn take<'a>(&'a self, request: TurnRequest<'a>) -> BoxFuture<'a, Stored<Take>> {
-            let TurnRequest { operation, rate, calls, now_us, .. } = request;
+            let TurnRequest { operation, rate, ahead, calls, now_us, .. } = request;
             Box::pin(async move {
                 // As a store does: it answers later, and others come meanwhile.
                 tokio::task::yield_now().await;
                 let mut kept = self.kept.lock().unwrap();
                 kept.1 += 1;
-                let take = rate.take(kept.0.get(&operation).copied(), calls, now_us);
+                let take = rate.take(kept.0.get(&operation).copied(), calls, ahead, now_us);
                 if let Take::Calls { next_us, .. } = take {
                     kept.0.insert(operation, next_us);
                 }
@@ -387,7 +434,7 @@ mod tests {
         let rate = search.rate(rate);
         let asked = processes.iter().flat_map(|process| {
             let shared = process.0.as_ref().unwrap();
-            (0..100).map(move |_| shared.turn_at(search))
+            (0..100).map(move |_| shared.turn_at(search, search.turns()))
         });
         let begin_us = now_us();
         let answers = join_all(asked).await;
@@ -403,9 +450,16 @@ mod tests {
         let most = 35 + u32::try_from(meanwhile).unwrap();
         assert!(asked <= most, "{asked} requests for {} turns, and 400 calls", times.len());
 
+        // Who starts a payment is not refused then: one has the start after the last turn, and waits for it.
+        let Ok(Turn::At(place)) = processes[1].start().await else { panic!("it has a place") };
+        let last_us = times.last().unwrap();
+        let after_us = place.ms() * 1000 - last_us;
+        assert!((rate.interval_us()..rate.interval_us() + 1001).contains(&after_us), "{after_us}");
+
         // Searches leave refunds their own.
         assert_eq!(processes[0].turn(Operation::Refund).await, Ok(()));
         let unlimited = Limits::none().of(&provider);
         assert_eq!(unlimited.turn(search).await, Ok(()));
+        assert_eq!(unlimited.start().await, Ok(Turn::Now));
     }
 }

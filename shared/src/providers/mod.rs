@@ -44,7 +44,7 @@ use engine::domain::payment::captures::{CapturePage, ListLag, Listing};
 use engine::domain::payment::dispute::DisputeReport;
 use engine::domain::payment::ours::Reported;
 use engine::domain::payment::outside::SentReport;
-use engine::domain::payment::start::{CloseReply, Offer, StartReply};
+use engine::domain::payment::start::{CloseReply, Offer, StartReply, Turn};
 use engine::ports::{Provider, StoreError, Stored};
 
 pub use self::callback::{EventDefect, SignatureDefect, VerifiedCallback};
@@ -81,7 +81,7 @@ pub trait PaymentProvider: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// As [`Provider::turn`].
-    fn turn(&self, method: PaymentMethod) -> BoxFuture<'_, Stored<()>>;
+    fn turn(&self, method: PaymentMethod) -> BoxFuture<'_, Stored<Turn>>;
 
     /// Starts an attempt at paying an order; see [`Provider::start`].
     ///
@@ -399,7 +399,7 @@ impl Providers {
 }
 
 impl Provider for Providers {
-    async fn turn(&self, choice: &PaymentChoice) -> Stored<()> {
+    async fn turn(&self, choice: &PaymentChoice) -> Stored<Turn> {
         self.asked(&choice.provider)?.turn(choice.method).await
     }
 

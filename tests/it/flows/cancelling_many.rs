@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant as WallClock};
 
-use engine::domain::admission::call_rate::{CallRate, Take};
+use engine::domain::admission::call_rate::{Ahead, CallRate, Take};
 use engine::domain::basics::ids::{
     Epoch, InventoryId, Leg, Legs, PaymentId, ProviderId, Seat, TierId, UserId,
 };
@@ -107,7 +107,7 @@ impl Hall {
     async fn ask_provider(&self, call: &Call) -> Stored<Reply> {
         let first_us = {
             let mut next_us = lock(&self.next_us);
-            match refund_rate().take(*next_us, 1, self.now_us()) {
+            match refund_rate().take(*next_us, 1, Ahead::Turns, self.now_us()) {
                 Take::Calls { first_us, next_us: next, .. } => {
                     *next_us = Some(next);
                     first_us

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::ended::ended;
 use aws_sdk_dynamodb::types::AttributeValue;
-use engine::domain::admission::call_rate::{CallRate, Take};
+use engine::domain::admission::call_rate::{Ahead, CallRate, Take};
 use engine::domain::basics::ids::{PaymentId, ProviderId, ReaderId, RequestFingerprint, UserId};
 use engine::domain::basics::money::{Currency, MinorUnits, Money};
 use engine::domain::basics::number::Mint;
@@ -283,7 +283,8 @@ async fn turns_in_dynamodb_are_given_once_to_many_processes() {
         let (process, provider) = (process.clone(), provider.clone());
         async move {
             let provider = &provider;
-            let request = TurnRequest { provider, operation, rate, calls: 3, now_us };
+            let ahead = Ahead::Turns;
+            let request = TurnRequest { provider, operation, rate, ahead, calls: 3, now_us };
             Turns::take(&process, request).await.unwrap()
         }
     };

@@ -3,14 +3,16 @@
 use std::sync::Mutex;
 
 use engine::domain::basics::ids::ProviderId;
+use engine::domain::basics::time::Timestamp;
 use engine::domain::order::attempt::{Attempt, MAX_HANDED, PaymentChoice, PaymentMethod};
 use engine::domain::order::{Order, OrderState, PaymentOutcome};
 use engine::domain::payment::start::Offer;
 use engine::flows::close::{Closing, close};
+use engine::flows::expire::{Expired, expire};
 use engine::flows::pay::pay;
 use engine::flows::reserve::reserve;
-use engine::flows::start::{Refusal, start};
-use engine::ports::{Orders as _, Ports as _, StoreError, Stored};
+use engine::flows::start::{Refusal, Started, Waits, start};
+use engine::ports::{Catalogue as _, Freshness, Orders as _, Ports as _, StoreError, Stored};
 use fake_payments::{Fault, PROVIDER};
 use model_stores::{Call, Caller, Driver, Reply, Stores};
 
@@ -202,32 +204,178 @@ async fn an_attempt_that_is_closed_while_its_provider_is_asked_is_handed_to_nobo
     }
 }
 
+/// Stores at a moment, at a provider that has a free start from another moment on, or none.
+struct Busy {
+    state: Mutex<BusyState>,
+    offers: Vec<Offer>,
+}
+
+struct BusyState {
+    stores: Stores,
+    now: Timestamp,
+    is_used_up: bool,
+    /// The starts that were asked for.
+    turns: u32,
+}
+
+impl Driver for Busy {
+    fn offers(&self) -> Vec<Offer> {
+        self.offers.clone()
+    }
+
+    async fn call(&self, call: Call) -> Stored<Reply> {
+        let mut state = self.state.lock().unwrap();
+        if matches!(call, Call::StartTurn { .. }) {
+            state.turns += 1;
+            if state.is_used_up {
+                return Err(StoreError::Limited(7));
+            }
+        }
+        let now = state.now;
+        state.stores.apply(now, &call)
+    }
+}
+
+/// An order at a provider without a free start for so many seconds; in none of the tests is its sale asked for more than the
+/// departures that it has not.
+struct Waiting {
+    ports: Caller<Busy>,
+    order: Order,
+}
+
+impl Waiting {
+    async fn with_start_in(seconds: i64) -> Self {
+        let fixture = Fixture::start().await;
+        let order = pending(&fixture, "waits").await;
+        let mut stores = Stores::default();
+        let published =
+            fixture.ports.catalogue().sale(&order.sale, Freshness::Fresh).await.unwrap().unwrap();
+        stores.catalogue.publish(published.sale.file(), None).unwrap();
+        stores.orders.create(&order, order.tickets()).unwrap();
+        stores.provider.next_start = Some(NOW.plus_seconds(seconds));
+        let state = BusyState { stores, now: NOW, is_used_up: false, turns: 0 };
+        let state = Mutex::new(state);
+        Self { ports: Caller(Busy { state, offers: fixture.ports.offers() }), order }
+    }
+
+    fn set(&self, change: impl FnOnce(&mut BusyState)) {
+        change(&mut self.ports.0.state.lock().unwrap());
+    }
+
+    async fn start_by(&self, choice: &PaymentChoice, seconds: i64) -> Result<Started, Refusal> {
+        let now = NOW.plus_seconds(seconds);
+        self.set(|state| state.now = now);
+        start(&self.ports, &self.order.user, self.order.number, choice, now).await
+    }
+
+    async fn start(&self, seconds: i64) -> Result<Started, Refusal> {
+        self.start_by(&form(), seconds).await
+    }
+
+    async fn stored(&self) -> Order {
+        self.ports.orders().get(self.order.number).await.unwrap().unwrap()
+    }
+
+    fn turns(&self) -> u32 {
+        self.ports.0.state.lock().unwrap().turns
+    }
+}
+
+/// The place of a start that was answered with one, and the order's deadline, in seconds.
+fn waits(answer: Result<Started, Refusal>) -> (i64, i64) {
+    let Err(Refusal::Waits(Waits { place, payable_until, .. })) = answer else {
+        panic!("{answer:?} is no place");
+    };
+    (place.at.ms_since(NOW) / 1000, payable_until.ms_since(NOW) / 1000)
+}
+
 /// Turn first: who has no turn leaves no attempt.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_start_without_a_turn_writes_nothing() {
-    struct NoTurn {
-        stores: Mutex<Stores>,
-        offers: Vec<Offer>,
-    }
-    impl Driver for NoTurn {
-        fn offers(&self) -> Vec<Offer> {
-            self.offers.clone()
-        }
+    let waiting = Waiting::with_start_in(0).await;
+    waiting.set(|state| state.is_used_up = true);
+    assert_eq!(waiting.start(0).await, Err(Refusal::Store(StoreError::Limited(7))));
+    assert_eq!(waiting.stored().await.attempts, waiting.order.attempts);
+}
 
-        async fn call(&self, call: Call) -> Stored<Reply> {
-            if matches!(call, Call::StartTurn { .. }) {
-                return Err(StoreError::Limited(7));
-            }
-            self.stores.lock().unwrap().apply(NOW, &call)
-        }
-    }
-    let fixture = Fixture::start().await;
-    let order = pending(&fixture, "waits").await;
-    let mut stores = Stores::default();
-    stores.orders.create(&order, order.tickets()).unwrap();
-    let ports = Caller(NoTurn { stores: Mutex::new(stores), offers: fixture.ports.offers() });
-    let refused = start(&ports, &order.user, order.number, &form(), NOW).await;
-    assert_eq!(refused, Err(Refusal::Store(StoreError::Limited(7))));
-    let stored = ports.orders().get(order.number).await.unwrap().unwrap();
-    assert_eq!(stored.attempts, order.attempts);
+/// A place instead of a retry: whoever waits has one start, keeps it, and has the time to use it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_start_that_is_not_free_is_a_place_which_the_order_keeps() {
+    let waiting = Waiting::with_start_in(90).await;
+    // The payment window is over by then: the order is extended.
+    assert_eq!(waits(waiting.start(1).await), (90, 210));
+    assert_eq!(waits(waiting.start(30).await), (90, 210), "a reload");
+    let page = PaymentChoice { method: PaymentMethod::Page, ..form() };
+    let page = PaymentChoice { return_url: "https://shop.example/".parse().ok(), ..page };
+    assert_eq!(waits(waiting.start_by(&page, 60).await), (90, 210), "another method");
+    assert_eq!(waiting.turns(), 1);
+    let stored = waiting.stored().await;
+    assert!(stored.attempts.all.is_empty(), "no attempt waits");
+    assert_eq!(stored.pay_by, waiting.order.pay_by);
+    // In the place nothing is asked for before the provider is.
+    waiting.set(|state| state.stores.provider.next_start = Some(NOW.plus_seconds(900)));
+    let started = waiting.start(90).await.unwrap();
+    assert_eq!(waiting.turns(), 1);
+    let attempt = &started.order.attempts.all[0];
+    assert!(attempt.expires_at >= NOW.plus_seconds(210), "it can be paid as long as the order");
+    let stored = waiting.stored().await;
+    assert_eq!(stored.attempts.places, []);
+    assert_eq!(stored.payable_until(), NOW.plus_seconds(210));
+}
+
+/// Places do not keep seats from others for ever: one extends its order, once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_is_late_has_a_new_place_at_the_end_and_no_more_time() {
+    let waiting = Waiting::with_start_in(90).await;
+    assert_eq!(waits(waiting.start(1).await), (90, 210));
+    waiting.set(|state| state.stores.provider.next_start = Some(NOW.plus_seconds(200)));
+    assert_eq!(waits(waiting.start(105).await), (200, 210));
+    assert_eq!(waiting.turns(), 2);
+    // A place behind the order's end is of no use, and is not taken again and again.
+    waiting.set(|state| state.stores.provider.next_start = Some(NOW.plus_seconds(216)));
+    let limited = |seconds| Err(Refusal::Store(StoreError::Limited(seconds)));
+    let after_all = Waiting::with_start_in(90).await;
+    assert_eq!(waits(after_all.start(1).await), (90, 210));
+    after_all.set(|state| state.stores.provider.next_start = Some(NOW.plus_seconds(216)));
+    assert_eq!(after_all.start(105).await, limited(112));
+    assert_eq!(after_all.start(110).await, limited(107));
+    assert_eq!(after_all.turns(), 2);
+    assert_eq!(waiting.start(210).await, Err(Refusal::TooLate(NOW.plus_seconds(210))));
+}
+
+/// A place that leaves its buyer time enough extends nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_extension_is_kept_for_the_place_that_needs_it() {
+    let waiting = Waiting::with_start_in(5).await;
+    let longer = Order { pay_by: NOW.plus_seconds(600), ..waiting.order.clone() };
+    waiting.set(|state| {
+        state.stores.orders.orders.insert(longer.number, longer);
+    });
+    assert_eq!(waits(waiting.start(1).await), (5, 600));
+    assert_eq!(waiting.stored().await.attempts.extended_to, None);
+    waiting.set(|state| state.stores.provider.next_start = Some(NOW.plus_seconds(650)));
+    assert_eq!(waits(waiting.start(590).await), (650, 770));
+}
+
+/// Nothing ends an order before the time to which its place extends it, and its grace counts from then.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_extended_order_ends_after_its_extension() {
+    let waiting = Waiting::with_start_in(90).await;
+    assert_eq!(waits(waiting.start(1).await), (90, 210));
+    let number = waiting.order.number;
+    let end = async |seconds: i64| {
+        let now = NOW.plus_seconds(seconds);
+        waiting.set(|state| state.now = now);
+        expire(&waiting.ports, &inventory(), number, now).await
+    };
+    assert_eq!(end(60).await, Ok(Expired::NotDue(NOW.plus_seconds(210))));
+    assert_eq!(end(209).await, Ok(Expired::NotDue(NOW.plus_seconds(210))));
+    waiting.start(92).await.unwrap();
+    assert_eq!(end(210).await, Ok(Expired::HandedOver));
+    assert_eq!(waiting.stored().await.due_at(), Some(NOW.plus_seconds(210)));
+    let closed = close(&waiting.ports, &inventory(), number, NOW.plus_seconds(209)).await;
+    assert_eq!(closed, Ok(Closing::Done));
+    assert!(waiting.stored().await.attempts.any_open(), "it may be paid for another second");
+    close(&waiting.ports, &inventory(), number, NOW.plus_seconds(210)).await.unwrap();
+    assert!(!waiting.stored().await.attempts.any_open());
 }

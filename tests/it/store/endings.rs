@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use engine::domain::basics::tickets::Tickets;
 use engine::domain::ledger::{Account, Balance};
 use engine::domain::order::fact::{Cause, FactKind};
+use engine::domain::order::place::Place;
 use engine::domain::order::refund::RefundReply;
 use engine::domain::order::{Order, OrderEvent, OrderState, PaymentOutcome, RefundReason};
 use engine::ports::{ChangeReply, Due, Orders, SettleReply, Settlement};
@@ -76,6 +77,33 @@ async fn paying_and_ending_at_once_is_decided_once() {
 /// An order that tells of a capture which did not change it.
 fn told(order: &Order) -> Order {
     order.append_fact(FactKind::CaptureRefused, Cause::BUYER, NOW.plus_seconds(5))
+}
+
+/// A place is written while a capture of the order is decided: what is told of the capture does not take the extension out
+/// of the index of due work.
+#[tokio::test]
+async fn what_is_told_of_a_pending_order_leaves_its_deadline() {
+    let fixture = Fixture::new().await;
+    let order = fixture.order("waits", seats(&[7]));
+    fixture.create(&order).await;
+    let place = Place { provider: key("pi1").provider, at: order.pay_by.plus_seconds(30) };
+    let placed = order.with_place(place.clone(), None);
+    assert_eq!(fixture.orders.keep_attempts(&placed).await, Ok(ChangeReply::Done));
+    let wrong = record(&order, "pi1", PaymentOutcome::Refund(RefundReason::WrongAmount));
+    let stale = Settlement::RefundOnly(Some(told(&order)));
+    let settled = fixture.orders.settle(&wrong, &stale, LIMIT).await;
+    assert_eq!(settled, Ok(SettleReply::Settled));
+    let until = order.pay_by.plus_seconds(150);
+    assert!(!fixture.due(until.plus_ms(-1)).await.contains(&Due::Order(order.number)));
+    assert!(fixture.due(until).await.contains(&Due::Order(order.number)));
+    let stored = fixture.orders.get(order.number).await.unwrap().unwrap();
+    assert_eq!((stored.payable_until(), stored.pay_by), (until, order.pay_by));
+    assert_eq!(stored.attempts.places, [place]);
+    // Its end leaves no place behind.
+    let end = after(&stored, OrderEvent::Cancel, None);
+    assert_eq!(fixture.orders.end(&end).await, Ok(ChangeReply::Done));
+    let stored = fixture.orders.get(order.number).await.unwrap().unwrap();
+    assert_eq!((stored.attempts.places, stored.attempts.extended_to), (vec![], Some(until)));
 }
 
 #[tokio::test]

@@ -19,6 +19,7 @@ use engine::domain::order::dispute::DisputeState;
 use engine::domain::order::exchange::Exchange;
 use engine::domain::order::fact::{Cause, FactKind};
 use engine::domain::order::order_refund::{AskedBy, OrderRefund, RefundNumber};
+use engine::domain::order::place::Place;
 use engine::domain::order::refund::{Refund, RefundState};
 use engine::domain::order::{
     Capture, CheckIn, Issue, Order, OrderLine, OrderState, PaymentKey, PaymentOutcome,
@@ -265,9 +266,15 @@ impl SeededRng {
         let expires_at = self.now.plus_seconds(1860);
         let (first, page) = (AttemptNumber::FIRST, PaymentStep::Page("https://pay".to_owned()));
         let deployment = self.of(&[None, DeploymentId::new("prod1").ok()]);
-        let attempts = match self.rng.random_range(0..4) {
+        let attempts = match self.rng.random_range(0..6) {
             0 => order.attempts.with_state(first, self.of(&AttemptState::ALL)),
             1 => order.attempts.with_answer(first, &PaymentId::new("cs_1").unwrap(), &page),
+            2 => {
+                let ahead_seconds = self.of(&[3, 50, 120]);
+                let at = self.now.plus_seconds(ahead_seconds);
+                order.with_place(Place { provider: choice.provider, at }, None).attempts
+            }
+            3 => order.attempts.with_place_used(&choice.provider),
             _ => match order.attempts.with_another(
                 &choice,
                 deployment.as_ref(),

@@ -429,7 +429,7 @@ impl Stores {
             Call::Create { order, limit } => Reply::Create(self.orders.create(order, *limit)?),
             Call::End { end } => Reply::End(self.orders.end(end)?),
             Call::KeepAttempts { order } => Reply::KeepAttempts(self.orders.keep_attempts(order)?),
-            Call::StartTurn { choice: _ } => Reply::StartTurn(()),
+            Call::StartTurn { choice: _ } => Reply::StartTurn(self.provider.turn(now)),
             Call::StartPayment { order, attempt } => {
                 Reply::StartPayment(self.provider.start(order, attempt))
             }

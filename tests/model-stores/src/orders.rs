@@ -342,6 +342,13 @@ impl OrdersModel {
         Ok(ChangeReply::Done)
     }
 
+    /// [`Self::due_again`] after a fact; that of a pending order changes nothing.
+    fn due_as_told(&mut self, order: &Order) {
+        if order.state != OrderState::Pending {
+            self.due_again(order);
+        }
+    }
+
     /// Puts an order into the index of what is due where it says, or takes it out.
     fn due_again(&mut self, order: &Order) {
         let work = Due::Order(order.number);
@@ -395,7 +402,7 @@ impl OrdersModel {
                         return Ok(SettleReply::Conflict);
                     }
                     self.tell(order)?;
-                    self.due_again(order);
+                    self.due_as_told(order);
                 }
                 self.record(payment);
                 return Ok(SettleReply::Settled);
@@ -532,7 +539,7 @@ impl OrdersModel {
             stored.state = order.state;
             stored.changed_at = order.changed_at;
             self.tell(order)?;
-            self.due_again(order);
+            self.due_as_told(order);
         }
         // Only the refund is written; what was decided stays as it was.
         if let Some(stored) = place.and_then(|place| self.payments.get_mut(&place)) {

@@ -16,7 +16,7 @@ use engine::domain::payment::captures::{CapturePage, Hint, ListedHint};
 use engine::domain::payment::dispute::DisputeReport;
 use engine::domain::payment::ours::{Mark, Reported};
 use engine::domain::payment::outside::{SentRefund, SentReport, SentState};
-use engine::domain::payment::start::{CloseReply, StartReply};
+use engine::domain::payment::start::{CloseReply, StartReply, Turn};
 
 /// Captures on a page of the list: few, so that a pass has several.
 const PAGE: usize = 2;
@@ -38,6 +38,8 @@ pub struct ProviderModel {
     pub attempts: BTreeMap<AttemptKey, AtProvider>,
     /// True if it has nothing of a page before its buyer opens it, as Alipay.
     pub is_lazy: bool,
+    /// The time of the next start that it has free; `None` if it has one at once.
+    pub next_start: Option<Timestamp>,
     /// The attempts to whose start it answers with a failure, however often it is asked. It may have made them.
     pub failing: BTreeSet<AttemptKey>,
     pub captured: BTreeMap<PaymentKey, Capture>,
@@ -90,6 +92,12 @@ fn name_of(key: AttemptKey) -> PaymentId {
 }
 
 impl ProviderModel {
+    /// The turn of a start, or the next one that is free.
+    #[must_use]
+    pub fn turn(&self, now: Timestamp) -> Turn {
+        self.next_start.filter(|at| now < *at).map_or(Turn::Now, Turn::At)
+    }
+
     /// Starts an attempt, once: asked again, the answer is the same whatever became of it.
     pub fn start(&mut self, order: &Order, attempt: &Attempt) -> StartReply {
         let key = attempt.key(order.number);

@@ -319,7 +319,7 @@ pub fn acknowledged(scenario: &Scenario, state: &State) -> Checked {
         });
         let is_exchange = is_given || buyer.exchange.is_some();
         let goes_back = !seen.refunds.is_empty() || scenario.is_disputed || is_exchange;
-        let may_end = seen.cancels > 0 || order.pay_by <= now || goes_back;
+        let may_end = seen.cancels > 0 || order.payable_until() <= now || goes_back;
         must(order.state.is_live() || may_end, || {
             format!("buyer {who}'s order ended before its time: it is {}", order.state.as_str())
         })?;

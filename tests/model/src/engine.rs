@@ -320,7 +320,7 @@ impl Engine {
         let order = state.stores.orders.get(capture.order);
         let seen = &mut state.buyer_states[buyer];
         seen.payments += 1;
-        seen.is_paid_in_time |= order.is_some_and(|order| now < order.pay_by);
+        seen.is_paid_in_time |= order.is_some_and(|order| now < order.payable_until());
         state.callbacks.insert(capture.key.clone(), state.left.callbacks);
         let provider = &mut Arc::make_mut(&mut state.stores).provider;
         if self.scenario.lists.is_some() {

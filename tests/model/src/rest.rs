@@ -74,7 +74,7 @@ fn settle(scenario: &Scenario, state: &State) -> Checked {
     let now = state.now(scenario);
     let mut stores = Stores::clone(&state.stores);
     let promised = promised(&stores);
-    let ends = |order: &Order| scenario.grace.end_from(order.pay_by);
+    let ends = |order: &Order| scenario.grace.end_from(order.payable_until());
     let pending = stores.orders.orders.values().map(ends);
     let inventories = stores.seats.loaded().map(|(_, inventory)| inventory);
     let holds = inventories.flat_map(|inventory| inventory.holds.values());

@@ -413,6 +413,13 @@ impl Scenario {
         self
     }
 
+    /// The provider has no free start before this moment, in seconds after the start.
+    #[must_use]
+    pub fn busy_until(mut self, seconds: i64) -> Self {
+        self.stores.provider.next_start = Some(START.plus_seconds(seconds));
+        self
+    }
+
     /// This scenario at a provider that lags, with the grace of a deployment.
     #[must_use]
     pub fn lagging(self) -> Self {

@@ -2,6 +2,7 @@
 
 use engine::domain::basics::money::MinorUnits;
 use engine::domain::inventory::choice::{Choice, Together};
+use engine::domain::order::place::EXTENSION_SECONDS;
 use engine::flows::load::LEASE_MS;
 
 use crate::scenario::{Budget, Buyer, Delivers, PRICE_MINOR, Scenario, balcony};
@@ -18,6 +19,11 @@ const PAST_THE_DEADLINE: i64 = 61;
 const PAST_THE_LEASE: i64 = LEASE_MS / 1000 + 1;
 /// Within the payment window, before a list that lags has what was paid at the start.
 const BEFORE_THE_DEADLINE: i64 = 20;
+/// After the payment window, and while a place of then is good.
+const PLACE: i64 = 90;
+const PAST_THE_PLACE: i64 = 100;
+/// Just after the time to which that place extends the order.
+const PAST_THE_EXTENSION: i64 = PLACE + EXTENSION_SECONDS + 1;
 /// Just after its grace.
 const PAST_THE_GRACE: i64 = 181;
 
@@ -199,6 +205,18 @@ pub fn close_that_fails() -> Scenario {
     Scenario { name: "start against expiry while something fails", ..start_against_expiry() }
         .until(&[PAST_THE_GRACE + 61])
         .budget(budget)
+}
+
+/// A buyer has a place after the payment window, starts in it, and pays while the order is closed and ends.
+#[must_use]
+pub fn place_against_expiry() -> Scenario {
+    Scenario::new("a place against expiry", 2, vec![first().starts(2)])
+        .with_order(0)
+        .graced()
+        .busy_until(PLACE)
+        .until(&[PAST_THE_PLACE, PAST_THE_EXTENSION])
+        .delivering(EXPIRY)
+        .budget(Budget { callbacks: 1, ..Budget::default() })
 }
 
 /// A buyer goes to another page while the first is paid.
@@ -598,6 +616,7 @@ pub fn small() -> Vec<Scenario> {
         start_against_expiry(),
         expiry_that_comes_twice(),
         close_that_fails(),
+        place_against_expiry(),
         two_starts(),
         absent_page(),
         start_that_fails(),

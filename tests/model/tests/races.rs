@@ -50,6 +50,7 @@ races! {
     start_against_expiry
     expiry_that_comes_twice
     close_that_fails
+    place_against_expiry
     two_starts
     absent_page
     start_that_fails

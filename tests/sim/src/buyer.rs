@@ -457,7 +457,7 @@ impl Buyer {
         let ways = if rng.chance(250) { rng.between(2, 3) as usize } else { 1 };
         for (way, method) in methods.into_iter().take(ways).enumerate() {
             let choice = PaymentChoice { provider: provider_id(), method, return_url: None };
-            for turn in 0..3 {
+            for turn in 0..4 {
                 let (user, number, choice) = (self.user.clone(), order.number, choice.clone());
                 let place = mix(self.key, 800 + 10 * way as u64 + turn);
                 let done = self
@@ -478,6 +478,11 @@ impl Buyer {
                 match done {
                     Some(Err(start::Refusal::Store(_) | start::Refusal::BeingClosed)) | None => {
                         self.executor.sleep(rng.between(500, 4_000)).await;
+                    }
+                    // Most come in time for their place; some are early, and some late.
+                    Some(Err(start::Refusal::Waits(waits))) => {
+                        let late_ms = rng.pick(&[-1_000, 500, 500, 4_000, 25_000]);
+                        self.executor.sleep((waits.wait_ms + late_ms).max(1)).await;
                     }
                     Some(Ok(_)) => break,
                     Some(Err(_)) => return,
@@ -516,7 +521,8 @@ impl Buyer {
         let amount = capture.amount;
         let number = capture.order;
         environment.record(|| format!("PAYMENT {} of {amount} for {number}", capture.key.payment));
-        if now < order.pay_by {
+        let stored = environment.stores.orders.orders.get(&number);
+        if now < stored.unwrap_or(order).payable_until() {
             environment.oracle.paid_in_time.insert(number);
         }
         environment.changes += 1;

@@ -11,6 +11,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
+use engine::domain::admission::call_rate::{PLACES_AHEAD_SECONDS, TURNS_AHEAD_SECONDS};
 use engine::domain::basics::counting::Counting;
 use engine::domain::basics::ids::{InventoryId, TierId};
 use engine::domain::basics::time::{Clock, Timestamp};
@@ -19,7 +20,7 @@ use engine::domain::order::attempt::{AttemptKey, PaymentMethod};
 use engine::domain::order::refund::RefundReply;
 use engine::domain::payment::captures::Listing;
 use engine::domain::payment::grace::Grace;
-use engine::domain::payment::start::Offer;
+use engine::domain::payment::start::{Offer, Turn};
 use engine::domain::sale::archive::Lifecycle;
 use engine::ports::messages::QueueMessage;
 use engine::ports::{Freshness, Published, StoreError, Stored};
@@ -123,6 +124,8 @@ pub(crate) struct Invocation {
     calls: u64,
     /// The number of messages it has sent: calls that are made at once have one number.
     messages: u64,
+    /// The starts of payments that it may still make: turns that it took, and places that it used.
+    pub turns: u32,
     process: usize,
     generation: u32,
     /// The lead of its process's clock, in milliseconds.
@@ -468,6 +471,7 @@ impl Environment {
             key,
             calls: 0,
             messages: 0,
+            turns: 0,
             process,
             generation,
             skew_ms,
@@ -609,7 +613,15 @@ impl Environment {
             Some(Fault::Limited) => {
                 arrives = None;
                 let seconds = u32::try_from(rng.between(1, 30)).unwrap_or(1);
-                reply = Some(Err(StoreError::Limited(seconds)));
+                // Of the starts most have a place, and few come after all places.
+                let is_start = matches!(call, Call::StartTurn { .. });
+                let ahead_ms =
+                    rng.between(TURNS_AHEAD_SECONDS * 1000 + 1, PLACES_AHEAD_SECONDS * 1000);
+                reply = Some(if is_start && rng.chance(800) {
+                    Ok(Reply::StartTurn(Turn::At(self.now.plus_ms(ahead_ms))))
+                } else {
+                    Err(StoreError::Limited(seconds))
+                });
             }
             Some(Fault::Late) => {
                 let late_ms = if rng.chance(800) { 20_000 } else { 300_000 };

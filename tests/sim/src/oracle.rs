@@ -20,11 +20,13 @@ use engine::domain::inventory::{
 use engine::domain::ledger::statistics::totals;
 use engine::domain::order::attendee::{AttendeeHash, max_named};
 use engine::domain::order::order_refund::{OrderRefund, RefundKey};
+use engine::domain::order::place::{MAX_EXTENSION_SECONDS, Place as StartPlace};
 use engine::domain::order::refund::RefundState;
 use engine::domain::order::{
     Order, OrderState, PaymentKey, PaymentOutcome, PaymentRecord, RefundReason, TicketName,
 };
 use engine::domain::payment::grace::FOR_THE_PROVIDER_SECONDS;
+use engine::domain::payment::start::Turn;
 use engine::domain::sale::SaleState;
 use engine::domain::sale::archive::Lifecycle;
 use engine::ports::{ChangeReply, CreateReply, SettleReply, Settlement, Stored};
@@ -114,6 +116,8 @@ pub(crate) enum Before {
     Repair(Option<Epoch>, Option<(OrderNumber, Leg, Seat)>),
     /// What a load met.
     Load(Met),
+    /// The places of the order whose attempts are written.
+    Places(Vec<StartPlace>),
 }
 
 /// What a load meets.
@@ -198,7 +202,38 @@ impl Environment {
             let selling = is_other && is_content && is_named(&command.inventory);
             return Before::Load(Met { in_order, selling });
         }
+        if let Call::KeepAttempts { order } = call {
+            let stored = self.stores.orders.orders.get(&order.number);
+            let places = stored.map(|order| order.attempts.places.clone());
+            return Before::Places(places.unwrap_or_default());
+        }
         Before::Nothing
+    }
+
+    /// A place that an order has no more was used, in time; one that is late makes room for another.
+    fn check_places(&mut self, invocation: usize, order: &Order, before: &[StartPlace]) {
+        let gone = before.iter().filter(|place| !order.attempts.places.contains(place));
+        for place in gone {
+            let early = place.at.ms_since(self.now);
+            if early > CLOCKS_MS {
+                let what = format!("{} uses its place {early} ms before its time", order.number);
+                self.broken("place", what);
+            }
+            self.invocations[invocation].turns += 1;
+            self.tally.reach("a place is used or late");
+        }
+    }
+
+    /// A payment is started by a turn, or in its order's place: each is good for one call.
+    fn check_turn(&mut self, invocation: usize, order: &Order) {
+        let turns = &mut self.invocations[invocation].turns;
+        match turns.checked_sub(1) {
+            Some(left) => *turns = left,
+            None => {
+                let what = format!("{} is started without a turn or a place", order.number);
+                self.broken("turn", what);
+            }
+        }
     }
 
     /// What must not be there if a forgotten hold is written again: its seats sold, or held by others
@@ -429,6 +464,15 @@ impl Environment {
                     given_up.push(command.record.clone());
                 }
             }
+            (Call::StartTurn { .. }, Reply::StartTurn(Turn::Now), _) => {
+                self.invocations[invocation].turns += 1;
+            }
+            (
+                Call::KeepAttempts { order },
+                Reply::KeepAttempts(ChangeReply::Done),
+                Before::Places(before),
+            ) => self.check_places(invocation, order, &before),
+            (Call::StartPayment { order, .. }, _, _) => self.check_turn(invocation, order),
             (Call::WriteTombstone { tombstone }, Reply::WriteTombstone(ChangeReply::Done), _) => {
                 self.check_not_early(tombstone);
             }
@@ -614,7 +658,7 @@ impl Environment {
     }
 
     fn check_not_early(&mut self, end: &Order) {
-        let early = end.pay_by.ms_since(self.now);
+        let early = end.payable_until().ms_since(self.now);
         if early > CLOCKS_MS {
             let what = format!("order {} ends {early} ms before its time", end.number);
             self.broken("deadline", what);
@@ -623,7 +667,7 @@ impl Environment {
 
     /// An order with an open attempt does not end before its grace and what follows are over.
     fn check_closed(&mut self, end: &Order) {
-        let bound = GRACE.end_from(end.pay_by).plus_seconds(FOR_THE_PROVIDER_SECONDS);
+        let bound = GRACE.end_from(end.payable_until()).plus_seconds(FOR_THE_PROVIDER_SECONDS);
         if end.attempts.any_open() && end.changed_at <= bound {
             let what = format!("order {} ends while a payment of it is open", end.number);
             self.broken("closed", what);
@@ -646,13 +690,29 @@ impl Environment {
             }
         }
         for order in self.stores.orders.orders.values() {
-            let late = order.attempts.all.iter().find(|one| order.pay_by <= one.started_at);
+            if let Some(what) = self.extended_too_far(order) {
+                return Some(("I7", what));
+            }
+            let until = order.payable_until();
+            let late = order.attempts.all.iter().find(|one| until <= one.started_at);
             if let Some(late) = late {
                 let what = format!("{} of {} is started late", late.number, order.number);
                 return Some(("start in time", what));
             }
         }
         None
+    }
+
+    /// A place extends an order by no more than its bound, and not past the departure of its train.
+    fn extended_too_far(&self, order: &Order) -> Option<String> {
+        let extended_to = order.attempts.extended_to?;
+        let by = extended_to.ms_since(order.pay_by);
+        if by > MAX_EXTENSION_SECONDS * 1000 {
+            return Some(format!("{} is extended {by} ms past its payment window", order.number));
+        }
+        let departs = order.lines.iter().filter_map(|line| self.plan.sale.departure(line.legs));
+        let is_past = departs.min().is_some_and(|departs| departs < extended_to);
+        is_past.then(|| format!("{} may be paid after its train has left", order.number))
     }
 
     /// An order that was paid in time does not end as unpaid, however late the provider lists and
@@ -902,7 +962,13 @@ impl Environment {
             if pending && !was_pending {
                 // An order that comes to life late, because its process was frozen, is pending from
                 // then on.
-                self.oracle.pending.insert(*number, order.pay_by.max(self.now));
+                self.oracle.pending.insert(*number, order.payable_until().max(self.now));
+            } else if pending && let Some(extended_to) = order.attempts.extended_to {
+                let deadline = self.oracle.pending.entry(*number).or_insert(extended_to);
+                if *deadline < extended_to {
+                    *deadline = extended_to;
+                    self.tally.reach("a place extends an order");
+                }
             } else if !pending && was_pending {
                 let since = self.oracle.pending.remove(number);
                 ended.extend(since.map(|since| (since, order.clone())));

@@ -24,7 +24,7 @@ const RARE: [&str; 5] = [
 ];
 
 /// Outcomes that the runs must reach: else the simulator no longer tests what it should.
-const MUST_REACH: [&str; 130] = [
+const MUST_REACH: [&str; 133] = [
     "Catalogue::lease Conflict",
     "Catalogue::lease Done",
     "Catalogue::loaded Done",
@@ -67,6 +67,8 @@ const MUST_REACH: [&str; 130] = [
     "Seats::restore Restored",
     "Seats::sell NotLoaded",
     "Seats::sell Sold",
+    "a place extends an order",
+    "a place is used or late",
     "archived",
     "archiving refused: undecided",
     "archiving failed",
@@ -74,6 +76,7 @@ const MUST_REACH: [&str; 130] = [
     "capture ignored",
     "capture kept",
     "message comes again",
+    "not started: Waits",
     "order cancelled",
     "order expired",
     "order paid",

@@ -3,13 +3,46 @@
 //! What is kept of an endpoint is one time, in microseconds since 1970: that of the next call that nobody
 //! has been given. Whoever takes calls moves it on by their number times the interval between two, and may
 //! make them from the old time on, one an interval. So calls are evenly spaced, and a second never has more
-//! than its number of them. Calls are given out for the next two seconds only; beyond that one has to come
-//! back.
+//! than its number of them. Calls are given out for the next two seconds; beyond that one has to come back. Starts of
+//! payments are given out further ahead ([`Ahead::Places`]), so that whoever waits for one has its time; the turns of
+//! those who start at once and these places are one count.
 
-/// Time ahead for which calls are given out, in microseconds.
-const AHEAD_US: i64 = 2_000_000;
-/// A time that lies further ahead than this was written by a clock that is wrong, and is passed over.
-const MAX_AHEAD_US: i64 = 5 * AHEAD_US;
+/// Seconds ahead within which a call is a turn, which its caller waits for.
+pub const TURNS_AHEAD_SECONDS: i64 = 2;
+/// Seconds ahead for which starts of payments are given out.
+pub const PLACES_AHEAD_SECONDS: i64 = 120;
+/// A time that lies further ahead than calls are given out, by more than these microseconds, was written by a clock that
+/// is wrong, and is passed over.
+const CLOCKS_US: i64 = 8_000_000;
+
+/// How far ahead calls are given out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ahead {
+    /// [`TURNS_AHEAD_SECONDS`]: the caller waits.
+    Turns,
+    /// [`PLACES_AHEAD_SECONDS`]: a call that is no turn is kept for who has asked for it.
+    Places,
+    /// [`TURNS_AHEAD_SECONDS`], of calls of which others get places.
+    TurnsAmongPlaces,
+}
+
+impl Ahead {
+    const fn us(self) -> i64 {
+        1_000_000
+            * match self {
+                Self::Turns | Self::TurnsAmongPlaces => TURNS_AHEAD_SECONDS,
+                Self::Places => PLACES_AHEAD_SECONDS,
+            }
+    }
+
+    /// The furthest that a right clock writes a time ahead.
+    const fn longest_us(self) -> i64 {
+        match self {
+            Self::Turns => Self::Turns.us(),
+            Self::Places | Self::TurnsAmongPlaces => Self::Places.us(),
+        }
+    }
+}
 
 /// Calls a second to one endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,16 +105,22 @@ impl CallRate {
         1_000_000 / i64::from(self.per_second)
     }
 
+    /// The time of the next call that nobody has been given, where `kept_us` is the time that is kept.
+    #[must_use]
+    pub fn next_free(kept_us: Option<i64>, ahead: Ahead, now_us: i64) -> i64 {
+        let latest_us = now_us + ahead.longest_us() + CLOCKS_US;
+        kept_us.filter(|kept_us| (now_us..=latest_us).contains(kept_us)).unwrap_or(now_us)
+    }
+
     /// Takes up to `calls` calls at `now_us`, where `kept_us` is the time that is kept.
     #[must_use]
-    pub fn take(self, kept_us: Option<i64>, calls: u32, now_us: i64) -> Take {
+    pub fn take(self, kept_us: Option<i64>, calls: u32, ahead: Ahead, now_us: i64) -> Take {
         let interval_us = self.interval_us();
-        let is_plausible = |kept_us: &i64| (now_us..=now_us + MAX_AHEAD_US).contains(kept_us);
-        let first_us = kept_us.filter(is_plausible).unwrap_or(now_us);
-        let free = (now_us + AHEAD_US - first_us).div_euclid(interval_us).max(0);
+        let first_us = Self::next_free(kept_us, ahead, now_us);
+        let free = (now_us + ahead.us() - first_us).div_euclid(interval_us).max(0);
         let calls = calls.max(1).min(u32::try_from(free).unwrap_or(u32::MAX));
         if calls == 0 {
-            return Take::UsedUp { for_us: first_us + interval_us - now_us - AHEAD_US };
+            return Take::UsedUp { for_us: first_us + interval_us - now_us - ahead.us() };
         }
         let next_us = first_us + i64::from(calls) * interval_us;
         Take::Calls { calls, first_us, next_us }
@@ -106,7 +145,9 @@ mod tests {
         let (mut kept, mut now, mut times) = (None, NOW, Vec::new());
         while now < NOW + for_us {
             for _ in 0..takers {
-                if let Take::Calls { calls, first_us, next_us } = rate.take(kept, 10, now) {
+                if let Take::Calls { calls, first_us, next_us } =
+                    rate.take(kept, 10, Ahead::Turns, now)
+                {
                     times.extend((0..i64::from(calls)).map(|n| first_us + n * rate.interval_us()));
                     kept = Some(next_us);
                 }
@@ -133,25 +174,46 @@ mod tests {
     #[test]
     fn who_comes_too_late_is_told_when_to_come_back() {
         let rate = CallRate::DEFAULT;
-        let Take::Calls { calls, first_us, next_us } = rate.take(None, 100, NOW) else { panic!() };
+        let Take::Calls { calls, first_us, next_us } = rate.take(None, 100, Ahead::Turns, NOW)
+        else {
+            panic!()
+        };
         assert_eq!((calls, first_us, next_us), (40, NOW, NOW + 2 * SECOND));
-        assert_eq!(rate.take(Some(next_us), 1, NOW), Take::UsedUp { for_us: 50_000 });
+        assert_eq!(rate.take(Some(next_us), 1, Ahead::Turns, NOW), Take::UsedUp { for_us: 50_000 });
         let later = NOW + 50_000;
         let one = Take::Calls { calls: 1, first_us: next_us, next_us: next_us + 50_000 };
-        assert_eq!(rate.take(Some(next_us), 10, later), one);
+        assert_eq!(rate.take(Some(next_us), 10, Ahead::Turns, later), one);
     }
 
     #[test]
     fn a_clock_that_is_wrong_stops_nobody_for_long() {
         let one = Take::Calls { calls: 1, first_us: NOW, next_us: NOW + 50_000 };
         for kept in [NOW - SECOND, NOW + 3600 * SECOND] {
-            assert_eq!(CallRate::DEFAULT.take(Some(kept), 1, NOW), one, "{kept}");
+            assert_eq!(CallRate::DEFAULT.take(Some(kept), 1, Ahead::Turns, NOW), one, "{kept}");
         }
-        let for_us = |ahead| match CallRate::DEFAULT.take(Some(NOW + ahead), 1, NOW) {
+        let for_us = |ahead| match CallRate::DEFAULT.take(Some(NOW + ahead), 1, Ahead::Turns, NOW) {
             Take::UsedUp { for_us } => for_us,
             Take::Calls { .. } => 0,
         };
         assert!(for_us(9 * SECOND) <= 8 * SECOND);
+    }
+
+    #[test]
+    fn turns_and_places_are_one_count() {
+        let rate = CallRate::DEFAULT;
+        let all = rate.take(None, 10_000, Ahead::Places, NOW);
+        let next_us = NOW + 120 * SECOND;
+        assert_eq!(all, Take::Calls { calls: 2400, first_us: NOW, next_us });
+        let used_up = Take::UsedUp { for_us: 50_000 };
+        assert_eq!(rate.take(Some(next_us), 1, Ahead::Places, NOW), used_up);
+        let later = NOW + 50_000;
+        let last = Take::Calls { calls: 1, first_us: next_us, next_us: next_us + 50_000 };
+        assert_eq!(rate.take(Some(next_us), 1, Ahead::Places, later), last);
+        let free = |kept_us| CallRate::next_free(kept_us, Ahead::Places, NOW);
+        assert_eq!((free(None), free(Some(NOW - 1)), free(Some(next_us))), (NOW, NOW, next_us));
+        assert_eq!(free(Some(next_us + 9 * SECOND)), NOW, "a clock that is wrong");
+        let used_up = Take::UsedUp { for_us: 118 * SECOND + 50_000 };
+        assert_eq!(rate.take(Some(next_us), 1, Ahead::TurnsAmongPlaces, NOW), used_up);
     }
 
     #[test]

@@ -79,6 +79,10 @@ pub enum Guard {
     Grace,
     /// No attempt is started after its order's deadline.
     StartInTime,
+    /// A place extends its order once, and by no more than the bound says.
+    ExtendedOnce,
+    /// Who has a place starts in it, not before.
+    InPlace,
     /// An attempt is written on its order before its provider is asked for it.
     WriteBeforeStart,
     /// A buyer is given the step of an attempt only once its reference is on the order.
@@ -179,7 +183,7 @@ impl Guard {
     /// Every guard but [`Self::OF_ROOMS`], [`Self::OF_TICKETS`], [`Self::OF_POSTINGS`],
     /// [`Self::OF_DISPUTES`], [`Self::OF_OUTSIDE`], [`Self::OF_EXCHANGES`], [`Self::OF_WALLETS`], [`Self::OF_POINTS`] and
     /// [`Self::OF_TELLING`], for the test that removes each.
-    pub const ALL: [Self; 51] = [
+    pub const ALL: [Self; 53] = [
         Self::ClaimCondition,
         Self::StateCondition,
         Self::NumberOnce,
@@ -214,6 +218,8 @@ impl Guard {
         Self::AskProvider,
         Self::Grace,
         Self::StartInTime,
+        Self::ExtendedOnce,
+        Self::InPlace,
         Self::WriteBeforeStart,
         Self::NamedFirst,
         Self::CloseBeforeEnd,

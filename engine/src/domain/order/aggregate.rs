@@ -35,7 +35,7 @@ pub struct Order {
     pub fingerprint: RequestFingerprint,
     /// Time of its creation.
     pub created_at: Timestamp,
-    /// End of its payment window.
+    /// End of its payment window; [`Order::payable_until`] is its deadline.
     pub pay_by: Timestamp,
     /// Time of its last change of state.
     pub changed_at: Timestamp,
@@ -92,7 +92,7 @@ impl Order {
     #[must_use]
     pub fn due_at(&self) -> Option<Timestamp> {
         if self.state == OrderState::Pending {
-            return Some(self.pay_by);
+            return Some(self.payable_until());
         }
         let open_since = self.attempts.open_since(self.changed_at);
         let since = open_since.into_iter().chain(self.unsettled_since()).min();
@@ -105,13 +105,20 @@ impl Order {
     pub fn unsettled_since(&self) -> Option<Timestamp> {
         let last = self.facts.last_at().filter(|_| !self.facts.are_settled())?;
         Some(match self.state {
-            OrderState::Cancelled => last.max(self.pay_by),
+            OrderState::Cancelled => last.max(self.payable_until()),
             OrderState::Pending
             | OrderState::Paid
             | OrderState::Expired
             | OrderState::RefundDue
             | OrderState::Refunded => last,
         })
+    }
+
+    /// The deadline of its payment: the end of its payment window or, if a place has extended it, the later time. Its hold
+    /// in Redis keeps the end of the window, which nothing but the comparison reads.
+    #[must_use]
+    pub fn payable_until(&self) -> Timestamp {
+        self.attempts.extended_to.map_or(self.pay_by, |extended_to| self.pay_by.max(extended_to))
     }
 
     /// True for an order of 0: it is paid as it is made.

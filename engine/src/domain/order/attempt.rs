@@ -18,6 +18,7 @@ use crate::domain::basics::ids::{DeploymentId, PaymentId, ProviderId};
 use crate::domain::basics::number::OrderNumber;
 use crate::domain::basics::time::Timestamp;
 use crate::domain::basics::within_order::numbered_within_order;
+use crate::domain::order::place::Place;
 
 /// Most attempts of one order that were handed to its buyer, who then has the last one to pay by.
 pub const MAX_HANDED: usize = 8;
@@ -331,6 +332,10 @@ pub struct Attempts {
     pub version: u32,
     /// The one that paid the order.
     pub paid: Option<AttemptNumber>,
+    /// The starts that its buyer waits for, at most one a provider. They go when the order is paid or ends.
+    pub places: Vec<Place>,
+    /// The time to which a place has extended the order; written once.
+    pub extended_to: Option<Timestamp>,
 }
 
 impl Attempts {
@@ -435,11 +440,41 @@ impl Attempts {
         })
     }
 
-    /// The attempts of an order that is paid or has ended: nobody takes a step any more.
+    /// The attempts of an order that is paid or has ended: nobody takes a step any more, or waits for a start.
     #[must_use]
     pub fn without_steps(mut self) -> Self {
         self.all.iter_mut().for_each(|attempt| attempt.step = None);
+        self.places.clear();
         self
+    }
+
+    /// The order's place at a provider.
+    #[must_use]
+    pub fn place_at(&self, provider: &ProviderId) -> Option<&Place> {
+        self.places.iter().find(|place| place.provider == *provider)
+    }
+
+    /// These attempts without the place at a provider, to be written along with something else.
+    #[must_use]
+    pub fn without_place(mut self, provider: &ProviderId) -> Self {
+        self.places.retain(|place| place.provider != *provider);
+        self
+    }
+
+    /// The attempts once the place at a provider is used.
+    #[must_use]
+    pub fn with_place_used(&self, provider: &ProviderId) -> Self {
+        let without = self.clone().without_place(provider);
+        Self { places: without.places, ..self.next(without.all) }
+    }
+
+    /// The attempts with a place in that of the same provider's, and the time to which it extends the order, if it does.
+    #[must_use]
+    pub fn with_place(&self, place: Place, extends_to: Option<Timestamp>) -> Self {
+        let mut placed = self.clone().without_place(&place.provider);
+        placed.places.push(place);
+        let extended_to = extends_to.or(self.extended_to);
+        Self { places: placed.places, extended_to, ..self.next(placed.all) }
     }
 
     fn changed(&self, number: AttemptNumber, change: impl Fn(&mut Attempt)) -> Self {
@@ -450,7 +485,9 @@ impl Attempts {
 
     /// These attempts, as the next write after `self`.
     fn next(&self, all: Vec<Attempt>) -> Self {
-        Self { all, version: self.version.saturating_add(1), paid: self.paid }
+        let (places, extended_to) = (self.places.clone(), self.extended_to);
+        let version = self.version.saturating_add(1);
+        Self { all, version, paid: self.paid, places, extended_to }
     }
 }
 

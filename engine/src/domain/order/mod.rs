@@ -1,11 +1,13 @@
 //! The order and its records. The decisions that change an order are in later modules.
 //!
-//! An [`Order`] has [lines](OrderLine) of [tickets](Ticket), [attempts](attempt) at paying it, one
+//! An [`Order`] has [lines](OrderLine) of [tickets](Ticket), [attempts](attempt) at paying it and [places](place) to
+//! start one, one
 //! [payment](PaymentRecord) with its [disputes](dispute), [refunds](order_refund), and a [`fact`] for every change. A
 //! record knows its name, its text form, and which of its states may follow which. The files of this room import each
 //! other.
 //!
-//! Builds on [`basics`](super::basics), [`sale`](super::sale) and [`inventory`](super::inventory).
+//! Builds on [`basics`](super::basics), [`sale`](super::sale), [`inventory`](super::inventory) and
+//! [`admission`](super::admission).
 
 mod aggregate;
 pub mod attempt;
@@ -16,6 +18,7 @@ pub mod exchange;
 pub mod fact;
 mod lines;
 pub mod order_refund;
+pub mod place;
 pub mod refund;
 pub mod requested;
 mod state;

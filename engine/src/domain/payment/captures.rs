@@ -155,7 +155,7 @@ impl Cursor {
     /// its order's creation.
     #[must_use]
     pub fn covers(&self, order: &Order, lag: ListLag) -> bool {
-        self.since <= order.created_at && order.pay_by <= self.complete_to(lag)
+        self.since <= order.created_at && order.payable_until() <= self.complete_to(lag)
     }
 
     /// True if the list is to be read though no order waits for it: it was not read for an hour, or a callback has told of
@@ -214,8 +214,8 @@ impl Grace {
     #[must_use]
     pub fn end_of(self, order: &Order, coverage: Coverage) -> Timestamp {
         match coverage {
-            Coverage::Read => order.pay_by,
-            Coverage::BeingRead | Coverage::Unread => self.end_from(order.pay_by),
+            Coverage::Read => order.payable_until(),
+            Coverage::BeingRead | Coverage::Unread => self.end_from(order.payable_until()),
         }
     }
 }

@@ -6,6 +6,7 @@ use crate::domain::basics::ids::{DeploymentId, PaymentId, ProviderId};
 use crate::domain::basics::money::Currency;
 use crate::domain::basics::time::Timestamp;
 use crate::domain::order::attempt::{Attempt, PaymentMethod, PaymentStep};
+use crate::domain::order::place::{EXTENSION_SECONDS, MAX_EXTENSION_SECONDS, Place};
 use crate::domain::order::{Capture, Order, OrderState};
 
 /// A provider by which payments can be started here.
@@ -43,8 +44,17 @@ impl Offer {
             return None;
         }
         let (_, seconds) = self.methods.iter().find(|(offered, _)| *offered == method)?;
-        Some(order.pay_by.max(now.plus_seconds((*seconds).into())))
+        Some(order.payable_until().max(now.plus_seconds((*seconds).into())))
     }
+}
+
+/// When a call may be made that starts a payment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Turn {
+    /// Now: its turn has come.
+    Now,
+    /// At this time, in the place that its order is given.
+    At(Timestamp),
 }
 
 /// A provider's reply to a request to start an attempt.
@@ -92,7 +102,24 @@ impl Order {
     /// True if a payment of the order may be started: the order is pending, and its deadline has not passed.
     #[must_use]
     pub fn may_start(&self, now: Timestamp) -> bool {
-        self.state == OrderState::Pending && (!stands(Guard::StartInTime) || now < self.pay_by)
+        let is_in_time = now < self.payable_until();
+        self.state == OrderState::Pending && (!stands(Guard::StartInTime) || is_in_time)
+    }
+
+    /// The order with a place to start its payment in. The first place that leaves its buyer less than
+    /// [`EXTENSION_SECONDS`] extends the order to that time, `latest` and [`MAX_EXTENSION_SECONDS`] after its payment window
+    /// at the latest (I7). `latest` is when what it is for begins, such as a train's departure.
+    #[must_use]
+    pub fn with_place(&self, place: Place, latest: Option<Timestamp>) -> Self {
+        let until = place.at.plus_seconds(EXTENSION_SECONDS);
+        let until = latest.map_or(until, |latest| latest.min(until));
+        let bound = self.pay_by.plus_seconds(MAX_EXTENSION_SECONDS);
+        let (until, may_be) = match stands(Guard::ExtendedOnce) {
+            true => (until.min(bound), self.attempts.extended_to.is_none()),
+            false => (until, true),
+        };
+        let extends_to = (may_be && self.payable_until() < until).then_some(until);
+        Self { attempts: self.attempts.with_place(place, extends_to), ..self.clone() }
     }
 }
 

@@ -254,7 +254,7 @@ impl<'a, P: Ports> Pass<'a, P> {
 
     /// True for an unpaid order whose grace is not over: the sweeper leaves it to its message.
     fn is_in_grace(&self, order: &Order) -> bool {
-        let end = self.ports.grace().end_from(order.pay_by);
+        let end = self.ports.grace().end_from(order.payable_until());
         order.state == OrderState::Pending && self.now < end
     }
 
@@ -353,7 +353,8 @@ impl<'a, P: Ports> Pass<'a, P> {
             }
         };
         if let Discrepancy::Overdue(order, _) = &discrepancy
-            && order.pay_by.plus_seconds(self.ports.grace().bound_seconds().into()) <= self.now
+            && order.payable_until().plus_seconds(self.ports.grace().bound_seconds().into())
+                <= self.now
         {
             self.past_bound.insert(order.number);
         }

@@ -3,7 +3,10 @@
 use super::facts::{FACTS_SEEN, facts_seen};
 use super::{Committed, DynamoOrders, Part, must};
 use crate::dynamodb::expressions::{Value, update};
-use crate::dynamodb::items::{attempts_attributes, due, number, order_key, steps_attribute, text};
+use crate::dynamodb::items::{
+    attempts_attributes, due, extension_attribute, number, order_key, places_attribute,
+    steps_attribute, text,
+};
 use engine::domain::order::Order;
 use engine::domain::order::attempt::Attempts;
 use engine::ports::{ChangeReply, Stored};
@@ -16,10 +19,19 @@ pub(super) fn attempts_seen(attempts: &Attempts) -> (&'static str, Option<Value>
     }
 }
 
-/// Takes what buyers do next out of an order: the end of an expression behind one of [`due_of`].
+/// Takes what buyers do next, and the places that they wait for, out of an order: the end of an expression behind one of
+/// [`due_of`].
 pub(super) fn without_steps(due: &str) -> String {
+    removing(due, &["#steps", "#places"])
+}
+
+/// The end of an expression behind one of [`due_of`] that removes attributes.
+fn removing(due: &str, names: &[&str]) -> String {
+    if names.is_empty() {
+        return due.to_owned();
+    }
     let also = if due.contains(" REMOVE ") { ", " } else { " REMOVE " };
-    format!("{due}{also}#steps")
+    format!("{due}{also}{}", names.join(", "))
 }
 
 /// The end of an expression that puts an order into the index of due work, or takes it out, and what it puts
@@ -45,12 +57,21 @@ impl DynamoOrders {
         with.extend(facts_seen(&order.facts));
         let (due, at) = due_of(order);
         with.extend(at);
-        let steps = steps_attribute(attempts);
-        let due = match &steps {
-            Some(_) => format!(", #steps = :steps{due}"),
-            None => without_steps(due),
-        };
-        with.extend(steps);
+        let (steps, places) = (steps_attribute(attempts), places_attribute(attempts));
+        let mut set = String::new();
+        let mut gone = Vec::new();
+        for (name, set_to, is_there) in [
+            ("#steps", ", #steps = :steps", steps.is_some()),
+            ("#places", ", #places = :places", places.is_some()),
+        ] {
+            if is_there { set.push_str(set_to) } else { gone.push(name) }
+        }
+        let extension = extension_attribute(attempts);
+        if extension.is_some() {
+            set.push_str(", #extended_ms = :extended_ms");
+        }
+        let due = format!("{set}{}", removing(due, &gone));
+        with.extend(steps.into_iter().chain(places).chain(extension));
         let change = update(
             self.orders(),
             order_key(order.number),

@@ -212,14 +212,20 @@ impl DynamoOrders {
 
     /// Writes the last fact of an order, the state that it has then, and when it is due.
     pub(super) fn told(&self, order: &Order, before: OrderState) -> Stored<TransactWriteItem> {
-        let (due, at) = due_of(order);
         let mut with: Vec<Value> = vec![
             ("state", text(order.state.as_str())),
             ("changed", number(order.changed_at.ms())),
             ("before", text(before.as_str())),
             appended(order)?,
         ];
-        with.extend(at);
+        // A pending order is due at its deadline whatever is told of it, and a place may have extended it since it was read.
+        let due = if order.state == OrderState::Pending {
+            ""
+        } else {
+            let (due, at) = due_of(order);
+            with.extend(at);
+            due
+        };
         let set = format!("SET #state = :state, #changed_ms = :changed, {APPEND}{due}");
         update(self.orders(), order_key(order.number), &set, "#state = :before", with)
     }

@@ -26,10 +26,15 @@ impl From<StoreError> for Problem {
     /// Logs the cause of the failure, once. The caller learns only whether to try again.
     fn from(error: StoreError) -> Self {
         match &error {
-            StoreError::Unavailable(_) | StoreError::Limited(_) => {
+            StoreError::Unavailable(_) => {
                 tracing::warn!(%error, "a store did not answer");
                 let detail = "nothing happened; try the same request again";
                 Self::new(Kind::Unavailable, detail).retry_after_ms(STORE_RETRY_MS)
+            }
+            StoreError::Limited(seconds) => {
+                tracing::warn!(%error, "a provider has no free call");
+                let detail = "nothing happened; try the same request again";
+                Self::new(Kind::Unavailable, detail).retry_after_ms(i64::from(*seconds) * 1000)
             }
             StoreError::Unknown(_) => {
                 tracing::warn!(%error, "a store's answer was lost");
@@ -161,6 +166,11 @@ impl From<start::Refusal> for Problem {
             Refusal::TooLate(pay_by) => Self::new(Kind::PaymentOver, detail).with("pay_by", pay_by),
             Refusal::NotOffered => Self::new(Kind::PaymentNotOffered, detail),
             Refusal::TooMany => Self::new(Kind::TooManyPayments, detail),
+            Refusal::Waits(waits) => Self::new(Kind::PaymentWaits, detail)
+                .with("place_at", waits.place.at)
+                .with("provider", waits.place.provider)
+                .with("pay_by", waits.payable_until)
+                .retry_after_ms(waits.wait_ms),
             Refusal::BeingClosed => {
                 let retry_ms = i64::from(start::CLOSE_AGAIN_SECONDS) * 1000;
                 Self::new(Kind::PaymentBeingClosed, detail).retry_after_ms(retry_ms)

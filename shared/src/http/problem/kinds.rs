@@ -9,7 +9,7 @@ use serde_json::{Map, json};
 
 use crate::challenges::Challenge;
 use crate::http::routes::RouteName;
-use engine::domain::basics::ids::{AttendeeId, RuleId, SeatName, TierId};
+use engine::domain::basics::ids::{AttendeeId, ProviderId, RuleId, SeatName, TierId};
 use engine::domain::basics::money::{Currency, MinorUnits};
 use engine::domain::basics::number::OrderNumber;
 use engine::domain::basics::time::Timestamp;
@@ -284,6 +284,15 @@ problems! {
     PaymentBeingClosed:
         CONFLICT, "payment-being-closed", "Another payment is being closed", retry, none,
         by [StartPayment];
+    /// The provider has no free start now: the order has a place, in which the same request starts the payment.
+    PaymentWaits:
+        TOO_MANY_REQUESTS, "payment-waits", "The payment has a place", retry, none,
+        by [StartPayment],
+        with [
+            always "provider": of::<ProviderId>,
+            always "place_at": of::<Timestamp>,
+            always "pay_by": of::<Timestamp>,
+        ];
     /// As many payments were started for the order as it may have.
     TooManyPayments:
         CONFLICT, "too-many-payments", "Too many payments were started", final, none, by [StartPayment];

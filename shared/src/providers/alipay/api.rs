@@ -31,7 +31,7 @@ use engine::domain::order::order_refund::OrderRefund;
 use engine::domain::order::refund::RefundReply;
 use engine::domain::order::{Order, PaymentRecord};
 use engine::domain::payment::ours::Reported;
-use engine::domain::payment::start::{CloseReply, StartReply};
+use engine::domain::payment::start::{CloseReply, StartReply, Turn};
 use engine::ports::{StoreError, Stored};
 
 /// Address of the gateway unless configured.
@@ -129,11 +129,14 @@ impl Api {
         Ok(try_join_all(each).await?.into_iter().flatten().collect())
     }
 
-    /// Takes the turn of a call that starts an attempt. A page is signed here, and takes none.
-    pub(super) async fn turn(&self, method: PaymentMethod) -> Stored<()> {
+    /// Takes the turn of a call that starts an attempt, or the next start. A page is signed here, and takes none.
+    pub(super) async fn turn(&self, method: PaymentMethod) -> Stored<Turn> {
         match method {
-            PaymentMethod::Page | PaymentMethod::Form => self.account.own().await,
-            PaymentMethod::Code => self.account.turn_to_start().await,
+            PaymentMethod::Page | PaymentMethod::Form => {
+                self.account.own().await?;
+                Ok(Turn::Now)
+            }
+            PaymentMethod::Code => self.account.next_start().await,
         }
     }
 

@@ -29,7 +29,7 @@ use engine::domain::order::order_refund::OrderRefund;
 use engine::domain::order::refund::RefundReply;
 use engine::domain::order::{Order, PaymentRecord};
 use engine::domain::payment::ours::Reported;
-use engine::domain::payment::start::{CloseReply, Offer, StartReply};
+use engine::domain::payment::start::{CloseReply, Offer, StartReply, Turn};
 use engine::ports::Stored;
 
 /// What a notification must be answered with, exactly; anything else is sent again.
@@ -120,7 +120,7 @@ impl PaymentProvider for Alipay {
         Box::pin(self.0.refund_part(payment, refund))
     }
 
-    fn turn(&self, method: PaymentMethod) -> BoxFuture<'_, Stored<()>> {
+    fn turn(&self, method: PaymentMethod) -> BoxFuture<'_, Stored<Turn>> {
         Box::pin(self.0.turn(method))
     }
 

@@ -20,7 +20,7 @@ use engine::domain::basics::ids::{DeploymentId, PaymentId, ProviderId};
 use engine::domain::basics::money::{Currency, MinorUnits};
 use engine::domain::order::attempt::{Attempt, AttemptKey, PaymentMethod, PaymentStep};
 use engine::domain::order::{Capture, Order, PaymentKey};
-use engine::domain::payment::start::{CloseReply, Offer, StartReply};
+use engine::domain::payment::start::{CloseReply, Offer, StartReply, Turn};
 use engine::ports::{StoreError, Stored};
 
 /// The shortest life of a session is half an hour; a minute more covers clocks that differ and requests that
@@ -128,9 +128,9 @@ fn lower(order: &Order) -> String {
 }
 
 impl Api {
-    /// Takes the turn of a call that starts an attempt.
-    pub(super) async fn turn(&self) -> Stored<()> {
-        self.account.turn_to_start().await
+    /// Takes the turn of a call that starts an attempt, or the next start.
+    pub(super) async fn turn(&self) -> Stored<Turn> {
+        self.account.next_start().await
     }
 
     /// Starts an attempt, or finds the one that the same request started. Stripe repeats what it answered under a key, also
@@ -171,7 +171,7 @@ impl Api {
         let reference = match &attempt.reference {
             Some(reference) => reference.clone(),
             None => {
-                self.turn().await?;
+                self.account.turn_to_start().await?;
                 match self.start(order, attempt).await? {
                     StartReply::Started { reference, .. } => reference,
                     // It was never made, and cannot be made any more.

@@ -27,7 +27,7 @@ use engine::domain::payment::captures::CapturePage;
 use engine::domain::payment::dispute::DisputeReport;
 use engine::domain::payment::ours::Reported;
 use engine::domain::payment::outside::SentReport;
-use engine::domain::payment::start::{CloseReply, Offer, StartReply};
+use engine::domain::payment::start::{CloseReply, Offer, StartReply, Turn};
 use engine::ports::Stored;
 
 /// How Stripe counts money.
@@ -91,7 +91,7 @@ impl PaymentProvider for Stripe {
         self.api.as_ref().map(|_| attempts::offer(&self.name, self.deployment.as_ref()))
     }
 
-    fn turn(&self, _method: PaymentMethod) -> BoxFuture<'_, Stored<()>> {
+    fn turn(&self, _method: PaymentMethod) -> BoxFuture<'_, Stored<Turn>> {
         Box::pin(async move { self.api()?.turn().await })
     }
 

@@ -32,7 +32,7 @@ use engine::domain::order::order_refund::OrderRefund;
 use engine::domain::order::refund::RefundReply;
 use engine::domain::order::{Order, PaymentRecord};
 use engine::domain::payment::ours::Reported;
-use engine::domain::payment::start::{CloseReply, StartReply};
+use engine::domain::payment::start::{CloseReply, StartReply, Turn};
 use engine::ports::{StoreError, Stored};
 
 /// Address of the API unless configured.
@@ -152,9 +152,9 @@ impl Api {
         Ok(try_join_all(each).await?.into_iter().flatten().collect())
     }
 
-    /// Takes the turn of a call that starts an attempt.
-    pub(super) async fn turn(&self) -> Stored<()> {
-        self.account.turn_to_start().await
+    /// Takes the turn of a call that starts an attempt, or the next start.
+    pub(super) async fn turn(&self) -> Stored<Turn> {
+        self.account.next_start().await
     }
 
     /// Places the order of an attempt. Placed again, it is the same one.

@@ -27,7 +27,7 @@ use engine::domain::order::order_refund::OrderRefund;
 use engine::domain::order::refund::RefundReply;
 use engine::domain::order::{Order, PaymentRecord};
 use engine::domain::payment::ours::Reported;
-use engine::domain::payment::start::{CloseReply, Offer, StartReply};
+use engine::domain::payment::start::{CloseReply, Offer, StartReply, Turn};
 use engine::ports::Stored;
 
 /// The shortest life of a payment that is begun here, in seconds: two of the least that the provider knows.
@@ -113,7 +113,7 @@ impl PaymentProvider for Wechat {
         Box::pin(self.0.refund_part(payment, refund))
     }
 
-    fn turn(&self, _method: PaymentMethod) -> BoxFuture<'_, Stored<()>> {
+    fn turn(&self, _method: PaymentMethod) -> BoxFuture<'_, Stored<Turn>> {
         Box::pin(self.0.turn())
     }
 

@@ -308,8 +308,12 @@ pub struct OrderFact {
     pub lines: Vec<LineFact>,
     /// Its price.
     pub total: Money,
-    /// The end of the time in which it may be paid.
+    /// The end of its payment window.
     pub pay_by: Timestamp,
+    /// The time to which a place has extended it.
+    pub extended_to: Option<Timestamp>,
+    /// The providers at which it has a place.
+    pub places: Vec<String>,
     /// The time of its last change of state.
     pub changed_at: Timestamp,
     /// The time under which the index of due work has it, in milliseconds; `None` if it is not there.
@@ -342,6 +346,14 @@ pub struct OrderFact {
     pub tickets: Vec<TicketFact>,
     /// What it replaces.
     pub exchange: Option<ExchangeFact>,
+}
+
+impl OrderFact {
+    /// The deadline of its payment: the later of the end of its window and the time to which it was extended.
+    #[must_use]
+    pub fn payable_until(&self) -> Timestamp {
+        self.extended_to.into_iter().fold(self.pay_by, Timestamp::max)
+    }
 }
 
 /// The tickets that an order replaces, as it says.

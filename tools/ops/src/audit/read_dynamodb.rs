@@ -758,6 +758,8 @@ fn read_order(item: &Item, order: OrderNumber) -> Read<OrderFact> {
         lines: maps(item, "lines")?.into_iter().map(read_line).collect::<Read<_>>()?,
         total: money(item)?,
         pay_by: Timestamp::from_ms(number(item, "pay_by_ms")?),
+        extended_to: read_extension(item)?,
+        places: read_places(item)?,
         changed_at: Timestamp::from_ms(number(item, "changed_ms")?),
         due_ms: due_ms.transpose()?.filter(|_| is_due),
         payment,
@@ -827,6 +829,19 @@ fn read_tickets(order: &Item) -> Read<Vec<TicketFact>> {
 /// The payments that were started for an order, as its item has them.
 fn started(order: &Item) -> Read<Vec<&Item>> {
     if order.contains_key("attempts") { maps(order, "attempts") } else { Ok(Vec::new()) }
+}
+
+/// The time to which a place has extended an order.
+fn read_extension(order: &Item) -> Read<Option<Timestamp>> {
+    let is_extended = order.contains_key("extended_ms");
+    is_extended.then(|| number(order, "extended_ms").map(Timestamp::from_ms)).transpose()
+}
+
+/// The providers at which an order has a place.
+fn read_places(order: &Item) -> Read<Vec<String>> {
+    let Some(places) = order.get("places") else { return Ok(Vec::new()) };
+    let places = places.as_m().map_err(|_| "places is no map".to_owned())?;
+    Ok(places.keys().cloned().collect())
 }
 
 /// The numbers of the started payments of which an order keeps what its buyer does next.

@@ -45,7 +45,7 @@ fn wrong(order: &OrderFact, now: Timestamp, bound_seconds: u32) -> Vec<String> {
         wrong.push(format!("has payments {current:?} open at once"));
     }
     // What is pending ends, and has them closed first (I7); a page that was not opened is closed at its expiry.
-    let over_at = order.changed_at.max(order.pay_by);
+    let over_at = order.changed_at.max(order.payable_until());
     let is_late = |number: &u8| {
         let since = absent_until(*number).map_or(over_at, |until| until.max(over_at));
         since.plus_seconds(i64::from(bound_seconds)) < now
@@ -60,6 +60,11 @@ fn wrong(order: &OrderFact, now: Timestamp, bound_seconds: u32) -> Vec<String> {
         if order.payment.is_none() {
             wrong.push(format!("was paid by payment {paid} and names no payment"));
         }
+    }
+    // Whoever waits for a start waits no more.
+    if order.state != OrderState::Pending && !order.places.is_empty() {
+        let state = order.state.as_str();
+        wrong.push(format!("is {state} and keeps its places at {:?}", order.places));
     }
     wrong
 }
@@ -130,6 +135,11 @@ mod tests {
         assert_eq!(
             found(&unpaid, 0),
             ["attempts g1: order 1 was paid by payment 1 and names no payment"]
+        );
+        let waits = |order: &mut OrderFact| order.places = vec!["stripe".to_owned()];
+        assert_eq!(
+            found(&waits, 0),
+            [r#"attempts g1: order 1 is paid and keeps its places at ["stripe"]"#]
         );
     }
 }

@@ -103,6 +103,8 @@ pub(super) fn order(
         unhanded: Vec::new(),
         absent: Vec::new(),
         steps: Vec::new(),
+        extended_to: None,
+        places: Vec::new(),
         paid_attempt: None,
         exchange: None,
         tickets: (1..).zip(&numbered).map(|(number, _)| ticket(number)).collect(),

@@ -184,7 +184,8 @@ fn is_late(order: &OrderFact, now: Timestamp, bound_seconds: u32) -> bool {
 /// True if what follows from the last fact of an order is overdue.
 pub(super) fn is_over_since(order: &OrderFact, now: Timestamp, bound_seconds: u32) -> bool {
     let last = order.told.last().map_or(order.changed_at, |told| told.at);
-    let since = if order.state == OrderState::Cancelled { last.max(order.pay_by) } else { last };
+    let since =
+        if order.state == OrderState::Cancelled { last.max(order.payable_until()) } else { last };
     since.plus_seconds(bound_seconds.into()) < now
 }
 
