@@ -225,6 +225,10 @@ fn wait_after(endpoint: Endpoint, reply: &Reply, attempt: u32) -> Option<Duratio
         Reply::Problem(refused) if is_passing(&refused.kind) || is_slot_busy(refused) => {
             backoff(attempt, refused.retry_after)
         }
+        // The payment has a place, in which the same request starts it.
+        Reply::Problem(refused) if refused.kind == Kind::PaymentWaits.slug() => {
+            refused.retry_after.unwrap_or(Duration::from_secs(1))
+        }
         Reply::Ok(_) | Reply::Problem(_) => return None,
     };
     (attempt < REPEATS).then_some(wait)

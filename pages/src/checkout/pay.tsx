@@ -148,7 +148,7 @@ export function Pay({ order, onStarted, onStale }: PayProps) {
       if (failure.slug === "payment-not-offered" || failure.slug === "payment-not-started") {
         const left = new Set([...closed, chosen]);
         setClosed(left);
-        setChosen(Math.max(0, ways.findIndex((_, at) => !left.has(at))));
+        setChosen(Math.max(0, (ways ?? []).findIndex((_, at) => !left.has(at))));
       }
       if (["order-resolved", "payment-over", "not-found"].includes(failure.slug)) onStale();
     }

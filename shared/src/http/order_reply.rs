@@ -76,7 +76,7 @@ pub struct ExchangeReply {
 
 /// The time of a payment whose provider had no free start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-#[schemars(rename = "Place")]
+#[schemars(rename = "PaymentPlace")]
 pub struct PlaceReply {
     /// The payment provider.
     pub provider: ProviderId,

@@ -189,11 +189,12 @@ export class Engine {
 /** What a process passes on to those that it starts, so that all test files share one engine. */
 const SHARED = "ONSALE_BROWSER_ENGINE";
 
-/** The engine of this test file, and how to stop it if it is its own. */
-export async function startEngine() {
-  if (process.env[SHARED]) return { engine: new Engine(JSON.parse(process.env[SHARED])), stop: async () => {} };
+/** The engine of this test file, and how to stop it if it is its own: one that is started otherwise (`args`) is. */
+export async function startEngine(args = []) {
+  const isOwn = args.length > 0;
+  if (process.env[SHARED] && !isOwn) return { engine: new Engine(JSON.parse(process.env[SHARED])), stop: async () => {} };
   const program = onsaleProgram();
-  if (process.env.ONSALE_URL) {
+  if (process.env.ONSALE_URL && !isOwn) {
     const url = process.env.ONSALE_URL.replace(/\/$/, "");
     const data = process.env.ONSALE_DATA_DIR ?? join(REPOSITORY, ".onsale/data");
     return { engine: new Engine({ url, gateway: url, data, program }), stop: async () => {} };
@@ -206,7 +207,7 @@ export async function startEngine() {
     rmSync(data, { recursive: true, force: true });
   };
   try {
-    const up = await startProgram(program, ["up", "--port", "0", "--json", "--ephemeral", "--data-dir", data], /^\{.*\}$/m, {
+    const up = await startProgram(program, ["up", "--port", "0", "--json", "--ephemeral", "--data-dir", data, ...args], /^\{.*\}$/m, {
       cwd: REPOSITORY, env: { ONSALE_LOG: process.env.ONSALE_LOG ?? "warn", ...(existsSync(dist) ? { ONSALE_PAGES: dist } : {}) },
     });
     started.push(up.stop);

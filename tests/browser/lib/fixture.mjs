@@ -10,10 +10,11 @@ const BESIDE = 3;
 const TEST_MS = 3 * PATIENCE_MS;
 
 /**
- * Starts the engine before the tests of a file, and stops everything after them.
+ * Starts the engine before the tests of a file, and stops everything after them. With arguments of `onsale up` it is one of
+ * the file's own.
  * @returns {{it: {engine: import("./engine.mjs").Engine, person: (t: import("node:test").TestContext, options?: object) => Promise<Person>}, test: (name: string, run: (t: import("node:test").TestContext) => Promise<void>) => void}}
  */
-export function fixture() {
+export function fixture(args = []) {
   const it = {
     person: async (t, options) => {
       const person = await Person.open(it.engine, options);
@@ -26,7 +27,7 @@ export function fixture() {
   queueMicrotask(() => describe("in Chromium", { concurrency: BESIDE }, () => {
     let stop = async () => {};
     before(async () => {
-      const started = await startEngine();
+      const started = await startEngine(args);
       it.engine = started.engine;
       stop = started.stop;
     }, { timeout: TEST_MS });
