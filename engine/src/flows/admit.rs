@@ -1,14 +1,19 @@
 //! Admit: who may order now.
 
+use crate::domain::admission::call_rate::held_back_ms;
 use crate::domain::admission::gate::{Admit, AdmitReply, Share, TopUp, shard_of};
 use crate::domain::basics::ids::{TierId, UserId};
 use crate::domain::basics::time::Timestamp;
 use crate::domain::sale::{Sale, SaleState};
 use crate::flows::hold::count_holds;
-use crate::ports::{Gate, Ports, Published, Seats, StoreError, Stored};
+use crate::ports::{Gate, Ports, Provider, Published, Seats, StoreError, Stored};
 
 /// Time for which a gate that found nothing left refuses without another top-up, in milliseconds.
 pub const EXHAUSTED_MS: u32 = 1000;
+
+/// Longest time after which a buyer asks again whom the gate holds back for the provider, in milliseconds: the starts that
+/// are kept for buyers who never come make it shorter than it seems.
+const MAX_HELD_BACK_MS: i64 = 10_000;
 
 /// Why a buyer was not admitted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -104,6 +109,29 @@ pub fn check_open(published: &Published, now: Timestamp) -> Result<(), Refusal> 
         }
         SaleState::Open if now < published.sale.sells_until() => Ok(()),
         SaleState::Open | SaleState::Paused | SaleState::Cancelled => Err(Refusal::SaleClosed),
+    }
+}
+
+/// Refuses while the payments of those who were let in have no free start for half a minute: more buyers would only wait
+/// longer, with seats held for them. If the time cannot be read, nobody is refused for it.
+///
+/// # Errors
+/// Returns [`Refusal::TooFast`].
+pub async fn check_starts(ports: &impl Ports) -> Result<(), Refusal> {
+    match held_back(ports).await {
+        Some(retry_ms) => Err(Refusal::TooFast { retry_ms: retry_ms.min(MAX_HELD_BACK_MS) }),
+        None => Ok(()),
+    }
+}
+
+/// Milliseconds for which nobody is to be let in, because the next free start of a payment is too far away.
+pub async fn held_back(ports: &impl Ports) -> Option<i64> {
+    match ports.provider().starts_in().await {
+        Ok(starts_in_ms) => held_back_ms(starts_in_ms),
+        Err(error) => {
+            tracing::warn!(%error, "when the next payment may start is unknown");
+            None
+        }
     }
 }
 

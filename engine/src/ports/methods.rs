@@ -171,6 +171,7 @@ macro_rules! port_methods {
             }
             Provider by provider {
                 StartTurn: turn(ref choice: PaymentChoice) -> Turn;
+                StartsIn: starts_in() -> Option<u32>;
                 StartPayment: start(ref order: Order, ref attempt: Attempt) -> StartReply;
                 ClosePayment: close(ref order: Order, ref attempt: Attempt) -> CloseReply;
                 Captures: captures(ref order: Order) -> Option<Vec<Capture>>;

@@ -25,6 +25,9 @@ pub trait Provider: Send + Sync {
     /// later, the account keeps that start for the caller, whose order is to have it as its
     /// [place](crate::domain::order::place). `Limited` if the account has none for longer than places are given out for.
     fn turn(&self, choice: &PaymentChoice) -> impl Future<Output = Stored<Turn>> + Send;
+    /// Milliseconds until the next free start of a payment, as it was at most a second ago; of several accounts the first, of
+    /// those at which payments were started lately. `None` if there are none.
+    fn starts_in(&self) -> impl Future<Output = Stored<Option<u32>>> + Send;
     /// Starts an attempt to pay an order, whose [`turn`](Self::turn) the caller has taken, or whose place has come. The numbers of the order and of
     /// the attempt are the idempotency key, so the provider starts the attempt once, and a repeated call gets the same
     /// answer.

@@ -8,7 +8,7 @@ use engine::domain::basics::ids::SaleId;
 use engine::domain::basics::time::Timestamp;
 use engine::domain::sale::Sale;
 use engine::domain::sale::challenge::Stage;
-use engine::flows::admit::{admit, check_open};
+use engine::flows::admit::{admit, check_open, check_starts};
 use engine::ports::Published;
 use lambda_http::http::Response;
 use lambda_http::{Body, Request};
@@ -94,6 +94,10 @@ async fn let_in(
     tickets: u16,
     now: Timestamp,
 ) -> Result<Option<Entry>, Problem> {
+    // Whose place in a room is due was let in by the room, which looks at the same.
+    if place.is_none() {
+        check_starts(&app.ports).await?;
+    }
     admit(&app.ports, published, buyer.user(), tickets, now).await?;
     match place {
         Some(place) => Ok(Some(place.enter(app, buyer, now).await?)),

@@ -8,7 +8,7 @@ use super::dynamo::Dynamo;
 use super::expressions::conditional;
 use super::items::{Fields, Item, item, number, text};
 use super::tables::{DEPLOYMENT, calls_key, provider_key};
-use crate::providers::{TurnRequest, Turns};
+use crate::providers::{Operation, TurnRequest, Turns};
 use engine::domain::admission::call_rate::Take;
 use engine::domain::basics::ids::{DeploymentId, ProviderId};
 use engine::ports::{StoreError, Stored};
@@ -114,6 +114,22 @@ impl Turns for DynamoCalls {
             Err(StoreError::Contract(text))
         };
         own.boxed()
+    }
+
+    fn next<'a>(
+        &'a self,
+        provider: &'a ProviderId,
+        operation: Operation,
+    ) -> BoxFuture<'a, Stored<Option<i64>>> {
+        let next = async move {
+            let (pk, sk) = (provider_key(provider), calls_key(operation.as_str()));
+            let key = item([("pk", text(pk)), ("sk", text(sk))]);
+            match self.db.get(&self.db.tables().sales, key).await.map_err(known)? {
+                Some(kept) => Fields::from_item(&kept).maybe_number("next_us"),
+                None => Ok(None),
+            }
+        };
+        next.boxed()
     }
 
     fn take<'a>(&'a self, request: TurnRequest<'a>) -> BoxFuture<'a, Stored<Take>> {

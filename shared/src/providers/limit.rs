@@ -9,10 +9,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, try_join_all};
 use tokio::sync::{Mutex, OnceCell};
 
-use engine::domain::admission::call_rate::{Ahead, CallRate, TURNS_AHEAD_SECONDS, Take};
+use engine::domain::admission::call_rate::{
+    Ahead, CallRate, TURNS_AHEAD_SECONDS, Take, first_free_ms,
+};
 use engine::domain::basics::ids::{DeploymentId, ProviderId};
 use engine::domain::basics::time::Timestamp;
 use engine::domain::payment::start::Turn;
@@ -25,6 +27,8 @@ const REMEMBERED_US: i64 = 500_000;
 /// Age at which a turn that was taken and not used is given up, in microseconds: a process that was frozen
 /// must not make up for it all at once.
 const STALE_US: i64 = 1_000_000;
+/// Time for which what was read of the next starts is good, in microseconds.
+const READ_EVERY_US: i64 = 1_000_000;
 
 /// What a provider is asked to do, each with a limit of its own: providers count by endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -147,6 +151,16 @@ pub trait Turns: fmt::Debug + Send + Sync {
     /// `Unavailable` if the place does not answer. Turns may then be lost, which harms nobody.
     fn take<'a>(&'a self, request: TurnRequest<'a>) -> BoxFuture<'a, Stored<Take>>;
 
+    /// The time of the next call of an operation that nobody was given, as it is kept; `None` if none was ever taken.
+    ///
+    /// # Errors
+    /// `Unavailable` if the place does not answer.
+    fn next<'a>(
+        &'a self,
+        provider: &'a ProviderId,
+        operation: Operation,
+    ) -> BoxFuture<'a, Stored<Option<i64>>>;
+
     /// Makes sure that the store's payments at a provider are started under this deployment's id: writes it if none
     /// is written.
     ///
@@ -186,6 +200,12 @@ impl Limits {
         Self { own, ..self }
     }
 
+    /// The next free start of these accounts.
+    pub(super) fn next_starts(&self, providers: Vec<ProviderId>) -> NextStarts {
+        let turns = self.turns.as_ref().map(|(turns, _)| Arc::clone(turns));
+        NextStarts { turns, providers, read: Mutex::default() }
+    }
+
     /// The limits of one provider.
     pub(super) fn of(&self, provider: &ProviderId) -> Limit {
         let queues = || Operation::ALL.map(|_| Queue::default());
@@ -197,6 +217,37 @@ impl Limits {
             provider: provider.clone(),
             queues: queues(),
         }))
+    }
+}
+
+/// The next free start of some accounts, read at most once a second.
+#[derive(Debug, Default)]
+pub(super) struct NextStarts {
+    turns: Option<Arc<dyn Turns>>,
+    providers: Vec<ProviderId>,
+    /// When it was read last, and the times that are kept.
+    read: Mutex<Option<(i64, Vec<i64>)>>,
+}
+
+impl NextStarts {
+    /// Milliseconds until then; `None` if no payment was started lately.
+    ///
+    /// # Errors
+    /// As [`Turns::next`].
+    pub(super) async fn in_ms(&self) -> Stored<Option<u32>> {
+        let Some(turns) = &self.turns else { return Ok(None) };
+        let mut read = self.read.lock().await;
+        let now_us = now_us();
+        let is_fresh =
+            |(at_us, _): &&(i64, Vec<i64>)| (0..READ_EVERY_US).contains(&(now_us - at_us));
+        if let Some((_, kept_us)) = read.as_ref().filter(is_fresh) {
+            return Ok(first_free_ms(kept_us.iter().copied(), now_us));
+        }
+        let each = self.providers.iter().map(|of| turns.next(of, Operation::StartPayment));
+        let kept_us: Vec<i64> = try_join_all(each).await?.into_iter().flatten().collect();
+        let free_ms = first_free_ms(kept_us.iter().copied(), now_us);
+        *read = Some((now_us, kept_us));
+        Ok(free_ms)
     }
 }
 
@@ -379,6 +430,17 @@ mod tests {
             Box::pin(async move { if is_own { Ok(()) } else { other() } })
         }
 
+        fn next<'a>(
+            &'a self,
+            _provider: &'a ProviderId,
+            operation: Operation,
+        ) -> BoxFuture<'a, Stored<Option<i64>>> {
+            let mut kept = self.kept.lock().unwrap();
+            kept.1 += 1;
+            let next_us = kept.0.get(&operation).copied();
+            Box::pin(async move { Ok(next_us) })
+        }
+
         fn take<'a>(&'a self, request: TurnRequest<'a>) -> BoxFuture<'a, Stored<Take>> {
             let TurnRequest { operation, rate, ahead, calls, now_us, .. } = request;
             Box::pin(async move {
@@ -412,6 +474,26 @@ mod tests {
             let is_refused = matches!(copy.turn(operation).await, Err(StoreError::Contract(_)));
             assert_eq!(is_refused, operation.is_owners(), "{operation:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn the_next_start_is_read_once_a_second() {
+        let memory = Arc::new(Memory::default());
+        let provider = ProviderId::new("stripe").unwrap();
+        let rate = CallRate::from_per_second(1).unwrap();
+        let limits = Limits::new(Arc::<Memory>::clone(&memory), rate);
+        let starts = limits.next_starts(vec![provider.clone()]);
+        assert_eq!(starts.in_ms().await, Ok(None), "nobody has started a payment");
+        memory.kept.lock().unwrap().0.insert(Operation::StartPayment, now_us() + 50_000_000);
+        let starts = limits.next_starts(vec![provider]);
+        let asked = memory.kept.lock().unwrap().1;
+        for _ in 0..100 {
+            let in_ms = starts.in_ms().await.unwrap().unwrap();
+            assert!((40_000..=50_000).contains(&in_ms), "{in_ms}");
+        }
+        let times = memory.kept.lock().unwrap().1 - asked;
+        assert!((1..=10).contains(&times), "{times}");
+        assert_eq!(Limits::none().next_starts(Vec::new()).in_ms().await, Ok(None));
     }
 
     #[test]

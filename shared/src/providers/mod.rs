@@ -21,7 +21,7 @@ mod trade_number;
 pub(crate) mod vectors;
 pub mod wechat;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use futures_util::future::{BoxFuture, try_join_all};
@@ -48,6 +48,7 @@ use engine::domain::payment::start::{CloseReply, Offer, StartReply, Turn};
 use engine::ports::{Provider, StoreError, Stored};
 
 pub use self::callback::{EventDefect, SignatureDefect, VerifiedCallback};
+use self::limit::NextStarts;
 pub use self::limit::{Limits, Operation, TurnRequest, Turns};
 /// The body of a callback, for its description in OpenAPI.
 pub use self::stripe::event::{CaptureEvent, PaymentEvent};
@@ -232,7 +233,13 @@ pub struct Providers {
     started_elsewhere: bool,
     /// The deployment's id, which payments carry.
     deployment: Option<DeploymentId>,
+    /// When the next payment may be started. Functions without keys know it, too.
+    next_starts: NextStarts,
 }
+
+/// The names under which accounts are usually configured. A function that has no keys, such as a gate, looks at the starts of
+/// these; an account under another name holds nobody back there.
+const STARTED_AT: [&str; 3] = ["stripe", "wechat", "alipay"];
 
 impl Providers {
     /// The providers that a configuration names: `callbacks` those that are trusted, `apis` those
@@ -277,7 +284,10 @@ impl Providers {
             by_name.insert(name.clone(), Configured { has_secret, has_key, provider });
         }
         let (started_elsewhere, deployment) = (!apis.only_started_here, apis.deployment.clone());
-        Ok(Self { by_name, started_elsewhere, deployment })
+        let known = STARTED_AT.iter().filter_map(|name| ProviderId::new(*name).ok());
+        let names: BTreeSet<ProviderId> = known.chain(by_name.keys().cloned()).collect();
+        let next_starts = limits.next_starts(names.into_iter().collect());
+        Ok(Self { by_name, started_elsewhere, deployment, next_starts })
     }
 
     /// These and the accounts of merchants, whose callbacks are trusted and whose APIs can be asked.
@@ -401,6 +411,10 @@ impl Providers {
 impl Provider for Providers {
     async fn turn(&self, choice: &PaymentChoice) -> Stored<Turn> {
         self.asked(&choice.provider)?.turn(choice.method).await
+    }
+
+    async fn starts_in(&self) -> Stored<Option<u32>> {
+        self.next_starts.in_ms().await
     }
 
     async fn start(&self, order: &Order, attempt: &Attempt) -> Stored<StartReply> {

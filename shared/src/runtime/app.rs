@@ -166,6 +166,14 @@ impl Turns for StoredTurns {
         Turns::take(&self.0.calls, request)
     }
 
+    fn next<'a>(
+        &'a self,
+        provider: &'a ProviderId,
+        operation: Operation,
+    ) -> BoxFuture<'a, Stored<Option<i64>>> {
+        Turns::next(&self.0.calls, provider, operation)
+    }
+
     fn own<'a>(
         &'a self,
         provider: &'a ProviderId,

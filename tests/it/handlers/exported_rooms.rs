@@ -56,7 +56,7 @@ impl Fixture {
     async fn turn_ahead(&self, seconds: i64) {
         let ports = &self.app.ports;
         let room = published(ports, &sale()).await.unwrap().unwrap();
-        let left = Left { free: 1_000, holds: false, tiers: vec![500, 500] };
+        let left = Left { free: 1_000, holds: false, tiers: vec![500, 500], is_held_back: false };
         let now = Timestamp::now().plus_seconds(seconds);
         turn(ports, &room, async { Some(left) }, now).await.unwrap();
         // As a second later: what the gate remembers is that old at most.

@@ -37,6 +37,7 @@ mod wallets;
 
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
 use aws_sdk_sqs::types::QueueAttributeName;
+use engine::domain::admission::call_rate::CallRate;
 use engine::domain::basics::ids::ProviderId;
 use engine::domain::basics::time::Timestamp;
 use lambda_http::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, RETRY_AFTER};
@@ -54,8 +55,8 @@ use shared::runtime::app::App;
 use shared::runtime::callbacks::CallbackEntry;
 use shared::runtime::config::{
     AdmissionConfig, AttendeeConfig, BusConfig, ChallengeConfig, Config, DynamoDbConfig,
-    MetricsConfig, OperatorsConfig, PaymentConfig, RedisConfig, SalesConfig, Secret, SiteConfig,
-    SqsConfig, WebhooksConfig,
+    MetricsConfig, OperatorsConfig, PaymentConfig, ProvidersConfig, RedisConfig, SalesConfig,
+    Secret, SiteConfig, SqsConfig, WebhooksConfig,
 };
 use shared::runtime::edge::EdgeSecrets;
 use shared::runtime::functions::Function;
@@ -349,6 +350,13 @@ impl Fixture {
     /// Another instance of a function, on the same servers.
     pub async fn another_process(&self) -> App {
         Box::pin(App::from_config(&self.config)).await.unwrap()
+    }
+
+    /// Another instance of a function, whose providers take so few calls.
+    pub async fn at_slow_providers(&self, call_rate: CallRate) -> App {
+        let providers = ProvidersConfig { call_rate, ..self.config.providers.clone() };
+        let config = Config { providers, ..self.config.clone() };
+        Box::pin(App::from_config(&config)).await.unwrap()
     }
 
     /// Another instance of a function, with these secrets of the edge.

@@ -220,7 +220,7 @@ async fn a_room_is_joined_drawn_shown_and_checked() {
 async fn turn_ahead(fixture: &Fixture, id: &SaleId, seconds: i64) {
     let ports = &fixture.app.ports;
     let room = published(ports, id).await.unwrap().unwrap();
-    let left = Left { free: 100, holds: false, tiers: vec![50, 50] };
+    let left = Left { free: 100, holds: false, tiers: vec![50, 50], is_held_back: false };
     let now = Timestamp::now().plus_seconds(seconds);
     turn(ports, &room, async { Some(left) }, now).await.unwrap();
 }

@@ -51,7 +51,7 @@ fn expected(expected: &[(&str, u64)]) -> Vec<(String, u64)> {
 /// Makes a turn at this time, as the function does. Returns its record.
 async fn turned(fixture: &Fixture, room: &Room, free: Option<u64>, now: Timestamp) -> Record {
     let app = &fixture.app;
-    let left = free.map(|free| Left { free, holds: true, tiers: vec![free] });
+    let left = free.map(|free| Left { free, holds: true, tiers: vec![free], is_held_back: false });
     let work = async { turn(&app.ports, room, async { left }, now).await.unwrap() };
     app.metrics.of(Function::WaitingRoom, Box::pin(work)).await;
     app.ports.rooms().last_record(&id()).await.unwrap().unwrap()

@@ -526,7 +526,7 @@ impl Deployed {
         let ports = &self.app("waiting-room").ports;
         let room = flows::room::published(ports, &open).await.unwrap().unwrap();
         let later = Timestamp::now().plus_seconds(10);
-        let left = Left { free: 100, holds: false, tiers: vec![100] };
+        let left = Left { free: 100, holds: false, tiers: vec![100], is_held_back: false };
         let turned = flows::room::turn::turn(ports, &room, async { Some(left) }, later).await;
         let turned = turned.unwrap();
         let group = &turned.shown.view.groups[0];

@@ -308,6 +308,7 @@ impl Call {
             | Self::Payment { .. }
             | Self::Payments { .. }
             | Self::StartTurn { .. }
+            | Self::StartsIn {}
             | Self::Captures { .. }
             | Self::ListCaptures { .. }
             | Self::AskDispute { .. }
@@ -429,6 +430,7 @@ impl Stores {
             Call::Create { order, limit } => Reply::Create(self.orders.create(order, *limit)?),
             Call::End { end } => Reply::End(self.orders.end(end)?),
             Call::KeepAttempts { order } => Reply::KeepAttempts(self.orders.keep_attempts(order)?),
+            Call::StartsIn {} => Reply::StartsIn(self.provider.starts_in(now)),
             Call::StartTurn { choice: _ } => Reply::StartTurn(self.provider.turn(now)),
             Call::StartPayment { order, attempt } => {
                 Reply::StartPayment(self.provider.start(order, attempt))

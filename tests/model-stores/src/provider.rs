@@ -98,6 +98,13 @@ impl ProviderModel {
         self.next_start.filter(|at| now < *at).map_or(Turn::Now, Turn::At)
     }
 
+    /// Milliseconds until its next free start, if that is not at once.
+    #[must_use]
+    pub fn starts_in(&self, now: Timestamp) -> Option<u32> {
+        let ahead_ms = self.next_start?.ms_since(now);
+        u32::try_from(ahead_ms).ok()
+    }
+
     /// Starts an attempt, once: asked again, the answer is the same whatever became of it.
     pub fn start(&mut self, order: &Order, attempt: &Attempt) -> StartReply {
         let key = attempt.key(order.number);

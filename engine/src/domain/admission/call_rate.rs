@@ -15,6 +15,12 @@ pub const PLACES_AHEAD_SECONDS: i64 = 120;
 /// is wrong, and is passed over.
 const CLOCKS_US: i64 = 8_000_000;
 
+/// Seconds to the next free start of a payment from which on a gate or a room lets nobody in: who buys a ticket first
+/// chooses seats, and is to start within the time that places are given out for.
+pub const LETS_IN_SECONDS: i64 = 30;
+/// Seconds after its last start for which an account counts as one at which payments are started.
+const USED_LATELY_US: i64 = 60_000_000;
+
 /// How far ahead calls are given out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ahead {
@@ -127,6 +133,22 @@ impl CallRate {
     }
 }
 
+/// Milliseconds until the next free start, of accounts of which these times are kept: of those that were used lately the first.
+/// `None` if none was.
+#[must_use]
+pub fn first_free_ms(kept_us: impl IntoIterator<Item = i64>, now_us: i64) -> Option<u32> {
+    let used = kept_us.into_iter().filter(|kept_us| now_us - USED_LATELY_US < *kept_us);
+    let free = used.map(|kept_us| CallRate::next_free(Some(kept_us), Ahead::Places, now_us)).min();
+    free.map(|free_us| u32::try_from((free_us - now_us) / 1000).unwrap_or(u32::MAX))
+}
+
+/// Milliseconds for which a gate or a room lets nobody in, where the next start is free in so many; `None` if it lets in.
+#[must_use]
+pub fn held_back_ms(starts_in_ms: Option<u32>) -> Option<i64> {
+    let beyond_ms = i64::from(starts_in_ms?) - LETS_IN_SECONDS * 1000;
+    (beyond_ms >= 0).then_some(beyond_ms.max(1))
+}
+
 impl Default for CallRate {
     fn default() -> Self {
         Self::DEFAULT
@@ -214,6 +236,19 @@ mod tests {
         assert_eq!(free(Some(next_us + 9 * SECOND)), NOW, "a clock that is wrong");
         let used_up = Take::UsedUp { for_us: 118 * SECOND + 50_000 };
         assert_eq!(rate.take(Some(next_us), 1, Ahead::TurnsAmongPlaces, NOW), used_up);
+    }
+
+    #[test]
+    fn nobody_is_let_in_while_the_next_start_is_half_a_minute_away() {
+        assert_eq!([None, Some(0), Some(29_999)].map(held_back_ms), [None; 3]);
+        assert_eq!([30_000, 42_000].map(|ms| held_back_ms(Some(ms))), [Some(1), Some(12_000)]);
+        let free = |kept: &[i64]| first_free_ms(kept.iter().map(|s| NOW + s * SECOND), NOW);
+        assert_eq!((free(&[]), free(&[-61])), (None, None), "nobody starts payments there");
+        assert_eq!(
+            (free(&[-59]), free(&[90, -61]), free(&[90, 40])),
+            (Some(0), Some(90_000), Some(40_000))
+        );
+        assert_eq!(free(&[500]), Some(0), "a clock that is wrong");
     }
 
     #[test]

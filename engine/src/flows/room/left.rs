@@ -7,9 +7,10 @@ use futures_util::future::try_join_all;
 use crate::domain::admission::room::document::Left;
 use crate::domain::basics::ids::TierId;
 use crate::domain::sale::Sale;
+use crate::flows::admit::held_back;
 use crate::ports::{InventoryCounts, Ports, Seats, Stored};
 
-/// What is left of a sale; `None` if Redis does not have all of it, or has lost some meanwhile. It is one request
+/// What is left of a sale, and whether anybody is let in to it now; `None` if Redis does not have all of it, or has lost some meanwhile. It is one request
 /// to each inventory, all of them at once.
 ///
 /// # Errors
@@ -35,5 +36,7 @@ pub async fn left(ports: &impl Ports, sale: &Sale) -> Stored<Option<Left>> {
         Some(places.saturating_sub(*taken.get(&tier.tier)?))
     });
     let tiers: Option<Vec<u64>> = free.collect();
-    Ok(tiers.map(|tiers| Left { free: tiers.iter().sum(), holds: holds > 0, tiers }))
+    let Some(tiers) = tiers else { return Ok(None) };
+    let is_held_back = held_back(ports).await.is_some();
+    Ok(Some(Left { free: tiers.iter().sum(), holds: holds > 0, tiers, is_held_back }))
 }

@@ -192,7 +192,7 @@ async fn advance(
     let tally = ports.board().tally(&room.sale, oldest, now).await.ok();
     let drop_percent = tally.as_ref().map_or(0, Tally::drop_percent);
     let given = Given {
-        free: left.map(|left| left.free),
+        free: left.map(Left::to_give),
         joined,
         counts: tally.as_ref().map(|tally| tally.counts(&room.settings, state.clock_ms)),
         reservations: tally.map(|tally| tally.reservations).unwrap_or_default(),

@@ -484,7 +484,7 @@ impl Scenario {
 
     /// What is left of the sale: always enough for one who comes and one who has not.
     fn left() -> Left {
-        Left { free: 40, holds: false, tiers: vec![40] }
+        Left { free: 40, holds: false, tiers: vec![40], is_held_back: false }
     }
 
     /// A gate that remembers nothing yet lets a joiner in, as the function of the gate does.

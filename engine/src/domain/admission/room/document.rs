@@ -188,6 +188,8 @@ pub struct Left {
     pub holds: bool,
     /// Free seat-legs of each tier, in the order of the sale.
     pub tiers: Vec<u64>,
+    /// True while nobody is let in, because payments have no free start for half a minute.
+    pub is_held_back: bool,
 }
 
 impl Left {
@@ -195,6 +197,12 @@ impl Left {
     #[must_use]
     pub const fn is_nothing(&self) -> bool {
         self.free == 0 && !self.holds
+    }
+
+    /// The free seat-legs that a turn may let people in to: none while they could not begin to pay.
+    #[must_use]
+    pub const fn to_give(&self) -> u64 {
+        if self.is_held_back { 0 } else { self.free }
     }
 }
 
@@ -342,7 +350,7 @@ mod tests {
     }
 
     fn left() -> Left {
-        Left { free: 60_000, holds: true, tiers: vec![60_000 / 64; 64] }
+        Left { free: 60_000, holds: true, tiers: vec![60_000 / 64; 64], is_held_back: false }
     }
 
     /// The record by which every group is closed, and drawn if wanted.
