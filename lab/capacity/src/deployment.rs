@@ -30,6 +30,9 @@ pub struct Deployment {
     pub payments_per_second: u32,
     /// `ProviderCallsPerSecond` of the template, of which starts of payments have five quarters, 10,000 at most.
     pub provider_calls_per_second: u32,
+    /// Whether a payment that cannot be started at once gets a place, and nobody is let in while the next is half a minute
+    /// away; `false` for a release up to 0.2, which refuses it.
+    pub payments_have_places: bool,
     /// `PlaceRate` of the template: joins a second.
     pub place_rate: u32,
     /// `AdmissionRate` of the template.
@@ -100,6 +103,7 @@ impl Default for Deployment {
             sign_ins_per_second: 120.0,
             payments_per_second: quotas.payments_per_second,
             provider_calls_per_second: CallRate::DEFAULT.per_second(),
+            payments_have_places: true,
             place_rate: rate(RouteName::JoinRoom),
             admission_rate: rate(RouteName::Admit),
             order_rate: rate(RouteName::Reserve),

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use engine::domain::admission::call_rate::{Ahead, CallRate, Take};
+use engine::domain::admission::call_rate::{
+    Ahead, CallRate, TURNS_AHEAD_SECONDS, Take, held_back_ms,
+};
 use fake_limits::bucket::Bucket;
 use fake_limits::lambda::{Account, Begun, Throttle};
 use fake_limits::redis::{SLOTS, Slots, ecpu};
@@ -206,6 +208,9 @@ pub struct SlotWork {
     pub bytes: u32,
 }
 
+/// The time ahead within which a start is a turn.
+pub const TURNS_AHEAD: Micros = TURNS_AHEAD_SECONDS.unsigned_abs() * SECOND;
+
 impl Meters {
     /// The meters of a deployment for so many sales, each of which has a slot of a node or of its own; without limits
     /// they count alone.
@@ -237,6 +242,7 @@ impl Meters {
         let calls = deployment.provider_calls_per_second.clamp(1, CallRate::MAX_PER_SECOND);
         let setting = CallRate::from_per_second(calls).unwrap_or_default();
         let calls = Operation::StartPayment.rate(setting);
+        let starts = if deployment.payments_have_places { Ahead::Places } else { Ahead::Turns };
         let nodes = deployment.cache_shards.min(sales.max(1)) as usize;
         let slots = match deployment.cache {
             Cache::Nodes => Cached::Nodes(vec![0; nodes]),
@@ -251,10 +257,10 @@ impl Meters {
                 [(Function::TakeCallback.as_str(), taking)],
                 Now::ZERO,
             ),
-            calls: Turns::new(calls),
+            calls: Turns::new(calls, starts),
             starts_of_a_call: f64::from(calls.per_second()) / f64::from(setting.per_second()),
-            closes: Turns::new(Operation::ClosePayment.rate(setting)),
-            refunds: Turns::new(Operation::Refund.rate(setting)),
+            closes: Turns::new(Operation::ClosePayment.rate(setting), Ahead::Turns),
+            refunds: Turns::new(Operation::Refund.rate(setting), Ahead::Turns),
             slots,
             met: vec![Met::default(); Limit::ALL.len()],
             busy: 0.0,
@@ -428,10 +434,24 @@ impl Meters {
             return Some(0);
         }
         let wait = self.calls.take(count, now);
-        if wait.is_none() {
+        // Who has a place waits as well, and is not refused.
+        if wait.is_none_or(|wait| wait > TURNS_AHEAD) {
             self.of(Limit::Calls).refuse(calls, now);
         }
         wait
+    }
+
+    /// Whether nobody is let in, because the next free start of a payment is too far away.
+    #[must_use]
+    pub fn is_held_back(&self, now: Micros) -> bool {
+        if self.unlimited || self.calls.ahead == Ahead::Turns {
+            return false;
+        }
+        let starts_in_ms = self.calls.next.map_or(0, |next| {
+            let now = i64::try_from(now).unwrap_or(next);
+            u32::try_from((next - now).max(0) / 1_000).unwrap_or(u32::MAX)
+        });
+        held_back_ms(Some(starts_in_ms)).is_some()
     }
 
     /// The time until it is the turn to close so many payments at the provider; none if there is no turn soon.
@@ -476,14 +496,15 @@ impl Meters {
 #[derive(Debug)]
 struct Turns {
     rate: CallRate,
+    ahead: Ahead,
     next: Option<i64>,
     /// Turns that somebody has had who stands for several people: they are taken as they come, before any other.
     owed: u32,
 }
 
 impl Turns {
-    fn new(rate: CallRate) -> Self {
-        Self { rate, next: None, owed: 0 }
+    fn new(rate: CallRate, ahead: Ahead) -> Self {
+        Self { rate, ahead, next: None, owed: 0 }
     }
 
     /// The time until it is the turn of so many calls; none if there is no turn soon. Who finds one has all of them.
@@ -507,7 +528,7 @@ impl Turns {
 
     /// As many calls as there are of so many, and the time of the first.
     fn take_some(&mut self, count: u32, at: i64) -> Option<(u32, i64)> {
-        match self.rate.take(self.next, count, Ahead::Turns, at) {
+        match self.rate.take(self.next, count, self.ahead, at) {
             Take::Calls { calls, first_us, next_us } => {
                 self.next = Some(next_us);
                 Some((calls, first_us))
@@ -524,7 +545,7 @@ mod tests {
     /// Payments that start in so many seconds where a thousand times a second somebody asks, who stands for so many
     /// people.
     fn started(people: u64, seconds: u64) -> u64 {
-        let deployment = Deployment::default();
+        let deployment = Deployment { payments_have_places: false, ..Deployment::default() };
         let mut meters = Meters::new(&deployment, 1, false);
         let mut started = 0;
         for step in 0..seconds * 1_000 {

@@ -41,6 +41,10 @@ pub struct Crowd {
     pub pays: f64,
     /// Share of the buyers who cancel.
     pub cancels: f64,
+    /// Share of the buyers who pay that turn to another method once, after they have begun with one.
+    pub changes: f64,
+    /// Share of the buyers who load the page again while their payment waits to be started.
+    pub reloads: f64,
     /// Share of the payments whose money the provider captures a second time, or with a mistake: one more callback.
     pub odd_callbacks: f64,
     /// Share of the paid orders that are given back afterwards.
@@ -114,6 +118,8 @@ impl Crowd {
             looks: 0.0,
             pays: 1.0 - unpaid - cancels,
             cancels,
+            changes: 0.0,
+            reloads: 0.0,
             odd_callbacks: twice.into_iter().map(share).sum(),
             gives_back: 0.0,
             gives_back_within_seconds: 0.0,
@@ -147,6 +153,8 @@ impl Crowd {
             ("no_show", self.no_show),
             ("pays", self.pays),
             ("cancels", self.cancels),
+            ("changes", self.changes),
+            ("reloads", self.reloads),
             ("pays and cancels", self.pays + self.cancels),
             ("odd_callbacks", self.odd_callbacks),
             ("gives_back", self.gives_back),

@@ -3,6 +3,7 @@
 use bench::cost::Action;
 use engine::domain::admission::room::counts::Entry;
 use engine::domain::basics::time::Timestamp;
+use engine::domain::order::place::EXTENSION_SECONDS;
 use engine::domain::payment::grace::ASKED_FOR_SECONDS;
 use engine::flows::room::slot::TARGET_MS;
 use fake_limits::stripe::callback_gap;
@@ -16,7 +17,7 @@ use crate::clock::{Clock, Micros, SECOND, micros, seconds};
 use crate::costs::Costs;
 use crate::deployment::Deployment;
 use crate::gate::{Answer, Gate};
-use crate::meters::{Limit, Met, Meters, SlotWork};
+use crate::meters::{Limit, Met, Meters, SlotWork, TURNS_AHEAD};
 use crate::plan::Plan;
 use crate::polls;
 use crate::room::Waiting;
@@ -31,6 +32,8 @@ const TARGET: Micros = TARGET_MS * 1_000;
 const CAPTURES_READ: Micros = 75 * SECOND;
 /// An expiry message is handed out a little after the end of the grace.
 const EXPIRY_LAG: Micros = 2 * SECOND;
+/// Time after which a buyer asks again whom the gate holds back for the provider, in milliseconds.
+const HELD_BACK_MS: u64 = 5_000;
 /// Time after which a payment that could not be closed is tried again: the message's delay, and the second of a receive.
 const CLOSE_AGAIN: Micros = 6 * SECOND;
 /// A request for a refund, and the message about it, come again after this where there is no turn for it.
@@ -108,8 +111,14 @@ struct Buyer {
     callbacks: u8,
     /// Starts of the payment that were refused.
     starts: u8,
-    /// Whether a start was asked for: the order is not freed before that payment is closed.
+    /// Whether a start was asked for, without places: the order is not freed before that payment is closed.
     has_attempt: bool,
+    /// Whether the buyer has a place, in which the payment starts.
+    has_place: bool,
+    /// When the order ends that is extended by a place.
+    extended_to: Option<Micros>,
+    /// Whether the buyer will turn to another method.
+    changes: bool,
     is_late: bool,
     /// When the step began that goes on.
     since: Micros,
@@ -538,7 +547,12 @@ impl<'a> Simulation<'a> {
             let now = Timestamp::from_ms(self.engine_ms());
             let shop = &mut self.shops[sale as usize];
             let (free, (held, _)) = (shop.stock.free(), shop.stock.held_and_sold());
-            match shop.gate.ask(&self.plan.sale, people, choice.tickets, now, free, held) {
+            let answer = if self.meters.is_held_back(self.clock.now()) {
+                Answer::Later(HELD_BACK_MS)
+            } else {
+                shop.gate.ask(&self.plan.sale, people, choice.tickets, now, free, held)
+            };
+            match answer {
                 Answer::Admitted => {
                     self.on_the_way -= u64::from(people);
                     let index = self.let_in(sale, people, choice);
@@ -583,6 +597,7 @@ impl<'a> Simulation<'a> {
         let wish = self.rng.wish(self.plan);
         let now = self.clock.now();
         let tickets = choice.tickets * people;
+        let changes = self.plan.crowd.changes > 0.0 && self.rng.chance(self.plan.crowd.changes);
         let buyer = Buyer {
             sale,
             people,
@@ -593,6 +608,9 @@ impl<'a> Simulation<'a> {
             callbacks: 0,
             starts: 0,
             has_attempt: false,
+            has_place: false,
+            extended_to: None,
+            changes,
             is_late: false,
             since: now,
             came: now,
@@ -769,9 +787,26 @@ impl<'a> Simulation<'a> {
 
     /// The time from which an order that is not paid ends: its window, its grace, and until its message is there.
     fn expires_at(&self, index: u32) -> Micros {
-        let window = u64::from(self.plan.sale.file().pay_window_seconds);
         let grace = u64::from(self.plan.grace.seconds());
-        self.buyers[index as usize].ordered + (window + grace) * SECOND + EXPIRY_LAG
+        self.payable_until(index) + grace * SECOND + EXPIRY_LAG
+    }
+
+    /// The end of an order's payment window, or the later time to which a place has extended it.
+    fn payable_until(&self, index: u32) -> Micros {
+        let window = u64::from(self.plan.sale.file().pay_window_seconds);
+        let Buyer { ordered, extended_to, .. } = self.buyers[index as usize];
+        extended_to.into_iter().fold(ordered + window * SECOND, Micros::max)
+    }
+
+    /// An order gets a place: once, one that leaves its buyer too little time extends it.
+    fn place(&mut self, index: u32, at: Micros) {
+        let until = at + EXTENSION_SECONDS.unsigned_abs() * SECOND;
+        let payable_until = self.payable_until(index);
+        let buyer = &mut self.buyers[index as usize];
+        buyer.has_place = true;
+        if payable_until < until && buyer.extended_to.is_none() {
+            buyer.extended_to = Some(until);
+        }
     }
 
     /// A payment whose start was refused is closed before its order ends: whether it was made is found by starting it
@@ -793,8 +828,7 @@ impl<'a> Simulation<'a> {
 
     /// True if the payment window of an order is over.
     fn is_too_late(&self, index: u32) -> bool {
-        let window = u64::from(self.plan.sale.file().pay_window_seconds) * SECOND;
-        self.clock.now() > self.buyers[index as usize].ordered + window
+        self.clock.now() > self.payable_until(index)
     }
 
     /// A buyer starts the payment, and pays at the provider.
@@ -805,11 +839,31 @@ impl<'a> Simulation<'a> {
         let people = u64::from(self.buyers[index as usize].people);
         let asked = self.ask(index, Limit::Starts, Function::StartPayment, Action::Start);
         let now = self.clock.now();
+        let have_places = self.deployment.payments_have_places;
         // A start waits for its turn, and then the provider may refuse it.
-        self.buyers[index as usize].has_attempt |= asked.is_ok();
-        let turn = asked.ok().and_then(|took| Some(took + self.meters.turn(people, now)?));
-        let started = turn.filter(|took| self.meters.start(people, now + took));
+        self.buyers[index as usize].has_attempt |= asked.is_ok() && !have_places;
+        let is_in_place = asked.is_ok() && std::mem::take(&mut self.buyers[index as usize].has_place);
+        let turn = asked.ok().and_then(|took| {
+            Some(took + if is_in_place { 0 } else { self.meters.turn(people, now)? })
+        });
+        if let Some(wait) = turn.filter(|wait| *wait > TURNS_AHEAD) {
+            self.place(index, now + wait);
+            if self.rng.chance(self.plan.crowd.reloads) {
+                // The order answers: a request, and nothing else.
+                let _ = self.ask(index, Limit::Starts, Function::StartPayment, Action::Order);
+            }
+            if now + wait < self.payable_until(index) {
+                return self.clock.after(wait, Event::Buyer(index, Next::Pay));
+            }
+        }
+        let started = turn.filter(|took| *took <= TURNS_AHEAD + SECOND);
+        let started = started.filter(|took| self.meters.start(people, now + took));
         match started {
+            Some(took) if std::mem::take(&mut self.buyers[index as usize].changes) => {
+                let begun = self.rng.between(self.plan.crowd.paying);
+                let _closed = self.meters.close(people, now + took);
+                self.next(index, took + begun, Next::Pay);
+            }
             Some(took) => {
                 let at_provider = self.rng.between(self.plan.crowd.at_provider);
                 self.next(index, took + at_provider, Next::Callback);
@@ -1039,6 +1093,7 @@ impl<'a> Simulation<'a> {
         if sold >= shop.stock.places() {
             return;
         }
+        let free = if self.meters.is_held_back(now) { 0 } else { free };
         let served = room.turn(now_ms, free);
         let due_mark = room.mark();
         self.run.work[Action::Turn as usize] += 1.0;
