@@ -842,7 +842,8 @@ impl<'a> Simulation<'a> {
         let have_places = self.deployment.payments_have_places;
         // A start waits for its turn, and then the provider may refuse it.
         self.buyers[index as usize].has_attempt |= asked.is_ok() && !have_places;
-        let is_in_place = asked.is_ok() && std::mem::take(&mut self.buyers[index as usize].has_place);
+        let is_in_place =
+            asked.is_ok() && std::mem::take(&mut self.buyers[index as usize].has_place);
         let turn = asked.ok().and_then(|took| {
             Some(took + if is_in_place { 0 } else { self.meters.turn(people, now)? })
         });
