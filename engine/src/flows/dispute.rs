@@ -135,7 +135,7 @@ async fn back_by_it(
     let outside = known_outside(refunds, known);
     let reply = ports.provider().refund_part(&payment.at_provider(), known, outside).await?;
     let after = match reply {
-        RefundReply::Refused(_) | RefundReply::Ended(_) => Some(back),
+        RefundReply::Refused(_) | RefundReply::Ended(_) | RefundReply::Conflict(_) => Some(back),
         RefundReply::Refunded | RefundReply::Pending | RefundReply::Outside => {
             known.after_reply(&reply, now)
         }

@@ -46,7 +46,8 @@ pub async fn record_sent_back(
     payment: &PaymentId,
     now: Timestamp,
 ) -> Result<(), Refusal> {
-    let Some(report) = ports.provider().sent_back(provider, payment).await? else { return Ok(()) };
+    let read = async || ports.provider().sent_back(provider, payment).await;
+    let Some(mut report) = read().await? else { return Ok(()) };
     for _ in 0..STEPS {
         let holders = holders(ports, report.order, &report.payment).await?;
         // A payment that paid no order goes back whole, and its own refund hears of that.
@@ -65,7 +66,15 @@ pub async fn record_sent_back(
                     tracing::warn!(refund = %plan.refund.key, %error, "it is left to the sweeper");
                 }
             }
-            OutsideStep::Back(refund) => write(ports, &holders, &refund, now).await?,
+            OutsideStep::Back(refund) => {
+                write(ports, &holders, &refund, now).await?;
+                // Its own request may have been on its way when the list was read.
+                let Some(again) = read().await? else { return Ok(()) };
+                report = again;
+            }
+            OutsideStep::Ended(refund) => {
+                let _conflict = ports.orders().record_order_refund(&refund, None).await?;
+            }
             OutsideStep::Undo(refund) => {
                 tracing::error!(refund = %refund.key, "a refund failed after its money was back");
                 write(ports, &holders, &refund, now).await?;

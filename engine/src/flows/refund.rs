@@ -6,14 +6,14 @@ use crate::domain::order::order_refund::{AskedBy, OrderRefund, RefundKey};
 use crate::domain::order::refund::{Refund, RefundReply, RefundState};
 use crate::domain::order::{Capture, PaymentKey, PaymentRecord};
 use crate::domain::payment::outside::known_outside;
-use crate::flows::outside::holders;
+use crate::flows::outside::{holders, record_sent_back};
 use crate::flows::sync::settle_soon;
 use crate::ports::{
     ChangeReply, Orders, Ports, Provider, Queue, StoreError, Stored, delay_seconds, messages,
 };
 
 /// Most attempts; a payment that changed meanwhile is read again.
-const ATTEMPTS: usize = 4;
+const ATTEMPTS: usize = 5;
 /// Fewest seconds after which a message comes again that found the limit on calls used up.
 const AGAIN_SECONDS: i64 = 5;
 
@@ -165,7 +165,7 @@ pub async fn refund_part(
     now: Timestamp,
 ) -> Stored<PartOutcome> {
     let missing = |what: &str| StoreError::Contract(format!("refund {key}: {what}"));
-    let mut reply = None;
+    let (mut reply, mut has_looked) = (None, false);
     for _ in 0..ATTEMPTS {
         let refunds = ports.orders().order_refunds(key.order).await?;
         let refund = refunds.iter().find(|refund| refund.key == key);
@@ -181,27 +181,14 @@ pub async fn refund_part(
         }
         let said = match &reply {
             Some(said) => said,
-            None => {
-                // The provider took the money of a lost dispute back before we knew of it, and the transaction that
-                // records a refund to a wallet puts the money into it: the provider is not asked.
-                if refund.asked_by == AskedBy::Outside {
-                    reply.insert(RefundReply::Outside)
-                } else if refund.asked_by == AskedBy::Dispute || refund.payment.provider.is_wallet()
-                {
-                    reply.insert(RefundReply::Refunded)
-                } else {
-                    let payment = ports.orders().payment(key.order, &refund.payment).await?;
-                    let payment = payment.ok_or_else(|| missing("its payment is not there"))?;
-                    let payment = payment.at_provider();
-                    let all = refunds_of(ports, &payment, &refunds).await?;
-                    let at = refund.may_be_asked_at(&all);
-                    if let Some(at) = at.filter(|at| now < *at) {
-                        return Ok(PartOutcome::TooEarly(at));
-                    }
-                    let outside = known_outside(&all, refund);
-                    reply.insert(ports.provider().refund_part(&payment, refund, outside).await?)
+            None => match asked(ports, refund, &refunds, has_looked, now).await? {
+                Asked::Said(said) => reply.insert(said),
+                Asked::TooEarly(at) => return Ok(PartOutcome::TooEarly(at)),
+                Asked::Looked => {
+                    has_looked = true;
+                    continue;
                 }
-            }
+            },
         };
         // It was not sent, or was refused in the same words: that is not written over what an operator has said meanwhile.
         if refund.held().as_ref() == Some(said) {
@@ -219,7 +206,7 @@ pub async fn refund_part(
                 Some(order.after_part(refund, now))
             }
             RefundReply::Pending => None,
-            RefundReply::Refused(why) | RefundReply::Ended(why) => {
+            RefundReply::Refused(why) | RefundReply::Ended(why) | RefundReply::Conflict(why) => {
                 tracing::error!(refund = %key, why, "a refund was refused");
                 None
             }
@@ -237,6 +224,51 @@ pub async fn refund_part(
     Err(StoreError::Unavailable(format!("refund {key} keeps changing")))
 }
 
+/// What came of asking for a refund of an order.
+enum Asked {
+    Said(RefundReply),
+    /// It waits until then.
+    TooEarly(Timestamp),
+    /// Something that was made by hand stood against it, and is recorded now: it may have paid this very refund.
+    Looked,
+}
+
+/// Asks a provider for a refund of an order whose refunds are `refunds`, or says what is known without asking: the provider
+/// took the money of a lost dispute back before we knew of it, somebody sent it by hand, and the transaction that records a
+/// refund to a wallet puts the money into it.
+async fn asked(
+    ports: &impl Ports,
+    refund: &OrderRefund,
+    refunds: &[OrderRefund],
+    has_looked: bool,
+    now: Timestamp,
+) -> Stored<Asked> {
+    if refund.asked_by == AskedBy::Outside {
+        return Ok(Asked::Said(RefundReply::Outside));
+    }
+    if refund.asked_by == AskedBy::Dispute || refund.payment.provider.is_wallet() {
+        return Ok(Asked::Said(RefundReply::Refunded));
+    }
+    let key = refund.key;
+    let payment = ports.orders().payment(key.order, &refund.payment).await?;
+    let missing = || StoreError::Contract(format!("refund {key}: its payment is not there"));
+    let payment = payment.ok_or_else(missing)?.at_provider();
+    let all = refunds_of(ports, &payment, refunds).await?;
+    if let Some(at) = refund.may_be_asked_at(&all).filter(|at| now < *at) {
+        return Ok(Asked::TooEarly(at));
+    }
+    let outside = known_outside(&all, refund);
+    let said = ports.provider().refund_part(&payment, refund, outside).await?;
+    if has_looked || !matches!(said, RefundReply::Conflict(_)) {
+        return Ok(Asked::Said(said));
+    }
+    let PaymentKey { provider, payment } = &payment.capture.key;
+    if let Err(refusal) = record_sent_back(ports, provider, payment, now).await {
+        tracing::error!(refund = %key, %refusal, "a conflict is not recorded");
+    }
+    Ok(Asked::Looked)
+}
+
 /// Has a refund of an order that was refused asked for again, because an operator says so; one in another state is left
 /// as it is. `None` if there is no such refund. WeChat Pay and Alipay, which list no refunds of a payment, are sent a
 /// refused one again only so: somebody may have sent the money back by hand meanwhile.
@@ -250,7 +282,8 @@ pub async fn ask_again(
 ) -> Stored<Option<OrderRefund>> {
     for _ in 0..ATTEMPTS {
         let Some(refund) = ports.orders().order_refund(key).await? else { return Ok(None) };
-        if !refund.refund.state.has_failed() {
+        // Nobody sends what went back outside.
+        if !refund.refund.state.has_failed() || refund.asked_by.is_back_before() {
             return Ok(Some(refund));
         }
         let due = OrderRefund { refund: Refund::due(now), ..refund };
@@ -320,7 +353,7 @@ async fn record_reply(
             order.and_then(|order| order.after_refund(record, now))
         }
         RefundReply::Pending | RefundReply::Outside => None,
-        RefundReply::Refused(why) | RefundReply::Ended(why) => {
+        RefundReply::Refused(why) | RefundReply::Ended(why) | RefundReply::Conflict(why) => {
             let key = &record.capture.key;
             tracing::error!(order = %record.capture.order, ?key, why, "a refund was refused");
             None

@@ -14,7 +14,7 @@ use super::lease::IS_READERS;
 use super::tables::{CURSOR, provider_key};
 use engine::domain::basics::ids::{ProviderId, ReaderId};
 use engine::domain::basics::time::Timestamp;
-use engine::domain::payment::captures::{Cursor, Pass};
+use engine::domain::payment::captures::{ASKED_EVERY_SECONDS, Cursor, Pass};
 use engine::ports::{ChangeReply, CursorReply, Cursors, Stored};
 
 /// Time for which a process remembers a cursor: a wave of orders that end together asks for it once.
@@ -143,10 +143,12 @@ impl Cursors for DynamoCursors {
     }
 
     async fn ask_to_read(&self, provider: &ProviderId, now: Timestamp) -> Stored<()> {
-        let (key, at) = (cursor_key(provider), [("at", number(now.ms()))]);
+        let before = now.plus_seconds(-ASKED_EVERY_SECONDS);
+        let key = cursor_key(provider);
+        let at = [("at", number(now.ms())), ("before", number(before.ms()))];
         let update = self.db.client().update_item().table_name(self.table()).set_key(Some(key));
-        // One of many callbacks at a time is enough, and a later one is kept.
-        let unasked = "attribute_not_exists(#asked_ms) OR #asked_ms < :at";
+        // One of many callbacks is enough for half a minute.
+        let unasked = "attribute_not_exists(#asked_ms) OR #asked_ms < :before";
         let update = conditional(update, "SET #asked_ms = :at", unasked, at);
         self.db.update(update).await?;
         self.memory.lock().unwrap_or_else(PoisonError::into_inner).remove(provider);

@@ -70,7 +70,11 @@ pub async fn accept(
         Some(reported) => decide(app, &reported, now).await?,
         None => {
             if providers.tells_of_more(&callback) {
-                app.ports.cursors().ask_to_read(callback.provider(), now).await?;
+                // The list is read within an hour all the same.
+                let asked = app.ports.cursors().ask_to_read(callback.provider(), now).await;
+                if let Err(error) = asked {
+                    tracing::warn!(%error, "a provider's list is not read before its time");
+                }
             }
             CallbackReply::Ignored
         }

@@ -180,8 +180,8 @@ async fn what_was_refused_and_is_paid_in_the_dashboard_is_back_once() {
     assert_eq!(fixture.asked_for(key, at(5)).await, RefundState::Failed);
     fixture.by_hand(&capture.key.payment, 300);
     fixture.provider.forget_keys();
-    assert_eq!(fixture.asked_for(key, at(DAYS_SECONDS)).await, RefundState::Failed, "a conflict");
-    fixture.look(&capture, at(DAYS_SECONDS + 1)).await.unwrap();
+    // The next request meets a conflict, and looks into it.
+    assert_eq!(fixture.asked_for(key, at(DAYS_SECONDS)).await, RefundState::Refunded);
     fixture.look(&capture, at(DAYS_SECONDS + 2)).await.unwrap();
     let back = (RefundState::Refunded, 300, AskedBy::Operator);
     assert_eq!(fixture.states(&order).await, [back], "it was not made for itself");
@@ -292,4 +292,34 @@ async fn what_goes_back_of_others_payments_is_left_alone() {
     assert_eq!(fixture.states(&order).await, []);
     let none = PaymentId::new("pi_none").unwrap();
     assert_eq!(record_sent_back(&fixture.ports, &stripe(), &none, at(60)).await, Ok(()));
+}
+
+/// What a hand or a bank has done with a refund is not undone by what became of its request before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_hand_has_paid_stays_paid_and_what_it_sent_may_fail_too() {
+    let fixture = Fixture::start().await;
+    let (order, capture) = fixture.sold("hand").await;
+    let key = fixture.given(&order, 1, 300, NOW).await;
+    assert_eq!(fixture.asked_for(key, at(5)).await, RefundState::Refunded);
+    let payment = capture.key.payment.as_str();
+    fixture.provider.fail_refunds_later(payment, at(10)).unwrap();
+    fixture.look(&capture, at(11)).await.unwrap();
+    assert_eq!(fixture.states(&order).await[0].0, RefundState::FailedLater);
+    // Somebody sends it again by hand, which is read several times.
+    fixture.by_hand(&capture.key.payment, 300);
+    for seconds in 20..23 {
+        fixture.look(&capture, at(seconds)).await.unwrap();
+        let back = (RefundState::Refunded, 300, AskedBy::Operator);
+        assert_eq!(fixture.states(&order).await, [back]);
+    }
+    assert_eq!(fixture.now_is(&capture).await.1.back, MinorUnits(300));
+    // That fails as well: it is owed again, and an operator has it sent under another name.
+    fixture.provider.fail_refunds_later(payment, at(30)).unwrap();
+    fixture.look(&capture, at(31)).await.unwrap();
+    assert_eq!(fixture.states(&order).await[0].0, RefundState::FailedLater);
+    ask_again(&fixture.ports, key, at(32)).await.unwrap();
+    assert_eq!(fixture.asked_for(key, at(40)).await, RefundState::Refunded);
+    let amounts: Vec<(i64, String)> = fixture.sent(&capture);
+    assert_eq!(amounts[0], (300, "succeeded".to_owned()));
+    assert_eq!(amounts.iter().filter(|(_, status)| status == "succeeded").count(), 1);
 }

@@ -708,7 +708,9 @@ impl OrdersModel {
             must(order, fits, "has the money of a refund back that it has not")?;
         }
         let known = self.refunds.get(&refund.key);
-        let follows = known.is_some_and(|known| known.refund.state.may_become(refund.refund.state));
+        let follows = known.is_some_and(|known| {
+            known.refund.state.may_become(refund.refund.state) && known.ended <= refund.ended
+        });
         let is_seen = |order: &Order| {
             self.orders.get(&order.number).is_some_and(|stored| {
                 stored.refunds.made == order.refunds.made

@@ -298,7 +298,7 @@ impl ProviderModel {
         let by_hand = self.by_hand.values().filter(|(of, _)| of == payment);
         let by_hand: MinorUnits = by_hand.map(|(_, amount)| amount.amount_minor).sum();
         if stands(Guard::ReadBeforeSending) && by_hand > known_outside {
-            return RefundReply::Refused(format!("conflict: {by_hand} went back by hand"));
+            return RefundReply::Conflict(format!("conflict: {by_hand} went back by hand"));
         }
         if self.is_poor {
             return RefundReply::Refused("balance_insufficient: no money".to_owned());

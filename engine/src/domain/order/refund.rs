@@ -108,8 +108,10 @@ impl RefundState {
             ),
             Self::Refunded => matches!(next, Self::FailedLater),
             Self::Unmatched => matches!(next, Self::Unmatched | Self::Due | Self::Explained),
-            Self::Outside => matches!(next, Self::Outside | Self::Refunded),
-            Self::FailedLater => matches!(next, Self::FailedLater | Self::Due | Self::Settled),
+            Self::Outside => matches!(next, Self::Outside | Self::Refunded | Self::FailedLater),
+            Self::FailedLater => {
+                matches!(next, Self::FailedLater | Self::Due | Self::Refunded | Self::Settled)
+            }
             Self::Explained | Self::Settled => false,
         }
     }
@@ -173,6 +175,8 @@ pub enum RefundReply {
     Refused(String),
     /// It had the request, which came to nothing, and says why: another one needs another name.
     Ended(String),
+    /// More went back by hand than is known here, perhaps this very refund: it was not sent. Says how much.
+    Conflict(String),
     /// The money went back without our request: nobody is asked.
     Outside,
 }
@@ -200,7 +204,7 @@ impl Refund {
         let (state, refusal) = match reply {
             RefundReply::Refunded => (RefundState::Refunded, None),
             RefundReply::Pending => (RefundState::Pending, None),
-            RefundReply::Refused(why) | RefundReply::Ended(why) => {
+            RefundReply::Refused(why) | RefundReply::Ended(why) | RefundReply::Conflict(why) => {
                 (RefundState::Failed, Some(one_line(why)))
             }
             RefundReply::Outside => (RefundState::Outside, None),
@@ -288,8 +292,8 @@ mod tests {
             refunded     : - - - - - - - - x -
             unmatched    : x - - - - x x - - -
             explained    : - - - - - - - - - -
-            outside      : - - - - x - - x - -
-            failed_later : x - - - - - - - x x
+            outside      : - - - - x - - x x -
+            failed_later : x - - - x - - - x x
             settled      : - - - - - - - - - -";
         for (row, state) in TABLE.trim().lines().zip(RefundState::ALL) {
             let (name, cells) = row.split_once(':').unwrap();

@@ -25,6 +25,9 @@ const READ_LATELY_SECONDS: i64 = 180;
 /// Seconds after which a list is read although no order waits for it: the list has disputes too, weeks after a sale.
 const READ_AT_LEAST_SECONDS: i64 = 60 * 60;
 
+/// Seconds between two notes that callbacks ask for a list to be read.
+pub const ASKED_EVERY_SECONDS: i64 = 30;
+
 /// The longest time by which a provider lists a capture late. A capture that is listed later than that is not read
 /// again.
 pub type ListLag = BoundedSeconds<240>;
@@ -162,7 +165,9 @@ impl Cursor {
     /// something that it did not list then.
     #[must_use]
     pub fn is_old(&self, now: Timestamp) -> bool {
-        let complete_to = self.read_to.plus_seconds(-i64::from(ListLag::MAX_SECONDS));
+        // Several callbacks within half a minute are noted once.
+        let late = i64::from(ListLag::MAX_SECONDS) + ASKED_EVERY_SECONDS;
+        let complete_to = self.read_to.plus_seconds(-late);
         let is_asked = self.asked_at.is_some_and(|at| complete_to <= at);
         is_asked || self.read_to.plus_seconds(READ_AT_LEAST_SECONDS) <= now
     }

@@ -221,7 +221,10 @@ impl Loss {
     ) -> Option<OrderRefund> {
         let rest = dispute.amount_minor - self.taken - self.covered;
         let is_untaken = |refund: &&OrderRefund| match refund.refund.state {
-            RefundState::Due | RefundState::Requested | RefundState::Failed => {
+            RefundState::Due
+            | RefundState::Requested
+            | RefundState::Failed
+            | RefundState::FailedLater => {
                 !refund.asked_by.is_back_before() && refund.amount.amount_minor <= rest
             }
             RefundState::Pending
@@ -229,7 +232,6 @@ impl Loss {
             | RefundState::Unmatched
             | RefundState::Explained
             | RefundState::Outside
-            | RefundState::FailedLater
             | RefundState::Settled => false,
         };
         let refund = refunds.iter().find(is_untaken)?;

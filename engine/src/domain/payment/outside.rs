@@ -17,7 +17,7 @@ use crate::domain::basics::money::{MinorUnits, Money};
 use crate::domain::basics::number::OrderNumber;
 use crate::domain::basics::time::Timestamp;
 use crate::domain::order::order_refund::{AskedBy, OrderRefund, RefundName, RefundNumber};
-use crate::domain::order::refund::{Refund, RefundState};
+use crate::domain::order::refund::{Refund, RefundReply, RefundState};
 use crate::domain::order::{Order, OrderState, PaymentKey, PaymentRecord};
 
 /// How far a refund is at its provider.
@@ -70,8 +70,10 @@ pub enum OutsideStep {
     Nothing,
     /// The refund as it shall be: one made outside has paid it.
     Back(Box<OrderRefund>),
-    /// The refund as it shall be: the provider had sent it, and its money came back to us.
+    /// The refund as it shall be: its money was back, and came to us again.
     Undo(Box<OrderRefund>),
+    /// The refund as it shall be: its provider had it, and it came to nothing.
+    Ended(Box<OrderRefund>),
     /// What a refund made outside has paid beyond those, of this order.
     Make(OrderNumber, RefundRequest),
 }
@@ -82,15 +84,12 @@ pub enum OutsideRefusal {
     /// More went back than any order has left.
     #[error("{rest} of refund {id} is of no order")]
     OfNoOrder { id: ProviderRefundId, rest: Money },
-    /// An operator has paid a refund otherwise, and the provider has sent it too.
+    /// A refund was paid otherwise (by an operator, a hand or a lost dispute), and the provider has sent it too.
     #[error("refund {0} was paid otherwise, and went back as well")]
     PaidTwice(RefundName),
     /// It is of another currency than the payment.
     #[error("refund {0} is of another currency than its payment")]
     OtherCurrency(ProviderRefundId),
-    /// A refund that was made outside came to nothing after it was recorded.
-    #[error("refund {0} was made outside, is recorded, and came to nothing")]
-    OutsideFailed(ProviderRefundId),
 }
 
 /// What the text begins with that a refund has in place of a refusal once one made outside has paid it.
@@ -112,8 +111,9 @@ impl OrderRefund {
     fn outside_minor(&self) -> MinorUnits {
         let is_paid_by = |by: &str| by.starts_with(PAID_BY);
         let is_paid = self.refund.refusal.as_deref().is_some_and(is_paid_by);
+        let is_over = matches!(self.refund.state, RefundState::FailedLater | RefundState::Settled);
         let is_outside =
-            self.asked_by == AskedBy::Outside || self.refund.state.is_back() && is_paid;
+            self.asked_by == AskedBy::Outside && !is_over || self.refund.state.is_back() && is_paid;
         if is_outside { self.amount.amount_minor } else { MinorUnits::ZERO }
     }
 }
@@ -123,7 +123,7 @@ impl OrderRefund {
 /// only once an operator says so.
 #[must_use]
 pub fn known_outside(refunds: &[OrderRefund], part: &OrderRefund) -> MinorUnits {
-    let is_held = part.refund.state == RefundState::Failed && stands(Guard::PaidByHand);
+    let is_held = part.refund.state.has_failed() && stands(Guard::PaidByHand);
     let stands_against = |other: &&OrderRefund| {
         is_held && other.asked_by == AskedBy::Outside && other.made_at >= part.made_at
     };
@@ -174,12 +174,17 @@ fn step_of_ours(
     let Some(refund) = refunds.find(|refund| refund.key == name.key) else {
         return Ok(OutsideStep::Nothing);
     };
+    // What a hand or a dispute has paid says so in place of a refusal.
+    let is_paid_otherwise = refund.refund.state == RefundState::Settled
+        || refund.refund.state == RefundState::Refunded && refund.refund.refusal.is_some();
     match state {
-        SentState::Failed(why) if refund.name() == name => {
-            let undone = refund.undone(why, now);
-            Ok(undone.map_or(OutsideStep::Nothing, |undone| OutsideStep::Undo(Box::new(undone))))
+        SentState::Failed(why) if refund.name() == name && !is_paid_otherwise => {
+            let ended = || refund.after_reply(&RefundReply::Ended(why.clone()), now);
+            let undone = refund.undone(why, now).map(|undone| OutsideStep::Undo(Box::new(undone)));
+            let step = undone.or_else(|| ended().map(|ended| OutsideStep::Ended(Box::new(ended))));
+            Ok(step.unwrap_or(OutsideStep::Nothing))
         }
-        SentState::Back if refund.refund.state == RefundState::Settled => {
+        SentState::Back | SentState::UnderWay if is_paid_otherwise => {
             Err(OutsideRefusal::PaidTwice(name))
         }
         SentState::Failed(_) | SentState::Back | SentState::UnderWay => Ok(OutsideStep::Nothing),
@@ -197,10 +202,11 @@ fn step_of_others(
     let by_it = || all().filter(|refund| refund.is_by(&sent.id));
     match sent.state {
         SentState::UnderWay => return Ok(OutsideStep::Nothing),
-        SentState::Failed(_) if by_it().next().is_some() => {
-            return Err(OutsideRefusal::OutsideFailed(sent.id.clone()));
+        SentState::Failed(ref why) => {
+            let mut undone = by_it().filter_map(|refund| refund.undone(why, now));
+            let step = undone.next().map(|undone| OutsideStep::Undo(Box::new(undone)));
+            return Ok(step.unwrap_or(OutsideStep::Nothing));
         }
-        SentState::Failed(_) => return Ok(OutsideStep::Nothing),
         SentState::Back => {}
     }
     let recorded: MinorUnits = by_it().map(|refund| refund.amount.amount_minor).sum();
@@ -215,7 +221,7 @@ fn step_of_others(
     };
     let is_payable = |refund: &&OrderRefund| {
         let (state, by) = (refund.refund.state, refund.asked_by);
-        matches!(state, RefundState::Due | RefundState::Requested | RefundState::Failed)
+        (state.has_failed() || matches!(state, RefundState::Due | RefundState::Requested))
             && !by.is_back_before()
             && !is_taken(refund)
             && refund.amount.currency == sent.amount.currency
@@ -229,7 +235,7 @@ fn step_of_others(
     };
     // Whoever settles a refund that was refused does it so; one that was only asked for may have been settled too.
     let of_rest = || all().filter(is_payable).filter(|one| one.amount.amount_minor == rest);
-    let has_failed = |one: &&OrderRefund| one.refund.state == RefundState::Failed;
+    let has_failed = |one: &&OrderRefund| one.refund.state.has_failed();
     if let Some(paid) = of_rest().find(has_failed).or_else(|| of_rest().next()) {
         return pay(paid);
     }
@@ -315,6 +321,7 @@ mod tests {
             Ok(OutsideStep::Nothing) => "nothing".to_owned(),
             Ok(OutsideStep::Back(refund)) => format!("pays {}", refund.key.number),
             Ok(OutsideStep::Undo(refund)) => format!("undoes {}", refund.key.number),
+            Ok(OutsideStep::Ended(refund)) => format!("ends {}", refund.key.number),
             Ok(OutsideStep::Make(_, request)) => {
                 format!("makes {} of {}", request.number, request.amount.unwrap())
             }
@@ -349,9 +356,11 @@ mod tests {
         let OutsideStep::Undo(undone) = undone else { panic!("{undone:?}") };
         assert_eq!((undone.refund.state, undone.ended), (RefundState::FailedLater, 1));
         assert_eq!(undone.name().to_string(), format!("{number}-r1-2"));
-        // Its own request hears of the rest, and a later name is not what failed.
+        // One that was not back came to nothing; a later name is not what failed.
         for state in [Pending, Failed] {
-            assert_eq!(of(state, format!("{number}-r1"), failed()), Ok(OutsideStep::Nothing));
+            let ended = of(state, format!("{number}-r1"), failed()).unwrap();
+            let OutsideStep::Ended(ended) = ended else { panic!("{ended:?}") };
+            assert_eq!((ended.refund.state, ended.ended), (Failed, 1));
         }
         let later = of(Refunded, format!("{number}-r1-2"), failed());
         assert_eq!(later, Ok(OutsideStep::Nothing));

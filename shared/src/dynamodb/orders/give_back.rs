@@ -171,7 +171,7 @@ impl DynamoOrders {
         order: Option<&Order>,
     ) -> Stored<ChangeReply> {
         let key = order_refund_key(refund.key);
-        let ended = (refund.ended > 0).then(|| (REFUND_ENDED, number(refund.ended)));
+        let ended = Some((REFUND_ENDED, number(refund.ended)));
         let state = self.refund_state(key, refund.key.order, &refund.refund, ended)?;
         let mut plan = vec![(Part::Refund, state)];
         if let Some(order) = order {

@@ -8,7 +8,8 @@ use super::facts::{APPEND, appended};
 use super::{Committed, DynamoOrders, Part, Plan, failed_item, must};
 use crate::dynamodb::expressions::{Value, put_new, update};
 use crate::dynamodb::items::{
-    Item, number, order_key, payment_item, payment_key, read_payment, refund_attributes, text,
+    Item, REFUND_ENDED, number, order_key, payment_item, payment_key, read_payment,
+    refund_attributes, text,
 };
 use engine::domain::basics::number::OrderNumber;
 use engine::domain::basics::tickets::Tickets;
@@ -195,7 +196,14 @@ impl DynamoOrders {
         let from: Vec<Value> =
             FROM.into_iter().zip(before.map(|state| text(state.as_str()))).collect();
         let names: Vec<String> = from.iter().map(|(name, _)| format!(":{name}")).collect();
-        let condition = format!("#refund_state IN ({})", names.join(", "));
+        // Of a refund whose names come to nothing, older news writes nothing.
+        let newer = match with.iter().any(|(name, _)| *name == REFUND_ENDED) {
+            true => format!(
+                " AND (attribute_not_exists(#{REFUND_ENDED}) OR #{REFUND_ENDED} <= :{REFUND_ENDED})"
+            ),
+            false => String::new(),
+        };
+        let condition = format!("#refund_state IN ({}){newer}", names.join(", "));
         with.extend(from);
         let expression = format!("SET {}{remove}", set.join(", "));
         update(self.orders(), key, &expression, &condition, with)

@@ -115,7 +115,7 @@ impl Api {
             return Ok(reply);
         }
         if let Some(why) = forms::conflict(&refunds, record.capture.amount, known_outside) {
-            return Ok(RefundReply::Refused(why));
+            return Ok(RefundReply::Conflict(why));
         }
         let head = Request::builder()
             .method(Method::POST)
@@ -139,6 +139,12 @@ impl Api {
             let answer = self.get(Operation::ListRefunds, &path).await?;
             if is_refusal(answer.status) {
                 return Ok(Err(answer));
+            }
+            // No repetition changes that, and what is listed behind must not wait for somebody who gives the right.
+            if answer.status == StatusCode::FORBIDDEN {
+                let text =
+                    format!("the API key may not read refunds of {payment}: {}", words(&answer));
+                return Err(StoreError::Contract(text));
             }
             let page: List<Refund> = self.account.read(&answer, Effect::Read, words)?;
             let is_over = !page.has_more || page.data.is_empty();

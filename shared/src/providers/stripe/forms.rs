@@ -124,7 +124,9 @@ impl Refund {
     pub(super) fn sent(&self) -> SentRefund {
         let state = match self.reply() {
             RefundReply::Refunded => SentState::Back,
-            RefundReply::Refused(why) | RefundReply::Ended(why) => SentState::Failed(why),
+            RefundReply::Refused(why) | RefundReply::Ended(why) | RefundReply::Conflict(why) => {
+                SentState::Failed(why)
+            }
             RefundReply::Pending | RefundReply::Outside => SentState::UnderWay,
         };
         let amount = COUNTING.read(self.amount, self.currency);

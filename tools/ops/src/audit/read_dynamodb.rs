@@ -670,6 +670,10 @@ fn provider_item(item: &Item, sk: &str) -> Read<()> {
             return Err("was read to before it was read".to_owned());
         }
     }
+    // A callback may have asked for a list that nobody has read yet.
+    if item.contains_key("asked_ms") && !item.contains_key("reader_until_ms") {
+        return number::<i64>(item, "asked_ms").map(drop);
+    }
     number::<i64>(item, "reader_until_ms").map(drop)
 }
 
