@@ -83,7 +83,7 @@ Examples:
   onsale orders refund 169218430493097984 --number 2 --amount 500 --reason heating
   onsale orders refund 169218430493097984 --all --from-environment
   onsale orders refund 169218430493097984 --number 2 --again
-  onsale orders refund 169218430493097984 --number 2 --settled 'bank transfer 4711'"
+  onsale orders refund 169218430493097984 --number 2 --settled cash"
 )]
 struct RefundOrder {
     /// The order.
