@@ -111,13 +111,6 @@ pub enum Guard {
     TicketOnce,
     /// What goes back of a payment is never more than was captured (DynamoDB).
     RefundBound,
-    /// A dispute is of every order that has money of its payment.
-    DisputeFollows,
-    /// A refund is sent only if no more went back by hand than is known here (the payment provider's adapter).
-    ReadBeforeSending,
-    /// A refund made by hand pays the refund of ours of the same amount that its provider has refused; one that was refused
-    /// is not sent after another was made by hand.
-    PaidByHand,
     /// A refund goes from the refunds that were seen: two at once make two numbers (DynamoDB).
     RefundsSeen,
     /// A buyer's tickets are corrected only if they are what was seen (Redis).
@@ -165,8 +158,15 @@ pub enum Guard {
     DisputeOpen,
     /// A dispute goes from the disputes that were seen of its payment: each step is recorded once (DynamoDB).
     DisputesSeen,
+    /// A refund is sent only if no more went back by hand than is known here (the payment provider's adapter).
+    ReadBeforeSending,
+    /// A refund made by hand pays the refund of ours of the same amount that its provider has refused; one that was refused
+    /// is not sent after another was made by hand.
+    PaidByHand,
     /// What an exchange keeps of a payment for another order counts as gone from it.
     KeptCounted,
+    /// A dispute is of every order that has money of its payment.
+    DisputeFollows,
     /// A wallet pays no more than it has (the rule, and DynamoDB).
     WalletLimit,
     /// What an order gives is asked for before its facts are settled.
