@@ -11,7 +11,7 @@ use super::Finding;
 /// to an order that may still be paid, and leaves its buyer 120 s more.
 const MAX_EXTENSION_SECONDS: i64 = 240;
 
-/// I7: no order is pending longer than `bound_seconds` after its deadline, which lies at most [`MAX_EXTENSION_SECONDS`] past
+/// I7: no order is pending longer than `bound_seconds` after its deadline, which lies at most `MAX_EXTENSION_SECONDS` past
 /// its payment window, and each that is pending will be found when its time comes.
 #[must_use]
 pub fn nothing_pends_too_long(facts: &Facts, now: Timestamp, bound_seconds: u32) -> Finding {
