@@ -11,6 +11,7 @@
 //! [`crate::flows::outside`]).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use futures_util::future::join_all;
 use serde::Serialize;
@@ -21,9 +22,10 @@ use crate::domain::basics::time::{Clock, Timestamp};
 use crate::domain::order::{Capture, Order};
 use crate::domain::payment::captures::{CapturePage, Cursor, Hint, ListLag, ListedHint};
 use crate::domain::payment::ours::Reported;
-use crate::flows::dispute::{self, record_dispute};
-use crate::flows::outside::{self, record_sent_back};
+use crate::flows::dispute::record_dispute;
+use crate::flows::outside::record_sent_back;
 use crate::flows::pay::pay_from_afar;
+use crate::flows::unrecorded::Unrecorded;
 use crate::ports::{
     ChangeReply, CursorReply, Cursors, DUE_SHARDS, Due, Orders, Ports, Provider, StoreError, Stored,
 };
@@ -140,34 +142,15 @@ async fn has_orders(ports: &impl Ports, at: Timestamp) -> Stored<bool> {
     Ok(false)
 }
 
-/// Why a hint came to nothing.
-#[derive(Debug, thiserror::Error)]
-enum Untaken {
-    #[error(transparent)]
-    Store(StoreError),
-    #[error("{0}")]
-    Refused(String),
-}
-
-impl From<dispute::Refusal> for Untaken {
-    fn from(refusal: dispute::Refusal) -> Self {
-        match refusal {
-            dispute::Refusal::Store(error) => Self::Store(error),
-            refused @ (dispute::Refusal::Refused(_) | dispute::Refusal::Refund(_)) => {
-                Self::Refused(refused.to_string())
-            }
-        }
-    }
-}
-
-impl From<outside::Refusal> for Untaken {
-    fn from(refusal: outside::Refusal) -> Self {
-        match refusal {
-            outside::Refusal::Store(error) => Self::Store(error),
-            refused @ (outside::Refusal::Refused(_) | outside::Refusal::Refund(_)) => {
-                Self::Refused(refused.to_string())
-            }
-        }
+/// Why a provider's news cannot be recorded, in words, where no repetition changes that; `None` if it is recorded.
+///
+/// # Errors
+/// A store's or the provider's failure, which may pass.
+fn lasting_refusal<R: fmt::Display>(recorded: Result<(), Unrecorded<R>>) -> Stored<Option<String>> {
+    match recorded {
+        Ok(()) => Ok(None),
+        Err(Unrecorded::Store(error)) if error.retryable() => Err(error),
+        Err(refusal) => Ok(Some(refusal.to_string())),
     }
 }
 
@@ -303,24 +286,24 @@ impl<P: Ports, C: Clock> Run<'_, P, C> {
         Ok(Ok(()))
     }
 
+    /// Asks the provider for what a hint names, and records the answer.
     async fn take(&mut self, hint: &Hint) -> Stored<()> {
         let now = self.clock.time();
         let (refusal, counted) = match hint {
             Hint::Dispute(dispute) => {
                 let recorded = record_dispute(self.ports, &self.provider, dispute, now).await;
-                (recorded.map_err(Into::into), &mut self.reading.disputes)
+                (lasting_refusal(recorded)?, &mut self.reading.disputes)
             }
             Hint::Refunds(payment) => {
                 let recorded = record_sent_back(self.ports, &self.provider, payment, now).await;
-                (recorded.map_err(Into::into), &mut self.reading.sent_back)
+                (lasting_refusal(recorded)?, &mut self.reading.sent_back)
             }
         };
         match refusal {
-            Ok(()) => *counted += 1,
-            Err(Untaken::Store(error)) if error.retryable() => return Err(error),
-            Err(refusal) => {
+            None => *counted += 1,
+            Some(refusal) => {
                 self.reading.unreadable += 1;
-                tracing::error!(?hint, %refusal, "what a provider tells cannot be recorded");
+                tracing::error!(?hint, refusal, "what a provider tells cannot be recorded");
             }
         }
         Ok(())

@@ -16,11 +16,12 @@ use crate::domain::payment::dispute::{
 };
 use crate::domain::payment::ours::Mark;
 use crate::domain::payment::outside::{Holder, known_outside};
-use crate::domain::payment::refund::{RefundRefusal, decide_refund};
+use crate::domain::payment::refund::decide_refund;
 use crate::domain::sale::LostDispute;
 use crate::flows::outside::holders;
 use crate::flows::refund::request_part;
 use crate::flows::sync::settle_soon;
+use crate::flows::unrecorded::Unrecorded;
 use crate::ports::{
     Catalogue, ChangeReply, Freshness, Orders, Ports, Provider, StoreError, Stored,
 };
@@ -29,18 +30,7 @@ use crate::ports::{
 const STEPS: usize = 60;
 
 /// Why a dispute is not recorded.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
-    /// The order or its payment stands against it: something for a person to look at.
-    #[error(transparent)]
-    Refused(#[from] DisputeRefusal),
-    /// The refund that records a lost dispute cannot be made: something for a person to look at.
-    #[error("its refund: {0}")]
-    Refund(#[from] RefundRefusal),
-    /// A store or the provider failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
+pub type Refusal = Unrecorded<DisputeRefusal>;
 
 /// Asks the provider for a dispute, and records what it says. Running it twice records nothing twice.
 ///

@@ -37,4 +37,5 @@ pub mod sync;
 pub mod tell;
 pub mod tokens;
 pub mod unmatched;
+pub mod unrecorded;
 pub mod wallet;

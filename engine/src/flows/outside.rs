@@ -12,9 +12,10 @@ use crate::domain::order::order_refund::{OrderRefund, RefundKey};
 use crate::domain::order::refund::{Refund, RefundState};
 use crate::domain::order::{PaymentKey, PaymentOutcome, PaymentRecord};
 use crate::domain::payment::outside::{Holder, OutsideRefusal, OutsideStep, decide_outside};
-use crate::domain::payment::refund::{RefundRefusal, decide_refund};
+use crate::domain::payment::refund::decide_refund;
 use crate::flows::refund::request_part;
 use crate::flows::sync::settle_soon;
+use crate::flows::unrecorded::Unrecorded;
 use crate::ports::{ChangeReply, Orders, Ports, Provider, StoreError, Stored};
 
 /// Most steps; an order that changed meanwhile is read again.
@@ -22,19 +23,8 @@ const STEPS: usize = 60;
 /// Most orders that are searched for the money of one payment: more exchanges would be no buyer's.
 const MAX_HOLDERS: usize = 50;
 
-/// Why what a provider says is not recorded.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
-    /// No order here has that money: something for a person to look at.
-    #[error(transparent)]
-    Refused(#[from] OutsideRefusal),
-    /// The refund that records it cannot be made: something for a person to look at.
-    #[error("its refund: {0}")]
-    Refund(#[from] RefundRefusal),
-    /// A store or the provider failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
+/// Why what a provider says of refunds is not recorded.
+pub type Refusal = Unrecorded<OutsideRefusal>;
 
 /// Asks the provider for the refunds of a payment, and records what it says. Running it twice records nothing twice.
 ///
@@ -66,25 +56,20 @@ pub async fn record_sent_back(
                     tracing::warn!(refund = %plan.refund.key, %error, "it is left to the sweeper");
                 }
             }
-            OutsideStep::Back(refund) => {
+            OutsideStep::Record(refund) => {
                 write(ports, &holders, &refund, now).await?;
-                // Its own request may have been on its way when the list was read.
-                let Some(again) = read().await? else { return Ok(()) };
-                report = again;
-            }
-            OutsideStep::Ended(refund) => {
-                let _conflict = ports.orders().record_order_refund(&refund, None).await?;
-            }
-            OutsideStep::Undo(refund) => {
-                tracing::error!(refund = %refund.key, "a refund failed after its money was back");
-                write(ports, &holders, &refund, now).await?;
+                // The request of a refund that a hand has paid may have been on its way when the list was read.
+                if refund.refund.state.is_back() {
+                    let Some(again) = read().await? else { return Ok(()) };
+                    report = again;
+                }
             }
         }
     }
     Err(StoreError::Unavailable(format!("order {} keeps changing", report.order)).into())
 }
 
-/// Writes a refund as it shall be, and into its order that its money is back, or is not.
+/// Writes a refund as it shall be, and into its order whether its money is back, if that has changed.
 async fn write(
     ports: &impl Ports,
     holders: &[Holder],
@@ -93,12 +78,16 @@ async fn write(
 ) -> Stored<()> {
     let holder = holders.iter().find(|holder| holder.order.number == refund.key.order);
     let Some(Holder { order, .. }) = holder else { return Ok(()) };
-    let order = if refund.refund.state == RefundState::FailedLater {
-        order.after_undone(refund, now)
+    let told = if refund.refund.state.is_back() {
+        Some(order.after_part(refund, now))
+    } else if refund.refund.state == RefundState::FailedLater {
+        tracing::error!(refund = %refund.key, "a refund failed after its money was back");
+        Some(order.after_undone(refund, now))
     } else {
-        order.after_part(refund, now)
+        None
     };
-    if ports.orders().record_order_refund(refund, Some(&order)).await? == ChangeReply::Done {
+    let written = ports.orders().record_order_refund(refund, told.as_ref()).await?;
+    if written == ChangeReply::Done && told.is_some() {
         settle_soon(ports, order.number).await;
     }
     Ok(())
@@ -151,6 +140,11 @@ async fn holder(
         }
     }
     Err(StoreError::Unavailable(format!("order {number} keeps changing")))
+}
+
+/// True if an order has tickets about which an operator decides after a refund made outside: valid ones.
+pub(crate) async fn waits_for_word(ports: &impl Ports, order: OrderNumber) -> Stored<bool> {
+    Ok(ports.orders().get(order).await?.is_some_and(|order| order.has_live_tickets()))
 }
 
 /// What became of an operator's word on a refund of an order.

@@ -6,7 +6,7 @@ use crate::domain::order::order_refund::{AskedBy, OrderRefund, RefundKey};
 use crate::domain::order::refund::{Refund, RefundReply, RefundState};
 use crate::domain::order::{Capture, PaymentKey, PaymentRecord};
 use crate::domain::payment::outside::known_outside;
-use crate::flows::outside::{holders, record_sent_back};
+use crate::flows::outside::{holders, record_sent_back, waits_for_word};
 use crate::flows::sync::settle_soon;
 use crate::ports::{
     ChangeReply, Orders, Ports, Provider, Queue, StoreError, Stored, delay_seconds, messages,
@@ -124,8 +124,7 @@ pub async fn request_part(ports: &impl Ports, refund: &OrderRefund, now: Timesta
     let Some(mut requested) = refund.requested(now) else { return Ok(()) };
     match requested.refund.state {
         RefundState::Outside => {
-            let order = ports.orders().get(refund.key.order).await?;
-            if order.is_none_or(|order| order.live_tickets().next().is_none()) {
+            if !waits_for_word(ports, refund.key.order).await? {
                 requested.refund.state = RefundState::Refunded;
             }
         }

@@ -206,7 +206,7 @@ pub async fn reserve(
 
 /// When the first of the journeys of some lines departs; `None` where that is not known.
 fn departure(sale: &Sale, lines: &[RequestedLine]) -> Option<Timestamp> {
-    lines.iter().filter_map(|requested| sale.departure(requested.line.legs)).min()
+    sale.first_departure(lines.iter().map(|requested| requested.line.legs))
 }
 
 /// The end of the payment window of a reservation that is made at `now`: it ends when the train leaves, at the latest.

@@ -122,8 +122,10 @@ pub async fn start(
                 let step = step.clone();
                 return Ok(Started { order, number, step });
             }
-            let Some(taken) = take_turn(ports, &order, choice, now).await? else { continue };
-            let Some(order) = use_place(ports, order, taken).await? else { continue };
+            if !take_turn(ports, &order, choice, now).await? {
+                continue;
+            }
+            let Some(order) = use_place(ports, order, choice).await? else { continue };
             match ask_provider(ports, order, number, now).await? {
                 Some(started) => return Ok(started),
                 None => continue,
@@ -141,8 +143,12 @@ pub async fn start(
         if another(&order.attempts).is_none() {
             return Err(Refusal::TooMany);
         }
-        let Some(taken) = take_turn(ports, &order, choice, now).await? else { continue };
-        let (attempts, attempt) = another(&taken).ok_or(Refusal::TooMany)?;
+        if !take_turn(ports, &order, choice, now).await? {
+            continue;
+        }
+        // A place that is used goes with this write.
+        let left = order.attempts.clone().without_place(&choice.provider);
+        let (attempts, attempt) = another(&left).ok_or(Refusal::TooMany)?;
         let order = Order { attempts, ..order };
         if !stands(Guard::WriteBeforeStart)
             && let Some(unwritten) = order.attempts.get(attempt)
@@ -183,33 +189,32 @@ async fn read_payable(
     Ok(order)
 }
 
-/// Takes the turn of a start, or the order's place once it has come: the order's attempts without the place that is used,
-/// which the next write is to leave out. `None` if the order changed meanwhile.
+/// Takes the turn of a start, or the order's place once it has come, which the next write is to leave out. False if the
+/// order changed meanwhile.
 async fn take_turn(
     ports: &impl Ports,
     order: &Order,
     choice: &PaymentChoice,
     now: Timestamp,
-) -> Result<Option<Attempts>, Refusal> {
-    let taken = || Ok(Some(order.attempts.clone().without_place(&choice.provider)));
+) -> Result<bool, Refusal> {
     match order.attempts.place_at(&choice.provider) {
         Some(place) if place.is_early(now) && stands(Guard::InPlace) => {
             return Err(waits(order, place.clone(), now));
         }
-        Some(place) if !place.is_late(now) => return taken(),
+        Some(place) if !place.is_late(now) => return Ok(true),
         Some(_) | None => {}
     }
     let at = match ports.provider().turn(choice).await? {
-        Turn::Now => return taken(),
+        Turn::Now => return Ok(true),
         Turn::At(at) => at,
     };
     let place = Place { provider: choice.provider.clone(), at };
     let latest = departure_of(ports, order).await?;
     let placed = order.with_place(place.clone(), latest);
-    Ok(match ports.orders().keep_attempts(&placed).await? {
-        ChangeReply::Done => return Err(waits(&placed, place, now)),
-        ChangeReply::Conflict => None,
-    })
+    match ports.orders().keep_attempts(&placed).await? {
+        ChangeReply::Done => Err(waits(&placed, place, now)),
+        ChangeReply::Conflict => Ok(false),
+    }
 }
 
 /// The answer to who waits for a place. One at which the order will have ended is of no use: the caller may come back then,
@@ -230,20 +235,21 @@ async fn departure_of(ports: &impl Ports, order: &Order) -> Stored<Option<Timest
         return Ok(None);
     }
     let published = sale_of(ports, &order.sale, Freshness::Cached).await?;
-    Ok(order.lines.iter().filter_map(|line| published.sale.departure(line.legs)).min())
+    Ok(published.sale.first_departure(order.lines.iter().map(|line| line.legs)))
 }
 
 /// Writes that the order's place is used, where nothing else is written before the provider is asked; `None` if the order
 /// changed meanwhile.
-async fn use_place(ports: &impl Ports, order: Order, taken: Attempts) -> Stored<Option<Order>> {
-    let used = order.attempts.places.iter().find(|place| !taken.places.contains(place));
-    match used {
-        None => Ok(Some(order)),
-        Some(used) => {
-            let without = order.attempts.with_place_used(&used.provider);
-            write_attempts(ports, &order, without).await
-        }
+async fn use_place(
+    ports: &impl Ports,
+    order: Order,
+    choice: &PaymentChoice,
+) -> Stored<Option<Order>> {
+    if order.attempts.place_at(&choice.provider).is_none() {
+        return Ok(Some(order));
     }
+    let without = order.attempts.with_place_used(&choice.provider);
+    write_attempts(ports, &order, without).await
 }
 
 /// Asks the provider to start an attempt that is on the order; the turn is taken. `None` if that attempt is over: the

@@ -14,6 +14,7 @@ use crate::domain::order::order_refund::OrderRefund;
 use crate::domain::order::refund::{Refund, RefundState};
 use crate::domain::order::{Order, OrderState, PaymentRecord};
 use crate::flows::hold::{inventory_of, sale_of};
+use crate::flows::outside::waits_for_word;
 use crate::ports::{
     Catalogue, DUE_SHARDS, Due, Freshness, Orders, Ports, Provider, Seats, StoreError, Stored,
 };
@@ -132,8 +133,7 @@ pub async fn stuck(ports: &impl Ports, bound_seconds: u32, now: Timestamp) -> St
                         // One that was made outside is over with the order's last ticket.
                         let waits = match &late {
                             Some(stuck) if stuck.kind == Kind::Outside => {
-                                let order = ports.orders().get(stuck.order).await?;
-                                order.is_some_and(|order| order.live_tickets().next().is_some())
+                                waits_for_word(ports, stuck.order).await?
                             }
                             Some(_) | None => true,
                         };

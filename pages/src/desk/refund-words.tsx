@@ -1,14 +1,15 @@
 /** What an operator says of refunds that wait for a word: those that failed, and those that were made outside. */
-import { useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 
 import { Confirm } from "../order/confirm.tsx";
 import type { Outcome } from "../order/done.tsx";
-
 import { repeated } from "../order/repeat.ts";
 import { refusalText, type OrderRefund } from "../order/words.ts";
 import { may, routes } from "../operator/api.ts";
+import { reasonOf } from "../operator/reason.ts";
 import { problem } from "../shared/api.ts";
 import { money } from "../shared/format.ts";
+import { Text } from "./text-field.tsx";
 import { t } from "./words.ts";
 
 type Word = "again" | "settled" | "keep";
@@ -22,7 +23,7 @@ interface WordsProps {
 }
 
 /** The words that can be said of a refund in a state. */
-export function wordsOf(state: OrderRefund["state"]): readonly Word[] {
+function wordsOf(state: OrderRefund["state"]): readonly Word[] {
   switch (state) {
     case "failed": case "failed_later": return ["again", "settled"];
     case "outside": return ["keep"];
@@ -73,18 +74,16 @@ function Say({ order, refund, word, onSaid, onClose }: SayProps) {
   const [how, setHow] = useState("");
   const [isBad, setBad] = useState(false);
   const [isSending, setSending] = useState(false);
-  const field = useRef<HTMLInputElement>(null);
   const { number } = refund;
   const values = valuesOf(refund);
   const send = async () => {
-    const text = how.trim();
-    if (word === "settled" && (text === "" || Array.from(text).length > 200)) {
+    const settled = reasonOf(how);
+    if (word === "settled" && !settled) {
       setBad(true);
-      field.current?.focus();
       return;
     }
     setSending(true);
-    const said = word === "settled" ? { settled: text } : word === "again" ? { again: true } : { keep: true };
+    const said = word === "settled" ? { settled } : word === "again" ? { again: true } : { keep: true };
     try {
       await repeated(() => routes.refund(order, { number, ...said }));
       await onSaid({ isGood: true, text: t("word-done", values) });
@@ -99,12 +98,7 @@ function Say({ order, refund, word, onSaid, onClose }: SayProps) {
       isSending={isSending} onConfirm={() => void send()} onClose={onClose}>
       <p>{t(`word-text.${word}`, values)}</p>
       {word === "settled" && (
-        <div class="field">
-          <label for="word-how">{t("word-how")}</label>
-          <input id="word-how" ref={field} type="text" autocomplete="off" required value={how} aria-invalid={isBad}
-            aria-describedby={isBad ? "word-bad word-how-hint" : "word-how-hint"} onInput={(event) => { setHow(event.currentTarget.value); setBad(false); }} />
-          <p class="hint" id="word-how-hint">{t("word-how-hint")}</p>
-        </div>
+        <Text id="word-how" label={t("word-how")} hint={t("word-how-hint")} value={how} mode="text" isBad={isBad} onInput={(text) => { setHow(text); setBad(false); }} />
       )}
       {isBad && <p class="problem" id="word-bad" role="alert">{t("word-how-bad")}</p>}
     </Confirm>

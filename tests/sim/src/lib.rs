@@ -18,6 +18,7 @@ mod executor;
 mod explore;
 mod fault;
 mod money;
+pub mod one_order;
 mod oracle;
 pub mod people;
 mod plan;

@@ -10,106 +10,28 @@ use std::task::{Context, Poll, Waker};
 
 #[cfg(debug_assertions)]
 use engine::domain::basics::guard::Guard;
-use engine::domain::basics::ids::{
-    DisputeId, Legs, PaymentId, ProviderId, RequestFingerprint, SaleId, Seat, SeatName, TierId,
-    UserId,
-};
-use engine::domain::basics::money::{Currency, MinorUnits, Money};
-use engine::domain::basics::number::{Mint, OrderNumber};
-use engine::domain::basics::tickets::Tickets;
-use engine::domain::basics::time::Timestamp;
-use engine::domain::order::attempt::Attempts;
+use engine::domain::basics::ids::DisputeId;
+use engine::domain::basics::money::MinorUnits;
+use engine::domain::basics::number::OrderNumber;
 use engine::domain::order::dispute::DisputeState;
-use engine::domain::order::fact::{Cause, FactKind, Facts};
-use engine::domain::order::order_refund::{AskedBy, RefundCounts, RefundNumber};
-use engine::domain::order::{
-    Capture, Issue, Order, OrderLine, OrderState, PaymentKey, PaymentOutcome, PaymentRecord, Ticket,
-};
+use engine::domain::order::fact::FactKind;
+use engine::domain::order::order_refund::AskedBy;
 use engine::domain::payment::dispute::DisputeReport;
 use engine::domain::payment::ours::Mark;
-use engine::domain::payment::refund::{RefundRequest, RefundedTickets};
-use engine::domain::sale::MerchantTerms;
 use engine::flows::dispute::{Refusal, record_dispute};
-use engine::ports::{Settlement, StoreError};
+use engine::ports::StoreError;
 use model_stores::{Caller, Stores, accounts_at_rest};
 #[cfg(debug_assertions)]
 use sim::each_absence;
+use sim::one_order::{PRICE, START, key, money, paid, provider, refund_request};
 use sim::people::{self, BROKEN, operator, worker};
 use sim::{Client, Flow, SeededRng, each_seed, finish};
 
-const START: Timestamp = Timestamp::from_ms(1_800_000_000_000);
 const RUNS: u64 = 3_000;
 /// Runs in which the absence of a guard must be found.
 const CONTROL_RUNS: u64 = 5_000;
 const STEPS: u32 = 120;
-const PRICE: i64 = 500;
 const DISPUTES: [&str; 2] = ["dp_1", "dp_2"];
-
-fn provider() -> ProviderId {
-    ProviderId::new("stripe").unwrap()
-}
-
-fn key() -> PaymentKey {
-    PaymentKey { provider: provider(), payment: PaymentId::new("pi_1").unwrap() }
-}
-
-fn money(amount: i64) -> Money {
-    Money { amount_minor: MinorUnits(amount), currency: Currency::new("EUR").unwrap() }
-}
-
-/// The stores with one paid order of two tickets.
-fn paid() -> (Stores, OrderNumber) {
-    let user = UserId::new("7").unwrap();
-    let ticket = |seat: u32| Ticket {
-        seat: Seat(seat),
-        name: SeatName::new(format!("a{seat}")).unwrap(),
-        attendee: None,
-        refund: None,
-        issue: Issue::FIRST,
-        checked_in: None,
-    };
-    let pending = Order {
-        number: Mint::new(0).mint(START, &user),
-        sale: SaleId::new("s").unwrap(),
-        user,
-        state: OrderState::Pending,
-        lines: vec![OrderLine {
-            tier: TierId::new("a").unwrap(),
-            legs: Legs::ONE,
-            price_minor: MinorUnits(PRICE),
-            terms: None,
-            exchange: None,
-            tickets: vec![ticket(0), ticket(1)],
-        }],
-        total: money(2 * PRICE),
-        fingerprint: RequestFingerprint::new("0123456789abcdef").unwrap(),
-        created_at: START,
-        pay_by: START.plus_seconds(60),
-        changed_at: START,
-        payment: None,
-        attempts: Attempts::default(),
-        facts: Facts::made(START),
-        refunds: RefundCounts::default(),
-        merchant: MerchantTerms::house(),
-        exchange: None,
-    };
-    let mut stores = Stores::default();
-    stores.orders.create(&pending, Tickets::new(10)).unwrap();
-    let capture =
-        Capture { key: key(), order: pending.number, amount: pending.total, attempt: None };
-    stores.provider.capture(capture.clone());
-    let record = PaymentRecord::decided(&capture, PaymentOutcome::Accepted, START);
-    let number = pending.number;
-    let cause = Cause::capture(&capture, None);
-    let order = Order {
-        state: OrderState::Paid,
-        payment: Some(key()),
-        facts: pending.facts.with(FactKind::Paid, START, cause),
-        ..pending
-    };
-    stores.orders.settle(&record, &Settlement::Pay(order), Tickets::new(10)).unwrap();
-    (stores, number)
-}
 
 /// Somebody at work: what came of it, in a word.
 fn reader(client: &Client, dispute: &str) -> Flow {
@@ -122,21 +44,6 @@ fn reader(client: &Client, dispute: &str) -> Flow {
             Err(Refusal::Store(StoreError::Contract(_))) => BROKEN,
             Err(_) => "not recorded",
         }
-    })
-}
-
-/// What an operator may ask for.
-fn request(rng: &mut SeededRng, made: u8) -> Option<RefundRequest> {
-    Some(RefundRequest {
-        number: RefundNumber::try_from(made + 1).ok()?,
-        tickets: if rng.below(4) == 0 {
-            RefundedTickets::All
-        } else {
-            RefundedTickets::Named(Vec::new())
-        },
-        amount: (rng.below(4) != 0).then(|| money([100, 300, 700][rng.below(3) as usize])),
-        asked_by: AskedBy::Operator,
-        reason: None,
     })
 }
 
@@ -243,7 +150,7 @@ fn come_to_rest(client: &Client, order: OrderNumber) -> Result<(), String> {
 /// One run. The outcomes, counted.
 fn run(seed: u64, outcomes: &mut BTreeMap<&'static str, u64>) -> Result<(), String> {
     let mut rng = SeededRng::new(seed);
-    let (stores, order) = paid();
+    let (stores, order) = paid(2, None);
     let client = Client::new(START, stores);
     let mut flows: [Option<Flow>; 4] = [const { None }; 4];
     let mut context = Context::from_waker(Waker::noop());
@@ -263,9 +170,8 @@ fn run(seed: u64, outcomes: &mut BTreeMap<&'static str, u64>) -> Result<(), Stri
         };
         let begun = match turn {
             0 | 1 => Some(reader(&client, DISPUTES[rng.below(2) as usize])),
-            2 if rng.below(4) == 0 => {
-                request(&mut rng, made).map(|request| operator(&client, order, request))
-            }
+            2 if rng.below(4) == 0 => refund_request(&mut rng, made, 4, [100, 300, 700])
+                .map(|request| operator(&client, order, request)),
             3 if !refunds.is_empty() => {
                 let of = rng.below(refunds.len() as u64) as usize;
                 Some(worker(&client, refunds[of].key))

@@ -11,106 +11,25 @@ use std::task::{Context, Poll, Waker};
 
 #[cfg(debug_assertions)]
 use engine::domain::basics::guard::Guard;
-use engine::domain::basics::ids::{
-    Legs, PaymentId, ProviderId, ProviderRefundId, RequestFingerprint, SaleId, Seat, SeatName,
-    TierId, UserId,
-};
-use engine::domain::basics::money::{Currency, MinorUnits, Money};
-use engine::domain::basics::number::{Mint, OrderNumber};
-use engine::domain::basics::tickets::Tickets;
-use engine::domain::basics::time::Timestamp;
-use engine::domain::order::attempt::Attempts;
-use engine::domain::order::fact::{Cause, FactKind, Facts};
-use engine::domain::order::order_refund::{
-    AskedBy, OrderRefund, RefundCounts, RefundKey, RefundNumber,
-};
+use engine::domain::basics::ids::ProviderRefundId;
+use engine::domain::basics::money::{MinorUnits, Money};
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::order::order_refund::{AskedBy, OrderRefund, RefundKey};
 use engine::domain::order::refund::RefundState;
-use engine::domain::order::{
-    Capture, Issue, Order, OrderLine, OrderState, PaymentKey, PaymentOutcome, PaymentRecord, Ticket,
-};
-use engine::domain::payment::refund::{RefundRequest, RefundedTickets};
-use engine::domain::sale::MerchantTerms;
 use engine::flows::outside::{Refusal, keep, record_sent_back, settle};
 use engine::flows::refund::ask_again;
-use engine::ports::{Settlement, StoreError};
+use engine::ports::StoreError;
 use model_stores::{Caller, Stores, accounts_at_rest};
 #[cfg(debug_assertions)]
 use sim::each_absence;
+use sim::one_order::{START, key, money, paid, provider, refund_request};
 use sim::people::{self, BROKEN, operator, worker};
 use sim::{Client, Flow, SeededRng, each_seed, finish};
 
-const START: Timestamp = Timestamp::from_ms(1_800_000_000_000);
 const RUNS: u64 = 3_000;
 /// Runs in which the absence of a guard must be found.
 const CONTROL_RUNS: u64 = 5_000;
 const STEPS: u32 = 120;
-const PRICE: i64 = 500;
-
-fn provider() -> ProviderId {
-    ProviderId::new("stripe").unwrap()
-}
-
-fn key() -> PaymentKey {
-    PaymentKey { provider: provider(), payment: PaymentId::new("pi_1").unwrap() }
-}
-
-fn money(amount: i64) -> Money {
-    Money { amount_minor: MinorUnits(amount), currency: Currency::new("EUR").unwrap() }
-}
-
-/// The stores with one paid order of two tickets.
-fn paid() -> (Stores, OrderNumber) {
-    let user = UserId::new("7").unwrap();
-    let ticket = |seat: u32| Ticket {
-        seat: Seat(seat),
-        name: SeatName::new(format!("a{seat}")).unwrap(),
-        attendee: None,
-        refund: None,
-        issue: Issue::FIRST,
-        checked_in: None,
-    };
-    let pending = Order {
-        number: Mint::new(0).mint(START, &user),
-        sale: SaleId::new("s").unwrap(),
-        user,
-        state: OrderState::Pending,
-        lines: vec![OrderLine {
-            tier: TierId::new("a").unwrap(),
-            legs: Legs::ONE,
-            price_minor: MinorUnits(PRICE),
-            terms: None,
-            exchange: None,
-            tickets: vec![ticket(0), ticket(1)],
-        }],
-        total: money(2 * PRICE),
-        fingerprint: RequestFingerprint::new("0123456789abcdef").unwrap(),
-        created_at: START,
-        pay_by: START.plus_seconds(60),
-        changed_at: START,
-        payment: None,
-        attempts: Attempts::default(),
-        facts: Facts::made(START),
-        refunds: RefundCounts::default(),
-        merchant: MerchantTerms::house(),
-        exchange: None,
-    };
-    let mut stores = Stores::default();
-    stores.orders.create(&pending, Tickets::new(10)).unwrap();
-    let capture =
-        Capture { key: key(), order: pending.number, amount: pending.total, attempt: None };
-    stores.provider.capture(capture.clone());
-    let record = PaymentRecord::decided(&capture, PaymentOutcome::Accepted, START);
-    let number = pending.number;
-    let cause = Cause::capture(&capture, None);
-    let order = Order {
-        state: OrderState::Paid,
-        payment: Some(key()),
-        facts: pending.facts.with(FactKind::Paid, START, cause),
-        ..pending
-    };
-    stores.orders.settle(&record, &Settlement::Pay(order), Tickets::new(10)).unwrap();
-    (stores, number)
-}
 
 /// True if the provider has a refund of ours, and its money did not come back.
 fn is_sent(stores: &Stores, key: RefundKey) -> bool {
@@ -215,20 +134,6 @@ fn reader(client: &Client) -> Flow {
     })
 }
 
-fn request(rng: &mut SeededRng, made: u8) -> Option<RefundRequest> {
-    Some(RefundRequest {
-        number: RefundNumber::try_from(made + 1).ok()?,
-        tickets: if rng.below(6) == 0 {
-            RefundedTickets::All
-        } else {
-            RefundedTickets::Named(Vec::new())
-        },
-        amount: (rng.below(4) != 0).then(|| money([50, 200, 400][rng.below(3) as usize])),
-        asked_by: AskedBy::Operator,
-        reason: None,
-    })
-}
-
 /// What must hold at any time.
 fn check(stores: &Stores, order: OrderNumber) -> Result<(), String> {
     let payment = stores.orders.payment(order, &key()).unwrap();
@@ -316,7 +221,7 @@ fn come_to_rest(client: &Client, order: OrderNumber, hands: &Hands) -> Result<()
 /// One run. The outcomes, counted.
 fn run(seed: u64, outcomes: &mut BTreeMap<&'static str, u64>) -> Result<(), String> {
     let mut rng = SeededRng::new(seed);
-    let (stores, order) = paid();
+    let (stores, order) = paid(2, None);
     let client = Client::new(START, stores);
     let mut hands = Hands::default();
     let mut flows: [Option<Flow>; 5] = [const { None }; 5];
@@ -344,9 +249,8 @@ fn run(seed: u64, outcomes: &mut BTreeMap<&'static str, u64>) -> Result<(), Stri
         let any = |rng: &mut SeededRng| rng.below(refunds.len() as u64) as usize;
         let begun = match turn {
             0 | 1 => Some(reader(&client)),
-            2 if rng.below(4) == 0 => {
-                request(&mut rng, made).map(|request| operator(&client, order, request))
-            }
+            2 if rng.below(4) == 0 => refund_request(&mut rng, made, 6, [50, 200, 400])
+                .map(|request| operator(&client, order, request)),
             3 if !refunds.is_empty() => {
                 let of = any(&mut rng);
                 Some(worker(&client, refunds[of].key))

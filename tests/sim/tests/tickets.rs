@@ -8,97 +8,35 @@ use std::collections::BTreeMap;
 
 #[cfg(debug_assertions)]
 use engine::domain::basics::guard::Guard;
-use engine::domain::basics::ids::{
-    DoorName, Legs, PaymentId, ProviderId, RequestFingerprint, SaleId, Seat, SeatName, TierId,
-    UserId,
-};
-use engine::domain::basics::money::{Currency, MinorUnits, Money};
-use engine::domain::basics::number::Mint;
-use engine::domain::basics::tickets::Tickets;
+use engine::domain::basics::ids::DoorName;
+use engine::domain::basics::money::MinorUnits;
 use engine::domain::basics::time::Timestamp;
-use engine::domain::order::attempt::Attempts;
-use engine::domain::order::fact::{Cause, FactKind, Facts};
-use engine::domain::order::order_refund::{AskedBy, RefundCounts, RefundNumber};
-use engine::domain::order::{
-    Capture, CheckIn, Issue, Order, OrderLine, OrderState, PaymentKey, PaymentOutcome,
-    PaymentRecord, Ticket,
-};
+use engine::domain::order::order_refund::{AskedBy, RefundNumber};
+use engine::domain::order::{CheckIn, Order};
 use engine::domain::payment::refund::{RefundPlan, RefundRequest, RefundedTickets, decide_refund};
-use engine::domain::sale::{MerchantTerms, RefundTerms};
+use engine::domain::sale::RefundTerms;
 use engine::domain::ticket::{
     CheckInDecision, CheckInPlan, ReissuePlan, Serial, TicketNumber, decide_check_in,
     decide_reissue,
 };
-use engine::ports::{ChangeReply, Settlement};
+use engine::ports::ChangeReply;
 use model_stores::OrdersModel;
 #[cfg(debug_assertions)]
 use sim::each_absence;
+use sim::one_order::{self, key};
 use sim::{SeededRng, each_seed};
 
-const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
+const NOW: Timestamp = one_order::START;
 const RUNS: u64 = 2_000;
 const STEPS: u64 = 40;
 const SEATS: u32 = 3;
 
-fn key() -> PaymentKey {
-    PaymentKey {
-        provider: ProviderId::new("stripe").unwrap(),
-        payment: PaymentId::new("pi_1").unwrap(),
-    }
-}
-
 /// The store with one paid order, whose tickets may be given back.
 fn paid() -> (OrdersModel, Order) {
-    let user = UserId::new("7").unwrap();
-    let ticket = |seat: u32| Ticket {
-        seat: Seat(seat),
-        name: SeatName::new(format!("a{seat}")).unwrap(),
-        attendee: None,
-        refund: None,
-        issue: Issue::FIRST,
-        checked_in: None,
-    };
-    let pending = Order {
-        number: Mint::new(0).mint(NOW, &user),
-        sale: SaleId::new("s").unwrap(),
-        user,
-        state: OrderState::Pending,
-        lines: vec![OrderLine {
-            tier: TierId::new("a").unwrap(),
-            legs: Legs::ONE,
-            price_minor: MinorUnits(500),
-            terms: Some(RefundTerms { until: NOW.plus_seconds(3600), fee_minor: MinorUnits::ZERO }),
-            exchange: None,
-            tickets: (0..SEATS).map(ticket).collect(),
-        }],
-        total: Money {
-            amount_minor: MinorUnits(500 * i64::from(SEATS)),
-            currency: Currency::new("EUR").unwrap(),
-        },
-        fingerprint: RequestFingerprint::new("0123456789abcdef").unwrap(),
-        created_at: NOW,
-        pay_by: NOW.plus_seconds(60),
-        changed_at: NOW,
-        payment: None,
-        attempts: Attempts::default(),
-        facts: Facts::made(NOW),
-        refunds: RefundCounts::default(),
-        merchant: MerchantTerms::house(),
-        exchange: None,
-    };
-    let mut store = OrdersModel::default();
-    store.create(&pending, Tickets::new(10)).unwrap();
-    let capture =
-        Capture { key: key(), order: pending.number, amount: pending.total, attempt: None };
-    let record = PaymentRecord::decided(&capture, PaymentOutcome::Accepted, NOW);
-    let order = Order {
-        state: OrderState::Paid,
-        payment: Some(key()),
-        facts: pending.facts.with(FactKind::Paid, NOW, Cause::BUYER),
-        ..pending
-    };
-    store.settle(&record, &Settlement::Pay(order.clone()), Tickets::new(10)).unwrap();
-    (store, order)
+    let terms = RefundTerms { until: NOW.plus_seconds(3600), fee_minor: MinorUnits::ZERO };
+    let (stores, number) = one_order::paid(SEATS, Some(terms));
+    let order = stores.orders.get(number).unwrap();
+    (stores.orders, order)
 }
 
 /// Something that was decided, and is carried out later.

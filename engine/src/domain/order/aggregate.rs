@@ -58,6 +58,12 @@ impl Order {
         self.lines.iter().flat_map(|line| line.live().map(move |ticket| (line, ticket)))
     }
 
+    /// True if it has a live ticket.
+    #[must_use]
+    pub fn has_live_tickets(&self) -> bool {
+        self.live_tickets().next().is_some()
+    }
+
     /// Number of its live tickets.
     #[must_use]
     pub fn tickets(&self) -> Tickets {

@@ -232,6 +232,13 @@ impl OrderRefund {
         RefundName { key: self.key, ended: self.ended }
     }
 
+    /// By what its money went back that its own request did not bring: the mark of a dispute that was lost, or of a refund
+    /// that somebody made by hand, which it has in place of a refusal.
+    #[must_use]
+    pub fn paid_otherwise(&self) -> Option<&str> {
+        self.refund.refusal.as_deref().filter(|_| self.refund.state == RefundState::Refunded)
+    }
+
     /// The reply to a request that is not sent: what the provider has said, if it has refused this refund and no operator
     /// has it sent again since.
     #[must_use]

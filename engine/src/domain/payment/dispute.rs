@@ -203,10 +203,7 @@ impl Loss {
             None => MinorUnits::ZERO,
         };
         let by_it = mark_of(dispute);
-        let covered = refunds.iter().filter(|refund| {
-            refund.refund.state == RefundState::Refunded
-                && refund.refund.refusal.as_ref() == Some(&by_it)
-        });
+        let covered = refunds.iter().filter(|refund| refund.paid_otherwise() == Some(&by_it));
         let covered = covered.map(|refund| refund.amount.amount_minor).sum();
         Self { is_made: made.is_some(), taken, covered, left }
     }

@@ -68,12 +68,9 @@ pub struct Holder {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OutsideStep {
     Nothing,
-    /// The refund as it shall be: one made outside has paid it.
-    Back(Box<OrderRefund>),
-    /// The refund as it shall be: its money was back, and came to us again.
-    Undo(Box<OrderRefund>),
-    /// The refund as it shall be: its provider had it, and it came to nothing.
-    Ended(Box<OrderRefund>),
+    /// The refund as it shall be: `Refunded` if one made outside has paid it, `FailedLater` if its money was back and came to
+    /// us again, `Failed` if its provider had it and it came to nothing.
+    Record(Box<OrderRefund>),
     /// What a refund made outside has paid beyond those, of this order.
     Make(OrderNumber, RefundRequest),
 }
@@ -99,22 +96,28 @@ fn mark_of(id: &ProviderRefundId) -> String {
     format!("{PAID_BY}{id}")
 }
 
+/// The step that records a refund as it shall be, if it changes.
+fn recording(refund: Option<OrderRefund>) -> OutsideStep {
+    refund.map_or(OutsideStep::Nothing, |refund| OutsideStep::Record(Box::new(refund)))
+}
+
 impl OrderRefund {
     /// True if it records money that a refund made outside has sent.
     fn is_by(&self, id: &ProviderRefundId) -> bool {
         let is_it =
             self.asked_by == AskedBy::Outside && self.reason.as_deref() == Some(id.as_str());
-        is_it || self.refund.state.is_back() && self.refund.refusal.as_deref() == Some(&mark_of(id))
+        is_it || self.paid_otherwise() == Some(&mark_of(id))
     }
 
     /// What refunds made outside have sent of it.
     fn outside_minor(&self) -> MinorUnits {
-        let is_paid_by = |by: &str| by.starts_with(PAID_BY);
-        let is_paid = self.refund.refusal.as_deref().is_some_and(is_paid_by);
+        let is_paid = self.paid_otherwise().is_some_and(|by| by.starts_with(PAID_BY));
         let is_over = matches!(self.refund.state, RefundState::FailedLater | RefundState::Settled);
-        let is_outside =
-            self.asked_by == AskedBy::Outside && !is_over || self.refund.state.is_back() && is_paid;
-        if is_outside { self.amount.amount_minor } else { MinorUnits::ZERO }
+        if self.asked_by == AskedBy::Outside && !is_over || is_paid {
+            self.amount.amount_minor
+        } else {
+            MinorUnits::ZERO
+        }
     }
 }
 
@@ -174,15 +177,12 @@ fn step_of_ours(
     let Some(refund) = refunds.find(|refund| refund.key == name.key) else {
         return Ok(OutsideStep::Nothing);
     };
-    // What a hand or a dispute has paid says so in place of a refusal.
-    let is_paid_otherwise = refund.refund.state == RefundState::Settled
-        || refund.refund.state == RefundState::Refunded && refund.refund.refusal.is_some();
+    let is_paid_otherwise =
+        refund.refund.state == RefundState::Settled || refund.paid_otherwise().is_some();
     match state {
         SentState::Failed(why) if refund.name() == name && !is_paid_otherwise => {
             let ended = || refund.after_reply(&RefundReply::Ended(why.clone()), now);
-            let undone = refund.undone(why, now).map(|undone| OutsideStep::Undo(Box::new(undone)));
-            let step = undone.or_else(|| ended().map(|ended| OutsideStep::Ended(Box::new(ended))));
-            Ok(step.unwrap_or(OutsideStep::Nothing))
+            Ok(recording(refund.undone(why, now).or_else(ended)))
         }
         SentState::Back | SentState::UnderWay if is_paid_otherwise => {
             Err(OutsideRefusal::PaidTwice(name))
@@ -203,9 +203,7 @@ fn step_of_others(
     match sent.state {
         SentState::UnderWay => return Ok(OutsideStep::Nothing),
         SentState::Failed(ref why) => {
-            let mut undone = by_it().filter_map(|refund| refund.undone(why, now));
-            let step = undone.next().map(|undone| OutsideStep::Undo(Box::new(undone)));
-            return Ok(step.unwrap_or(OutsideStep::Nothing));
+            return Ok(recording(by_it().find_map(|refund| refund.undone(why, now))));
         }
         SentState::Back => {}
     }
@@ -231,7 +229,7 @@ fn step_of_others(
     let pay = |paid: &OrderRefund| {
         let (state, refusal) = (RefundState::Refunded, Some(mark_of(&sent.id)));
         let refund = Refund { state, changed_at: now, refusal };
-        Ok(OutsideStep::Back(Box::new(OrderRefund { refund, ..paid.clone() })))
+        Ok(recording(Some(OrderRefund { refund, ..paid.clone() })))
     };
     // Whoever settles a refund that was refused does it so; one that was only asked for may have been settled too.
     let of_rest = || all().filter(is_payable).filter(|one| one.amount.amount_minor == rest);
@@ -319,9 +317,10 @@ mod tests {
             NOW,
         ) {
             Ok(OutsideStep::Nothing) => "nothing".to_owned(),
-            Ok(OutsideStep::Back(refund)) => format!("pays {}", refund.key.number),
-            Ok(OutsideStep::Undo(refund)) => format!("undoes {}", refund.key.number),
-            Ok(OutsideStep::Ended(refund)) => format!("ends {}", refund.key.number),
+            Ok(OutsideStep::Record(refund)) => {
+                assert_eq!(refund.refund.state, Refunded);
+                format!("pays {}", refund.key.number)
+            }
             Ok(OutsideStep::Make(_, request)) => {
                 format!("makes {} of {}", request.number, request.amount.unwrap())
             }
@@ -353,13 +352,13 @@ mod tests {
             decide_outside(&[holder(&[(300, state)])], &[one], NOW)
         };
         let undone = of(Refunded, format!("{number}-r1"), failed()).unwrap();
-        let OutsideStep::Undo(undone) = undone else { panic!("{undone:?}") };
+        let OutsideStep::Record(undone) = undone else { panic!("{undone:?}") };
         assert_eq!((undone.refund.state, undone.ended), (RefundState::FailedLater, 1));
         assert_eq!(undone.name().to_string(), format!("{number}-r1-2"));
         // One that was not back came to nothing; a later name is not what failed.
         for state in [Pending, Failed] {
             let ended = of(state, format!("{number}-r1"), failed()).unwrap();
-            let OutsideStep::Ended(ended) = ended else { panic!("{ended:?}") };
+            let OutsideStep::Record(ended) = ended else { panic!("{ended:?}") };
             assert_eq!((ended.refund.state, ended.ended), (Failed, 1));
         }
         let later = of(Refunded, format!("{number}-r1-2"), failed());

@@ -337,7 +337,7 @@ impl Order {
         if refund.refund.state.is_back() {
             order.refunds.back += 1;
         }
-        let is_last = order.live_tickets().next().is_none();
+        let is_last = !order.has_live_tickets();
         let event = if is_last { OrderEvent::Refund } else { OrderEvent::RefundPart };
         let by = match refund.asked_by {
             AskedBy::Buyer | AskedBy::Exchange => Actor::Buyer,
@@ -409,7 +409,7 @@ impl OrderRefund {
         let is_named = match &request.tickets {
             // After a refund of all live tickets there is no other.
             RefundedTickets::All => {
-                order.live_tickets().next().is_none() && order.refunds.made == self.key.number.get()
+                !order.has_live_tickets() && order.refunds.made == self.key.number.get()
             }
             RefundedTickets::Named(named) => {
                 named.len() == self.tickets.len()

@@ -285,6 +285,12 @@ impl Sale {
         self.departures.get(usize::from(legs.from())).copied().flatten()
     }
 
+    /// When the first of some journeys departs, as far as that is known.
+    #[must_use]
+    pub fn first_departure(&self, journeys: impl IntoIterator<Item = Legs>) -> Option<Timestamp> {
+        journeys.into_iter().filter_map(|legs| self.departure(legs)).min()
+    }
+
     /// True once the train has left where a journey begins, as far as that is known.
     #[must_use]
     pub fn has_left(&self, legs: Legs, now: Timestamp) -> bool {

@@ -11,7 +11,7 @@ use super::tickets::are_unused;
 use super::{Committed, DynamoOrders, Part, Plan, failed_item, kinds, must};
 use crate::dynamodb::expressions::{Value, put_new, update};
 use crate::dynamodb::items::{
-    REFUND_ENDED, TICKET_REFUND, attendee_item, attendee_key, number, order_key, order_refund_item,
+    TICKET_REFUND, attendee_item, attendee_key, number, order_key, order_refund_item,
     order_refund_key, payment_key, text,
 };
 use engine::domain::order::attendee::AttendeeHash;
@@ -171,8 +171,8 @@ impl DynamoOrders {
         order: Option<&Order>,
     ) -> Stored<ChangeReply> {
         let key = order_refund_key(refund.key);
-        let ended = Some((REFUND_ENDED, number(refund.ended)));
-        let state = self.refund_state(key, refund.key.order, &refund.refund, ended)?;
+        let (of, ended) = (refund.key.order, Some(refund.ended));
+        let state = self.refund_state(key, of, &refund.refund, ended)?;
         let mut plan = vec![(Part::Refund, state)];
         if let Some(order) = order {
             let is_undone = refund.refund.state == RefundState::FailedLater;

@@ -168,15 +168,20 @@ impl DynamoOrders {
         self.refund_state(payment_key(capture.order, &capture.key), capture.order, refund, None)
     }
 
-    /// Writes the state of a refund and what `more` there is into an item, over a state that it may follow.
+    /// Writes the state of a refund into an item, over a state that it may follow. Of a refund of an order also how many of its
+    /// names came to nothing: whoever has seen fewer has older news, and writes nothing.
     pub(super) fn refund_state(
         &self,
         key: Item,
         order: OrderNumber,
         refund: &Refund,
-        more: Option<Value>,
+        ended: Option<u8>,
     ) -> Stored<TransactWriteItem> {
-        let mut with: Vec<Value> = refund_attributes(order, refund).chain(more).collect();
+        let ended = ended.map(|ended| (REFUND_ENDED, number(ended)));
+        let newer = ended.as_ref().map_or(String::new(), |(name, _)| {
+            format!(" AND (attribute_not_exists(#{name}) OR #{name} <= :{name})")
+        });
+        let mut with: Vec<Value> = refund_attributes(order, refund).chain(ended).collect();
         let set: Vec<String> = with.iter().map(|(name, _)| format!("#{name} = :{name}")).collect();
         let is_written = |name: &&&str| with.iter().any(|(written, _)| *written == **name);
         let all = ["refusal", "due_shard", "due_ms"];
@@ -196,13 +201,6 @@ impl DynamoOrders {
         let from: Vec<Value> =
             FROM.into_iter().zip(before.map(|state| text(state.as_str()))).collect();
         let names: Vec<String> = from.iter().map(|(name, _)| format!(":{name}")).collect();
-        // Of a refund whose names come to nothing, older news writes nothing.
-        let newer = match with.iter().any(|(name, _)| *name == REFUND_ENDED) {
-            true => format!(
-                " AND (attribute_not_exists(#{REFUND_ENDED}) OR #{REFUND_ENDED} <= :{REFUND_ENDED})"
-            ),
-            false => String::new(),
-        };
         let condition = format!("#refund_state IN ({}){newer}", names.join(", "));
         with.extend(from);
         let expression = format!("SET {}{remove}", set.join(", "));
