@@ -289,7 +289,7 @@ impl Forecast {
             let at = |ms: f64| time(ms / 1_000.0);
             format!("{} / {} / {}", at(of.p50_ms), at(of.p90_ms), at(of.p99_ms))
         }
-        let rows: [(&'static str, Figure); 18] = [
+        let rows: [(&'static str, Figure); 19] = [
             ("half is paid after", |run| maybe(run.half)),
             ("nine tenths are paid after", |run| maybe(run.nine_tenths)),
             ("ninety-nine of a hundred are paid after", |run| maybe(run.nearly_all)),
@@ -298,6 +298,7 @@ impl Forecast {
             ("people who came", |run| grouped(run.came)),
             ("gave up: refused again and again", |run| grouped(run.turned_away)),
             ("let in", |run| grouped(run.let_in)),
+            ("only looked, in their turn", |run| grouped(run.only_looked)),
             ("orders", |run| grouped(run.orders)),
             ("orders cancelled, given up", |run| {
                 format!("{}, {}", grouped(run.cancelled), grouped(run.expired))
@@ -448,6 +449,24 @@ pub(crate) mod tests {
             let share = times(&run, Action::GivingBack) / run.paid as f64;
             assert!((0.2..0.4).contains(&share), "{share}");
         }
+    }
+
+    #[test]
+    fn a_quarter_who_look_for_four_minutes_and_never_order_do_not_keep_the_seats() {
+        let mut plan = plan(3_000, 20_000, json!({}));
+        let costs = Costs::kept(&Deployment::default()).unwrap();
+        let without = simulate(&plan, &Deployment::default(), &costs, true);
+        assert_eq!(without.only_looked, 0);
+        plan.crowd.never_orders = 0.25;
+        let run = simulate(&plan, &Deployment::default(), &costs, true);
+        assert_eq!(run.sold, 3_000, "{run:?}");
+        let share = run.only_looked as f64 / (run.only_looked + run.let_in) as f64;
+        assert!((0.2..0.3).contains(&share), "{share}");
+        // The room serves more while it learns their share, and waits for the last of them.
+        let times = |run: &Run| [run.half, run.nearly_all].map(Option::unwrap);
+        let ([half, end], [half_without, end_without]) = (times(&run), times(&without));
+        assert!(half < 1.25 * half_without, "{half} s, {half_without} s");
+        assert!(end < 2.0 * end_without, "{end} s, {end_without} s");
     }
 
     #[test]

@@ -33,6 +33,10 @@ pub struct Crowd {
     pub signing_in: f64,
     /// Share of those who wait that do not come when it is their turn.
     pub no_show: f64,
+    /// Share of those who come when it is their turn that look at the seats and never ask for an admission.
+    pub never_orders: f64,
+    /// Seconds that those look, from and to.
+    pub looking: (f64, f64),
     /// Pages that a visitor loads, with what belongs to them: requests at the edge.
     pub edge_requests: f64,
     /// Looks at what is left before asking to be let in, where there is no room.
@@ -78,6 +82,7 @@ impl Default for Crowd {
             early_seconds: 6.0 * 3_600.0,
             signing_in: 1.0,
             no_show: 0.2,
+            looking: (240.0, 240.0),
             // Three pages with four assets each (docs/cost.md), and the functions of none.
             edge_requests: 7.0,
             looks: 2.0,
@@ -114,6 +119,8 @@ impl Crowd {
             early_seconds: 60.0,
             signing_in: 0.0,
             no_show: 0.0,
+            never_orders: 0.0,
+            looking: (0.0, 0.0),
             edge_requests: 0.0,
             looks: 0.0,
             pays: 1.0 - unpaid - cancels,
@@ -151,6 +158,7 @@ impl Crowd {
             ("early", self.early),
             ("signing_in", self.signing_in),
             ("no_show", self.no_show),
+            ("never_orders", self.never_orders),
             ("pays", self.pays),
             ("cancels", self.cancels),
             ("changes", self.changes),
@@ -169,6 +177,8 @@ impl Crowd {
             ("gives_back_within_seconds", self.gives_back_within_seconds),
             ("edge_requests", self.edge_requests),
             ("looks", self.looks),
+            ("looking", self.looking.0),
+            ("looking", self.looking.1 - self.looking.0),
             ("choosing", self.choosing.0),
             ("choosing", self.choosing.1 - self.choosing.0),
             ("paying", self.paying.0),

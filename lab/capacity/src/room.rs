@@ -113,12 +113,10 @@ impl Waiting {
         self.state.gave.served
     }
 
-    /// People come whose place was due at this turn, and ask for an admission at once; they are counted by the mark that
-    /// is returned.
-    pub fn came(&mut self, due_mark: u64, people: u64) -> Entry {
+    /// People come whose place was due at this mark; they are counted by the mark that is returned.
+    pub fn came(&mut self, how: Coming, people: u64) -> Entry {
         let entry = Entry { mark: self.mark() };
-        let came = Came { entry, how: Coming::Asks { due_mark } };
-        (0..people).for_each(|_| self.tally.count(&came));
+        (0..people).for_each(|_| self.tally.count(&Came { entry, how }));
         entry
     }
 

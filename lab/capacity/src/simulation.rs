@@ -1,7 +1,7 @@
 //! The simulation itself: a visitor's way through the deployed engine, event by event.
 
 use bench::cost::Action;
-use engine::domain::admission::room::counts::Entry;
+use engine::domain::admission::room::counts::{Coming, Entry};
 use engine::domain::basics::time::Timestamp;
 use engine::domain::order::place::EXTENSION_SECONDS;
 use engine::domain::payment::grace::ASKED_FOR_SECONDS;
@@ -70,6 +70,7 @@ enum Next {
     Callback,
     Look,
     Cancel,
+    Leave,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -196,6 +197,9 @@ pub struct Run {
     pub turned_away: u64,
     /// People who were let in.
     pub let_in: u64,
+    /// People who looked at the seats in their turn, and never asked for an admission.
+    #[serde(default)]
+    pub only_looked: u64,
     /// Orders that were made, paid, cancelled and given up.
     pub orders: u64,
     /// See `orders`.
@@ -698,18 +702,30 @@ impl<'a> Simulation<'a> {
                 self.leave(index);
             }
             Next::Cancel => self.cancel(index),
+            Next::Leave => self.leave(index),
         }
     }
 
-    /// Somebody whose place is due asks the gate.
+    /// Somebody whose place is due asks the gate, or begins the visit and only looks: the same work.
     fn enter(&mut self, index: u32) {
         match self.ask(index, Limit::Admissions, Function::TokenGate, Action::Entrance) {
             Ok(took) => {
                 let Buyer { sale, people, due_mark, .. } = self.buyers[index as usize];
-                self.run.let_in += u64::from(people);
+                let share = self.plan.crowd.never_orders;
+                let never_orders = share > 0.0 && self.rng.chance(share);
+                let how = match never_orders {
+                    true => Coming::Looks { due_mark },
+                    false => Coming::Asks { due_mark },
+                };
                 let room = self.shops[sale as usize].room.as_mut();
-                let entry = room.map(|room| room.came(due_mark, people.into()));
+                let entry = room.map(|room| room.came(how, people.into()));
                 self.buyers[index as usize].entry = entry;
+                if never_orders {
+                    self.run.only_looked += u64::from(people);
+                    let looks = self.rng.between(self.plan.crowd.looking);
+                    return self.next(index, took + looks, Next::Leave);
+                }
+                self.run.let_in += u64::from(people);
                 self.choose(index, took);
             }
             Err(Refused) => {
@@ -1185,6 +1201,7 @@ impl Run {
             came: 0,
             turned_away: 0,
             let_in: 0,
+            only_looked: 0,
             orders: 0,
             paid: 0,
             cancelled: 0,
