@@ -44,6 +44,7 @@ mod queue;
 mod rehearsal;
 mod repair_commands;
 mod room_commands;
+mod runbook;
 mod samples;
 mod scripts;
 mod servers;

@@ -5,6 +5,9 @@
 //! closed attempt brings no money. If a provider cannot close an attempt, or does not answer, this flow asks again
 //! until the [grace](crate::domain::payment::grace) is over, and [`ASKED_FOR_SECONDS`] longer; then it gives the
 //! attempt up, and a capture that comes by the attempt is decided like any other late capture ([`crate::flows::pay`]).
+//! [`crate::flows::reconcile`] sends the order here again when an attempt that was given up is to be asked about
+//! ([`Attempt::asked_at`](crate::domain::order::attempt::Attempt::asked_at)): no callback, list or other call may tell that
+//! it was paid.
 //! An attempt that no buyer can have ([`Attempt::may_be_handed`]) is closed without a call.
 //!
 //! The remaining attempts of a paid or cancelled order are closed in the same way. If payments are also started
@@ -108,7 +111,9 @@ pub async fn close_or_requeue(
 async fn close_open(ports: &impl Ports, order: &Order, now: Timestamp) -> Stored<Asked> {
     let mut attempts = order.attempts.clone();
     let mut again = None;
-    for attempt in order.attempts.open() {
+    let is_pending = order.state == OrderState::Pending;
+    let asked_again = order.attempts.asked_again(now).filter(|_| !is_pending);
+    for attempt in order.attempts.open().chain(asked_again) {
         if !attempt.may_be_handed() {
             attempts = attempts.with_state(attempt.number, AttemptState::Closed);
             continue;
@@ -131,12 +136,13 @@ async fn close_open(ports: &impl Ports, order: &Order, now: Timestamp) -> Stored
         };
         let gives_up_at = given_up_at(ports, order, attempt, is_heard);
         let is_over = gives_up_at <= now;
-        let is_pending = order.state == OrderState::Pending;
         // A page that was not opened is asked about once more, at its expiry; the seats of a pending order wait no longer
         // than for any other attempt.
         let is_awaited = reply == CloseReply::Absent && !(is_pending && is_over);
         if reply.is_final(attempt, now) {
             attempts = attempts.with_state(attempt.number, AttemptState::Closed);
+        } else if attempt.state == AttemptState::GivenUp {
+            attempts = attempts.with_ask(attempt.number);
         } else if is_awaited {
             if !is_pending && !attempt.is_absent {
                 attempts = attempts.with_absent(attempt.number, true);

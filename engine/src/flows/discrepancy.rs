@@ -48,7 +48,8 @@ pub enum Discrepancy {
     Overdue(Box<Order>, HoldLookup),
     /// A paid order that is not counted in its sale's statistics.
     Uncounted(Box<Order>, HoldLookup),
-    /// An order that is not pending, with a payment that is open at its provider.
+    /// An order that is not pending, with a payment that is open at its provider, or was given up and is to be asked about
+    /// again.
     Unclosed(Box<Order>),
     /// A refund of a whole payment of which nothing was heard in time.
     Refund(OrderNumber, PaymentKey),
@@ -192,8 +193,8 @@ impl Discrepancy {
             ),
             Self::Unclosed(_) => (
                 "unclosed",
-                "the message that has its payments closed was lost, is late, or failed",
-                "what is open is closed at its provider, or given up after the grace",
+                "its close message was lost, is late, or failed; or its provider closed none in time",
+                "what is open is closed at its provider, or given up and asked about for a week",
             ),
             Self::Refund(..) | Self::OrderRefund(_) => (
                 "refund",

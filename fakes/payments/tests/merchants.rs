@@ -125,6 +125,7 @@ impl Shop {
             is_named_first: true,
             step: None,
             is_absent: false,
+            asks: 0,
             state: AttemptState::Open,
         }
     }

@@ -288,7 +288,7 @@ pub(super) fn attempts_attributes(
 
 fn attempt_value(attempt: &Attempt) -> AttributeValue {
     let Attempt { number: of_order, choice, started_at, expires_at, state, .. } = attempt;
-    let Attempt { deployment, reference, is_named_first, is_absent, step: _, .. } = attempt;
+    let Attempt { deployment, reference, is_named_first, is_absent, asks, step: _, .. } = attempt;
     let PaymentChoice { provider, method, return_url } = choice;
     let mut map = item([
         ("number", number(of_order.get())),
@@ -303,6 +303,7 @@ fn attempt_value(attempt: &Attempt) -> AttributeValue {
     add(&mut map, reference.iter().map(|reference| ("reference", text(reference))));
     add(&mut map, is_named_first.then_some(("named_first", AttributeValue::Bool(true))));
     add(&mut map, is_absent.then_some(("absent", AttributeValue::Bool(true))));
+    add(&mut map, (*asks > 0).then(|| ("asks", number(*asks))));
     AttributeValue::M(map)
 }
 
@@ -386,6 +387,7 @@ fn read_attempt(fields: &Fields<'_>) -> Stored<Attempt> {
         is_named_first: fields.flag("named_first")?,
         step: None,
         is_absent: fields.flag("absent")?,
+        asks: fields.maybe_number("asks")?.unwrap_or(0),
         state: state.ok_or_else(|| fields.broken("state", "is no state"))?,
     })
 }

@@ -177,6 +177,7 @@ pub(super) fn attempt(method: PaymentMethod, seconds: i64) -> Attempt {
         is_named_first: true,
         step: None,
         is_absent: false,
+        asks: 0,
         state: AttemptState::Open,
     }
 }

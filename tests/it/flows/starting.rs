@@ -4,7 +4,9 @@ use std::sync::Mutex;
 
 use engine::domain::basics::ids::ProviderId;
 use engine::domain::basics::time::Timestamp;
-use engine::domain::order::attempt::{Attempt, MAX_HANDED, PaymentChoice, PaymentMethod};
+use engine::domain::order::attempt::{
+    Attempt, AttemptState, MAX_ASKS, MAX_HANDED, PaymentChoice, PaymentMethod,
+};
 use engine::domain::order::{Order, OrderState, PaymentOutcome};
 use engine::domain::payment::start::Offer;
 use engine::flows::close::{Closing, close};
@@ -214,6 +216,8 @@ struct BusyState {
     stores: Stores,
     now: Timestamp,
     is_used_up: bool,
+    /// True while the provider answers to no close.
+    is_silent: bool,
     /// The starts that were asked for.
     turns: u32,
 }
@@ -230,6 +234,9 @@ impl Driver for Busy {
             if state.is_used_up {
                 return Err(StoreError::Limited(7));
             }
+        }
+        if matches!(call, Call::ClosePayment { .. }) && state.is_silent {
+            return Err(StoreError::Unavailable("no answer".to_owned()));
         }
         let now = state.now;
         state.stores.apply(now, &call)
@@ -253,7 +260,7 @@ impl Waiting {
         stores.catalogue.publish(published.sale.file(), None).unwrap();
         stores.orders.create(&order, order.tickets()).unwrap();
         stores.provider.next_start = Some(NOW.plus_seconds(seconds));
-        let state = BusyState { stores, now: NOW, is_used_up: false, turns: 0 };
+        let state = BusyState { stores, now: NOW, is_used_up: false, is_silent: false, turns: 0 };
         let state = Mutex::new(state);
         Self { ports: Caller(Busy { state, offers: fixture.ports.offers() }), order }
     }
@@ -378,4 +385,77 @@ async fn an_extended_order_ends_after_its_extension() {
     assert!(waiting.stored().await.attempts.any_open(), "it may be paid for another second");
     close(&waiting.ports, &inventory(), number, NOW.plus_seconds(210)).await.unwrap();
     assert!(!waiting.stored().await.attempts.any_open());
+}
+
+impl Waiting {
+    /// Closes what is open from a moment on, for as long as that asks for another moment; the last one.
+    async fn close_from(&self, from: Timestamp) -> Timestamp {
+        let mut now = from;
+        loop {
+            self.set(|state| state.now = now);
+            match close(&self.ports, &inventory(), self.order.number, now).await.unwrap() {
+                Closing::Again(at) => now = at,
+                Closing::Done => return now,
+            }
+        }
+    }
+
+    /// An order that has ended, whose attempt its provider did not close in time.
+    async fn given_up() -> (Self, Attempt) {
+        let waiting = Self::with_start_in(0).await;
+        waiting.start(1).await.unwrap();
+        waiting.set(|state| state.is_silent = true);
+        let now = waiting.close_from(waiting.order.payable_until()).await;
+        let over = ended(&waiting.ports, &inventory(), waiting.order.number, now).await;
+        assert_eq!(over, Ok(Expired::Ended));
+        let stored = waiting.stored().await;
+        let attempt = stored.attempts.all[0].clone();
+        assert_eq!((stored.state, attempt.state), (OrderState::Expired, AttemptState::GivenUp));
+        (waiting, attempt)
+    }
+
+    /// Who is asked about again, once it is due.
+    async fn ask_again(&self) -> Timestamp {
+        let at = self.stored().await.attempts.asked_at().unwrap();
+        self.close_from(at).await
+    }
+}
+
+/// Money that comes by an attempt that was given up, and of which no call ever tells, is found by asking again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_paid_while_its_provider_is_silent_is_found() {
+    let (waiting, attempt) = Waiting::given_up().await;
+    let name = attempt.key(waiting.order.number);
+    let paid_at = attempt.expires_at.plus_seconds(-1);
+    let capture = Mutex::new(None);
+    waiting.set(|state| *capture.lock().unwrap() = state.stores.provider.pay(name, paid_at));
+    let capture = capture.into_inner().unwrap().expect("its page is still open");
+    let payment =
+        async || waiting.ports.orders().payment(capture.order, &capture.key).await.unwrap();
+    // The provider is silent at first: another day.
+    let asked_at = waiting.ask_again().await;
+    assert_eq!(payment().await, None);
+    waiting.set(|state| state.is_silent = false);
+    assert_eq!(waiting.ask_again().await, asked_at.plus_seconds(24 * 3600));
+    let record = payment().await.expect("the provider has said that it was paid");
+    let stored = waiting.stored().await;
+    // Its seats are free: it pays the order all the same.
+    assert_eq!((record.outcome, stored.state), (PaymentOutcome::Accepted, OrderState::Paid));
+    assert_eq!(stored.attempts.asked_at(), None, "nothing is left to ask");
+}
+
+/// A provider that never answers is not asked for ever.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_given_up_is_asked_about_for_a_week() {
+    let (waiting, attempt) = Waiting::given_up().await;
+    let mut last = attempt.expires_at;
+    for _ in 0..MAX_ASKS {
+        let due_at = waiting.stored().await.due_at().unwrap();
+        last = waiting.ask_again().await;
+        assert!(due_at <= last, "the index names it in time");
+    }
+    assert_eq!(last, attempt.expires_at.plus_seconds(3600 + 7 * 24 * 3600));
+    let stored = waiting.stored().await;
+    assert_eq!(stored.attempts.asked_at(), None);
+    assert_eq!(stored.attempts.all[0].state, AttemptState::GivenUp);
 }

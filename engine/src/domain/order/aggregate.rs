@@ -94,7 +94,8 @@ impl Order {
 
     /// The time at which work on it is overdue: while it is pending, its deadline; after that
     /// [`FOLLOW_UP_SECONDS`] after its last change of state if it has an open attempt, after the expiry of one that is
-    /// absent, and as long after its last fact if one is not settled.
+    /// absent, and as long after its last fact if one is not settled; or when an attempt that was given up is asked about
+    /// again.
     #[must_use]
     pub fn due_at(&self) -> Option<Timestamp> {
         if self.state == OrderState::Pending {
@@ -102,7 +103,8 @@ impl Order {
         }
         let open_since = self.attempts.open_since(self.changed_at);
         let since = open_since.into_iter().chain(self.unsettled_since()).min();
-        since.map(|since| since.plus_seconds(FOLLOW_UP_SECONDS))
+        let late = since.map(|since| since.plus_seconds(FOLLOW_UP_SECONDS));
+        late.into_iter().chain(self.attempts.asked_at()).min()
     }
 
     /// The time since which the order's facts should be settled; `None` if they are. The facts of a cancelled order are

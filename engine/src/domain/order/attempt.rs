@@ -33,6 +33,12 @@ const REPEATED_FOR_SECONDS: i64 = 20 * 60 * 60;
 /// Source: <https://pay.weixin.qq.com/doc/v3/merchant/4012791877>
 const CODE_SECONDS: i64 = 100 * 60;
 
+/// Most times that the provider of an attempt that was given up is asked about it.
+pub const MAX_ASKS: u8 = 8;
+/// Seconds from an attempt's expiry until the first of them, and from one to the next.
+const FIRST_ASK_SECONDS: i64 = 60 * 60;
+const ASK_EVERY_SECONDS: i64 = 24 * 60 * 60;
+
 numbered_within_order!(
     /// The number of an attempt within its order, from 1 to [`MAX_ATTEMPTS`].
     AttemptNumber, MAX_ATTEMPTS,
@@ -174,7 +180,8 @@ pub enum AttemptState {
     Open,
     /// Its provider has closed it, or never had it: no money comes by it.
     Closed,
-    /// Its provider did not close it in time. Money that comes by it is decided as any other that is late.
+    /// Its provider did not close it in time. It is asked about again ([`Attempt::asked_at`]); money that comes by it is
+    /// decided as any other that is late.
     GivenUp,
 }
 
@@ -290,6 +297,8 @@ pub struct Attempt {
     /// True if its provider had none of its name when its buyer chose otherwise: its page was not opened. It may be opened
     /// until its expiry, and another attempt may be open beside it.
     pub is_absent: bool,
+    /// How often its provider was asked about it since it was given up; at most [`MAX_ASKS`].
+    pub asks: u8,
     /// What is known of it.
     pub state: AttemptState,
 }
@@ -313,6 +322,15 @@ impl Attempt {
         let is_code = self.choice.method == PaymentMethod::Code;
         let is_over = is_code && self.started_at.plus_seconds(CODE_SECONDS) <= now;
         self.step.as_ref().filter(|_| !is_over)
+    }
+
+    /// When its provider is asked again whether it was paid, once it was given up: an hour after its expiry, then daily for
+    /// a week. `None` if it was not given up, or was asked about often enough.
+    #[must_use]
+    pub fn asked_at(&self) -> Option<Timestamp> {
+        let is_asked = self.state == AttemptState::GivenUp && self.asks < MAX_ASKS;
+        let after = FIRST_ASK_SECONDS + i64::from(self.asks) * ASK_EVERY_SECONDS;
+        is_asked.then(|| self.expires_at.plus_seconds(after))
     }
 
     /// True if its buyer may have been given the step, so that money may come by it. The others are closed without a call
@@ -345,6 +363,17 @@ impl Attempts {
             attempt.state == AttemptState::Open && Some(attempt.number) != self.paid
         };
         self.all.iter().filter(is_open)
+    }
+
+    /// The ones that were given up and are to be asked about by now.
+    pub fn asked_again(&self, now: Timestamp) -> impl Iterator<Item = &Attempt> {
+        self.all.iter().filter(move |attempt| attempt.asked_at().is_some_and(|at| at <= now))
+    }
+
+    /// When the first of those that were given up is asked about again.
+    #[must_use]
+    pub fn asked_at(&self) -> Option<Timestamp> {
+        self.all.iter().filter_map(Attempt::asked_at).min()
     }
 
     /// Those that the buyer may have, so that money may come by them.
@@ -405,6 +434,7 @@ impl Attempts {
             is_named_first: true,
             step: None,
             is_absent: false,
+            asks: 0,
             state: AttemptState::Open,
         };
         let all = self.all.iter().cloned().chain([another]).collect();
@@ -429,6 +459,12 @@ impl Attempts {
     #[must_use]
     pub fn with_absent(&self, number: AttemptNumber, is_absent: bool) -> Self {
         self.changed(number, |attempt| attempt.is_absent = is_absent)
+    }
+
+    /// The attempts with one that was given up and of whose provider nothing new was heard.
+    #[must_use]
+    pub fn with_ask(&self, number: AttemptNumber) -> Self {
+        self.changed(number, |attempt| attempt.asks = attempt.asks.saturating_add(1))
     }
 
     /// The attempts with one of them in a state. One that is not open has no step.
@@ -540,6 +576,22 @@ mod tests {
         assert!(may_go_on(handed(true, None)));
         assert!(!may_go_on(handed(true, Some("cs_1"))));
         assert!(!may_go_on(handed(false, None)), "of before attempts were named first");
+    }
+
+    #[test]
+    fn what_was_given_up_is_asked_about_after_an_hour_and_then_daily_for_a_week() {
+        let (mut attempts, number) =
+            Attempts::default().with_another(&choice("a"), None, NOW, NOW).unwrap();
+        assert_eq!(attempts.asked_at(), None, "it is open");
+        attempts = attempts.with_state(number, AttemptState::GivenUp);
+        let mut days = Vec::new();
+        while let Some(at) = attempts.asked_at() {
+            assert_eq!(attempts.asked_again(at.plus_ms(-1)).count(), 0);
+            assert_eq!(attempts.asked_again(at).count(), 1);
+            days.push((at.ms_since(NOW) - 3_600_000) / 86_400_000);
+            attempts = attempts.with_ask(number);
+        }
+        assert_eq!(days, (0..=7).collect::<Vec<_>>());
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::future::Future;
 use super::limit::Limit;
 use super::{MAX_DUE, Outcome, Pass, read_each};
 use crate::domain::basics::number::OrderNumber;
+use crate::domain::basics::time::Timestamp;
 use crate::domain::order::{Order, OrderState};
 use crate::flows::discrepancy::{Discrepancy, HoldLookup};
 use crate::flows::hold::inventory_of;
@@ -68,7 +69,7 @@ impl<P: Ports> Pass<'_, P> {
                     Some(Ok(order)) if self.is_in_grace(&order) => {}
                     Some(Ok(order)) => {
                         let hold = self.look_up(&order).await;
-                        discrepancies.extend(unfinished(order, hold));
+                        discrepancies.extend(unfinished(order, hold, self.now));
                     }
                     Some(Err(error)) => self.unread(&number, &error),
                     // The index is ahead of its table, or names an order twice.
@@ -115,7 +116,7 @@ fn of_shard(shard: u8) -> String {
 }
 
 /// The unfinished work of an order that the index names; none if the index is behind.
-fn unfinished(order: Order, hold: HoldLookup) -> Vec<Discrepancy> {
+fn unfinished(order: Order, hold: HoldLookup, now: Timestamp) -> Vec<Discrepancy> {
     match order.state {
         OrderState::Pending => vec![Discrepancy::Overdue(Box::new(order), hold)],
         OrderState::Paid
@@ -124,7 +125,9 @@ fn unfinished(order: Order, hold: HoldLookup) -> Vec<Discrepancy> {
         | OrderState::RefundDue
         | OrderState::Refunded => {
             let order = Box::new(order);
-            let unclosed = order.attempts.any_open().then(|| Discrepancy::Unclosed(order.clone()));
+            let attempts = &order.attempts;
+            let is_unclosed = attempts.any_open() || attempts.asked_again(now).next().is_some();
+            let unclosed = is_unclosed.then(|| Discrepancy::Unclosed(order.clone()));
             let is_unsettled = !order.facts.are_settled();
             let unsettled = is_unsettled.then_some(Discrepancy::Uncounted(order, hold));
             unclosed.into_iter().chain(unsettled).collect()

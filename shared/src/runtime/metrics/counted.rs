@@ -128,10 +128,12 @@ impl<T: Orders> Orders for Counted<T> {
     async fn keep_attempts(&self, order: &Order) -> Stored<ChangeReply> {
         let reply = self.0.keep_attempts(order).await?;
         if reply == ChangeReply::Done {
-            // What is written of an attempt first has no name yet. The last write is the one that leaves none open.
+            // What is written of an attempt first has no name yet. The last write is the one that leaves none open, before
+            // anybody asks again.
             let begins =
                 |last: &Attempt| last.state == AttemptState::Open && last.reference.is_none();
-            let is_given_up = |attempt: &&Attempt| attempt.state == AttemptState::GivenUp;
+            let is_given_up =
+                |attempt: &&Attempt| attempt.state == AttemptState::GivenUp && attempt.asks == 0;
             let given_up = order.attempts.all.iter().filter(is_given_up).count();
             if order.attempts.all.last().is_some_and(begins) {
                 count(None, Metric::PaymentsStarted, 1);
