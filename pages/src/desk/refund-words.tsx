@@ -80,6 +80,7 @@ function Say({ order, refund, word, onSaid, onClose }: SayProps) {
     const settled = reasonOf(how);
     if (word === "settled" && !settled) {
       setBad(true);
+      document.getElementById("word-how")?.focus();
       return;
     }
     setSending(true);

@@ -145,11 +145,12 @@ export class Engine {
     return this.do(`/sales/${sale}/orders`, { body: { admission: token, lines: [line] }, as: buyer });
   }
 
-  /** The same, paid. */
+  /** The same, paid, with the provider's name of the `payment`. */
   async paidOrder(sale, buyer, line) {
     const { order } = await this.order(sale, buyer, line);
-    await run(this.program, ["pay", "--order", order, "--json", "--data-dir", this.data]);
-    return this.until(`/orders/${order}`, (document) => document.state === "paid", { as: buyer });
+    const { stdout } = await run(this.program, ["pay", "--order", order, "--json", "--data-dir", this.data]);
+    const paid = await this.until(`/orders/${order}`, (document) => document.state === "paid", { as: buyer });
+    return { ...paid, payment: JSON.parse(stdout).payment };
   }
 
   /** A request to the fake Stripe of the engine, with a form a POST: its document. */
@@ -171,13 +172,24 @@ export class Engine {
   /** Captures a payment that carries a deployment's id and names an order, and tells the engine as Stripe does: its id, and the outcome. */
   async capture(deployment, order, amountMinor) {
     const intent = await this.stripe("/v1/payment_intents", { amount: String(amountMinor), currency: "cny", confirm: "true", "metadata[onsale_deployment]": deployment, "metadata[onsale_order]": order });
-    const body = JSON.stringify({ id: `evt_${intent.id}`, object: "event", type: "payment_intent.succeeded", created: intent.created, data: { object: intent } });
+    return { payment: intent.id, ...(await this.tell({ id: `evt_${intent.id}`, object: "event", type: "payment_intent.succeeded", created: intent.created, data: { object: intent } })) };
+  }
+
+  /** Somebody sends some of a payment back in Stripe's dashboard, of which Stripe tells the engine unless `tells` is false. */
+  async refundByHand(payment, amountMinor, { tells = true } = {}) {
+    const refund = await this.stripe("/v1/refunds", { payment_intent: payment, amount: String(amountMinor) });
+    if (tells) await this.tell({ id: `evt_${refund.id}`, object: "event", type: "refund.created", created: refund.created, data: { object: refund } });
+  }
+
+  /** Sends the engine an event of Stripe's, signed: its answer. */
+  async tell(event) {
+    const body = JSON.stringify(event);
     const signing = run(this.program, ["sign", "--data-dir", this.data]);
     signing.child.stdin.end(body);
     const signature = (await signing).stdout.trim();
     const answer = await fetch(`${this.gateway}/payments/stripe/callback`, { method: "POST", headers: { "content-type": "application/json", "stripe-signature": signature }, body, signal: AbortSignal.timeout(PATIENCE_MS) });
-    if (!answer.ok) throw new Error(`the callback of ${intent.id}: ${answer.status} ${await answer.text()}`);
-    return { payment: intent.id, ...(await answer.json()) };
+    if (!answer.ok) throw new Error(`the callback of ${event.id}: ${answer.status} ${await answer.text()}`);
+    return answer.json();
   }
 
   /** An operator at the command line says what becomes of a payment of no order: `send-back` or `explain`. */

@@ -189,6 +189,55 @@ test("the order desk finds an order by its seat, shows its history, and refunds 
   await operator.see(words("export-done.other", { count: 2 }));
 });
 
+for (const [language, window] of [["en", {}], ["zh", { width: 320, height: 720, dark: true }]]) {
+  test(`an operator says what became of refunds that the provider does not decide (${language})`, async (t) => {
+    const words = texts("desk", language);
+    const file = hall(`words-${language}`);
+    await it.engine.publish(file);
+    const buy = (name) => it.engine.paidOrder(file.sale, `${name}-${language}`, { tier: "stalls", best: { count: 2 } });
+    const first = (document) => document.refunds?.find(({ number }) => number === 1)?.state;
+    const asBuyer = ({ order }) => [`/orders/${order}/refunds`, { as: order === kept.order ? `kept-${language}` : `owed-${language}` }];
+    const state = async (order) => first(await it.engine.do(...asBuyer(order)));
+    const is = async (order, wanted) => { const [path, who] = asBuyer(order); await it.engine.until(path, (document) => first(document) === wanted, who); };
+
+    // Somebody gives all the money back in the dashboard: the tickets stay by a word.
+    const kept = await buy("kept");
+    await it.engine.refundByHand(kept.payment, kept.total_minor);
+    await is(kept, "outside");
+    const operator = await operatorAt(t, `/operator/desk?order=${kept.order}`, { language, ...window });
+    await operator.see(saying("desk", language, "word-outside", { number: "1" }), ".warning");
+    await operator.accessible("a refund that was made outside");
+    await operator.fits();
+    await operator.press(`${words("word.keep")}…`, "main button");
+    await operator.see(words("word-sure.keep"), "dialog");
+    await operator.accessible("the tickets are kept");
+    await operator.fits();
+    assert.equal(await state(kept), "outside", "nothing happens before the press");
+    await operator.press(words("word.keep"), "dialog button");
+    await operator.see(saying("desk", language, "word-done", { number: "1" }));
+    assert.equal(await state(kept), "refunded");
+
+    // Somebody has sent a part back and told nobody: the provider refuses the whole, and it is paid otherwise.
+    const owed = await buy("owed");
+    await it.engine.refundByHand(owed.payment, 100, { tells: false });
+    await it.engine.do(`/orders/${owed.order}/refunds/operator`, { body: { number: 1, tickets: "all", amount_minor: owed.total_minor }, as: null });
+    await is(owed, "failed");
+    await operator.go(`/operator/desk?order=${owed.order}`);
+    await operator.see(saying("desk", language, "word-failed", { number: "1" }), ".warning");
+    await operator.press(`${words("word.settled")}…`, "main button");
+    await operator.press(words("word.settled"), "dialog button");
+    await operator.see(words("word-how-bad"), "dialog");
+    assert.equal(await operator.focused(), words("word-how"));
+    await operator.accessible("how it was paid is missing");
+    await operator.fits();
+    await operator.type(words("word-how"), `bank transfer 4711 ${SCRIPT}`);
+    await operator.press(words("word.settled"), "dialog button");
+    await operator.see(saying("desk", language, "word-done", { number: "1" }));
+    assert.equal(await state(owed), "settled");
+    assert.deepEqual(await operator.complaints(), []);
+  });
+}
+
 /** The buttons of a payment of no order on the operators' page. */
 const buttonsOf = ({ payment }) => `button[aria-describedby="unmatched-stripe-${payment}"]`;
 
