@@ -134,8 +134,9 @@ impl Shop {
     async fn start(&self, attempt: &Attempt) -> String {
         let mut reply = self.ours.start(&order(), attempt).await;
         for _ in 0..2 {
-            // On a busy machine an answer may come too late; the same attempt is started again then, as the engine does.
-            if matches!(reply, Err(StoreError::Unknown(_))) {
+            // On a busy machine a connection or an answer may come too late; the same attempt is started again then, as a
+            // buyer does.
+            if matches!(reply, Err(StoreError::Unknown(_) | StoreError::Unavailable(_))) {
                 reply = self.ours.start(&order(), attempt).await;
             }
         }

@@ -1,5 +1,6 @@
 //! The stores, the engine over them, and what it has made there.
 
+use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
@@ -87,6 +88,12 @@ pub(super) struct Fixture {
     pub(super) _dynamodb: Server<DynamoDb>,
 }
 
+/// A client that waits for as long as a busy machine takes: what a test plants is not a request that somebody waits for.
+fn patient(client: &aws_sdk_dynamodb::Client) -> aws_sdk_dynamodb::Client {
+    let config = client.config().to_builder().timeout_config(TimeoutConfig::disabled());
+    aws_sdk_dynamodb::Client::from_conf(config.build())
+}
+
 impl Fixture {
     pub(super) async fn start() -> Self {
         let redis = RedisServer::start(RedisOptions::default()).await.unwrap();
@@ -120,7 +127,7 @@ impl Fixture {
             mint: Mint::new(7),
             returned: OnceLock::new(),
             target: Target::at(url, &dynamodb.url, &prefix),
-            dynamodb: db.client().clone(),
+            dynamodb: patient(db.client()),
             redis: backends::redis(url).await,
             _redis: None,
             _dynamodb: dynamodb,

@@ -23,6 +23,9 @@ const WARM: usize = 3;
 const COUNTED: usize = 9;
 /// Most difference of a count from the table, in per cent.
 const TOLERANCE_PERCENT: u64 = 5;
+/// And of the bytes: on a busy machine each connection keeps a buffer that is 8,192 bytes larger, for good, once an answer has
+/// filled the smaller one. A turn of a room has three.
+const TOLERANCE_PERCENT_OF_BYTES: u64 = 8;
 /// And by how many allocations, where the table's are few.
 const TOLERANCE: u64 = 2;
 /// And by how many bytes: a read may come in two parts, each with a buffer.
@@ -87,11 +90,12 @@ fn table() -> BTreeMap<String, (u64, u64)> {
 #[test]
 fn every_handler_allocates_what_the_table_says() {
     let (counts, table) = (counted(), table());
-    let is_close = |count: u64, expected: u64, tolerance: u64| {
-        count.abs_diff(expected) <= tolerance + expected * TOLERANCE_PERCENT / 100
+    let is_close = |count: u64, expected: u64, tolerance: u64, percent: u64| {
+        count.abs_diff(expected) <= tolerance + expected * percent / 100
     };
     let is_as_said = |found: (u64, u64), expected: (u64, u64)| {
-        is_close(found.0, expected.0, TOLERANCE) && is_close(found.1, expected.1, TOLERANCE_BYTES)
+        is_close(found.0, expected.0, TOLERANCE, TOLERANCE_PERCENT)
+            && is_close(found.1, expected.1, TOLERANCE_BYTES, TOLERANCE_PERCENT_OF_BYTES)
     };
     for (name, Counts { median: (allocations, bytes), .. }) in &counts {
         // For `scripts/handler-costs`, which writes the table.
