@@ -34,8 +34,9 @@ const REFUNDED: u64 = 3;
 /// Payments of which somebody sends a part back in the dashboard, and what.
 const BY_HAND: u64 = 3;
 const HAND_MINOR: MinorUnits = MinorUnits(100);
-/// The longest that the providers may take to send everything back.
-const MOST: Duration = Duration::from_secs(60);
+/// The longest that the money may take. A refund that its provider has refused for want of calls (429) comes again with its
+/// message, a minute or more later.
+const MOST: Duration = Duration::from_secs(240);
 
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct MoneyBack {
