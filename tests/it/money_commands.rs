@@ -20,6 +20,23 @@ pub async fn send(engine: &Engine, method: Method, path: &str, token: &str, body
     reply.json().await.unwrap()
 }
 
+/// An engine on a data directory with a hall of so many places for 25.00 each; `more` goes into its sale file.
+pub async fn hall(dir: &Path, places: u32, more: &Value) -> Engine {
+    let options = Options { ephemeral: true, ..Options::persistent(dir) };
+    let engine = Engine::start(backends::engine(options)).await.unwrap();
+    let mut file = json!({
+        "sale": "hall", "title": "Hall", "currency": "EUR",
+        "opens_at": "2020-01-01T00:00:00Z", "closes_at": "2100-01-01T00:00:00Z",
+        "limit_per_buyer": 4, "pay_window_seconds": 900,
+        "gate": { "shards": 1, "user_lock_ms": 1, "budget_percent": 1000 },
+        "tiers": [{ "tier": "floor", "name": "Floor", "price_minor": 2500, "general_admission": places }]
+    });
+    file.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let operator = engine.operator_token().unwrap();
+    send(&engine, Method::PUT, "/sales/hall", &operator, &file).await;
+    engine
+}
+
 /// Somebody orders tickets of the hall: the order's number.
 pub async fn order(engine: &Engine, user: &str, tickets: u16) -> String {
     let token = engine.token(user).unwrap();
@@ -92,19 +109,12 @@ async fn has_points(dir: &Path, order: &str, points: u64) {
 async fn tickets_are_refunded_and_a_sale_is_cancelled_by_commands_and_the_log_tells() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
-    let options = Options { ephemeral: true, ..Options::persistent(dir) };
-    let engine = Engine::start(backends::engine(options)).await.unwrap();
-    let hall = json!({
-        "sale": "hall", "title": "Hall", "currency": "EUR",
-        "opens_at": "2020-01-01T00:00:00Z", "closes_at": "2100-01-01T00:00:00Z",
-        "limit_per_buyer": 4, "pay_window_seconds": 900,
+    let terms = json!({
         "merchant": { "merchant": "opera", "commission_basis_points": 1000 },
-        "points": { "per_minor": 100, "points": 2, "growth": 1 },
-        "gate": { "shards": 1, "user_lock_ms": 1, "budget_percent": 1000 },
-        "tiers": [{ "tier": "floor", "name": "Floor", "price_minor": 2500, "general_admission": 20 }]
+        "points": { "per_minor": 100, "points": 2, "growth": 1 }
     });
+    let engine = hall(dir, 20, &terms).await;
     let operator = engine.operator_token().unwrap();
-    send(&engine, Method::PUT, "/sales/hall", &operator, &hall).await;
     let (paid, pending) = (order(&engine, "alice", 2).await, order(&engine, "bob", 1).await);
     assert_eq!(run(dir, &["pay", "--order", &paid]).1, 0);
 

@@ -6,12 +6,11 @@ use std::time::{Duration, Instant};
 
 use encoding_rs::GBK;
 use engine::domain::basics::time::Timestamp;
-use local::up::{Engine, Options};
+use local::up::Engine;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::backends;
-use crate::money_commands::{order, send};
+use crate::money_commands::{hall, order, send};
 use crate::program::{read, read_lines, run};
 
 const PROVIDERS: [&str; 3] = ["stripe", "wechat", "alipay"];
@@ -99,17 +98,7 @@ async fn sold(engine: &Engine, dir: &Path) -> BTreeMap<&'static str, Vec<String>
 async fn reports_of_three_providers_agree_and_each_planted_defect_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
-    let options = Options { ephemeral: true, ..Options::persistent(dir) };
-    let engine = Engine::start(backends::engine(options)).await.unwrap();
-    let hall = json!({
-        "sale": "hall", "title": "Hall", "currency": "CNY",
-        "opens_at": "2020-01-01T00:00:00Z", "closes_at": "2100-01-01T00:00:00Z",
-        "limit_per_buyer": 4, "pay_window_seconds": 900,
-        "gate": { "shards": 1, "user_lock_ms": 1, "budget_percent": 1000 },
-        "tiers": [{ "tier": "floor", "name": "Floor", "price_minor": 2500, "general_admission": 40 }]
-    });
-    let operator = engine.operator_token().unwrap();
-    send(&engine, Method::PUT, "/sales/hall", &operator, &hall).await;
+    let engine = hall(dir, 40, &json!({ "currency": "CNY" })).await;
     let orders = sold(&engine, dir).await;
 
     let mut reports = BTreeMap::new();

@@ -14,12 +14,10 @@ use engine::flows::outside::record_sent_back;
 use engine::flows::refund::refund_part;
 use engine::ports::{Orders as _, Ports as _};
 use fake_payments::{Fault, PROVIDER};
-use local::up::{Engine, Options};
-use reqwest::Method;
+use local::up::Engine;
 use serde_json::json;
 
-use crate::backends;
-use crate::money_commands::{order, send};
+use crate::money_commands::{hall, order};
 use crate::program::{output, read, run};
 
 /// The price of two tickets.
@@ -161,17 +159,7 @@ impl Desk<'_> {
 async fn refunds_that_failed_are_settled_by_the_page_and_nothing_goes_back_twice() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
-    let options = Options { ephemeral: true, ..Options::persistent(dir) };
-    let engine = Engine::start(backends::engine(options)).await.unwrap();
-    let hall = json!({
-        "sale": "hall", "title": "Hall", "currency": "EUR",
-        "opens_at": "2020-01-01T00:00:00Z", "closes_at": "2100-01-01T00:00:00Z",
-        "limit_per_buyer": 4, "pay_window_seconds": 900,
-        "gate": { "shards": 1, "user_lock_ms": 1, "budget_percent": 1000 },
-        "tiers": [{ "tier": "floor", "name": "Floor", "price_minor": 2500, "general_admission": 20 }]
-    });
-    let operator = engine.operator_token().unwrap();
-    send(&engine, Method::PUT, "/sales/hall", &operator, &hall).await;
+    let engine = hall(dir, 20, &json!({})).await;
     let desk = Desk { engine: &engine, dir };
 
     // It is paid otherwise, and said so: the provider is not asked again.

@@ -17,8 +17,7 @@ use engine::domain::basics::time::Timestamp;
 use engine::domain::ledger::subscriber::{Event, Wishes};
 use engine::domain::order::fact::FactKind;
 use engine::ports::{Log as _, Ports as _, Receiver as _};
-use local::up::{Engine, Options};
-use reqwest::Method;
+use local::up::Engine;
 use serde_json::{Value, json};
 use shared::events::{Addresses, Webhook, WebhookConnections, WebhookKeys, WebhookSender};
 use shared::runtime::connections::Trust;
@@ -27,8 +26,7 @@ use standardwebhooks::Webhook as Checker;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-use crate::backends;
-use crate::money_commands::{order, send};
+use crate::money_commands::{hall, order};
 use crate::program::{read, read_lines, run};
 
 /// What somebody's server does with what it is told.
@@ -208,18 +206,7 @@ async fn retry(dir: &Path) {
 }
 
 async fn start(dir: &Path) -> Engine {
-    let options = Options { ephemeral: true, ..Options::persistent(dir) };
-    let engine = Engine::start(backends::engine(options)).await.unwrap();
-    let hall = json!({
-        "sale": "hall", "title": "Hall", "currency": "EUR",
-        "opens_at": "2020-01-01T00:00:00Z", "closes_at": "2100-01-01T00:00:00Z",
-        "limit_per_buyer": 4, "pay_window_seconds": 900,
-        "gate": { "shards": 1, "user_lock_ms": 1, "budget_percent": 1000 },
-        "tiers": [{ "tier": "floor", "name": "Floor", "price_minor": 2500, "general_admission": 60 }]
-    });
-    let operator = engine.operator_token().unwrap();
-    send(&engine, Method::PUT, "/sales/hall", &operator, &hall).await;
-    engine
+    hall(dir, 60, &json!({})).await
 }
 
 async fn paid(engine: &Engine, dir: &Path, buyers: &[&str]) -> Vec<String> {

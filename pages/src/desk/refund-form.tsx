@@ -11,7 +11,6 @@ import { may, routes, type DeskOrder } from "../operator/api.ts";
 import { problem } from "../shared/api.ts";
 import { clock } from "../shared/clock.ts";
 import { money } from "../shared/format.ts";
-import { Text } from "./text-field.tsx";
 import { checked, typedOf, type Draft, type DraftDefect, type Ready } from "./refund.ts";
 import { t } from "./words.ts";
 
@@ -137,6 +136,20 @@ function Choice({ tickets, names, chosen, write, onChosen }: ChoiceProps) {
         </label>
       ))}
     </fieldset>
+  );
+}
+
+function Text({ id, label, hint, value, mode, isBad, onInput }: {
+  readonly id: string; readonly label: string; readonly hint: string; readonly value: string; readonly mode: "decimal" | "text";
+  readonly isBad: boolean; readonly onInput: (value: string) => void;
+}) {
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      <input id={id} type="text" inputMode={mode} autocomplete="off" value={value} aria-describedby={`${id}-hint`} aria-invalid={isBad}
+        onInput={(event) => onInput(event.currentTarget.value)} />
+      <p class="hint" id={`${id}-hint`}>{hint}</p>
+    </div>
   );
 }
 

@@ -6,10 +6,9 @@ import type { Outcome } from "../order/done.tsx";
 import { repeated } from "../order/repeat.ts";
 import { refusalText, type OrderRefund } from "../order/words.ts";
 import { may, routes } from "../operator/api.ts";
-import { reasonOf } from "../operator/reason.ts";
+import { ReasonField, useReason } from "../operator/reason-field.tsx";
 import { problem } from "../shared/api.ts";
 import { money } from "../shared/format.ts";
-import { Text } from "./text-field.tsx";
 import { t } from "./words.ts";
 
 type Word = "again" | "settled" | "keep";
@@ -71,18 +70,13 @@ interface SayProps {
 }
 
 function Say({ order, refund, word, onSaid, onClose }: SayProps) {
-  const [how, setHow] = useState("");
-  const [isBad, setBad] = useState(false);
+  const how = useReason();
   const [isSending, setSending] = useState(false);
   const { number } = refund;
   const values = valuesOf(refund);
   const send = async () => {
-    const settled = reasonOf(how);
-    if (word === "settled" && !settled) {
-      setBad(true);
-      document.getElementById("word-how")?.focus();
-      return;
-    }
+    const settled = word === "settled" ? how.checked() : null;
+    if (word === "settled" && settled === null) return;
     setSending(true);
     const said = word === "settled" ? { settled } : word === "again" ? { again: true } : { keep: true };
     try {
@@ -98,10 +92,7 @@ function Say({ order, refund, word, onSaid, onClose }: SayProps) {
     <Confirm title={t(`word-sure.${word}`, values)} action={t(`word.${word}`)} look={word === "keep" ? "primary" : "danger"}
       isSending={isSending} onConfirm={() => void send()} onClose={onClose}>
       <p>{t(`word-text.${word}`, values)}</p>
-      {word === "settled" && (
-        <Text id="word-how" label={t("word-how")} hint={t("word-how-hint")} value={how} mode="text" isBad={isBad} onInput={(text) => { setHow(text); setBad(false); }} />
-      )}
-      {isBad && <p class="problem" id="word-bad" role="alert">{t("word-how-bad")}</p>}
+      {word === "settled" && <ReasonField id="word-how" label={t("word-how")} hint={t("word-how-hint")} bad={t("word-how-bad")} reason={how} />}
     </Confirm>
   );
 }

@@ -1,5 +1,5 @@
 /** Payments of this deployment whose order is not there: an operator decides what becomes of each. */
-import { useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 
 import { Confirm } from "../order/confirm.tsx";
 import { Done, type Outcome } from "../order/done.tsx";
@@ -10,7 +10,7 @@ import { money, shortDateTime } from "../shared/format.ts";
 import { useLoaded } from "../shared/hooks.ts";
 import { Loading, Problem } from "../shared/layout.tsx";
 import { may, routes, type Unmatched, type UnmatchedWord } from "./api.ts";
-import { reasonOf } from "./reason.ts";
+import { ReasonField, useReason } from "./reason-field.tsx";
 import { t } from "./words.ts";
 
 /** Milliseconds until they are asked for again: each is also told as an error when it is heard of. */
@@ -109,19 +109,13 @@ function Row({ row, onAsk }: { readonly row: Unmatched; readonly onAsk: (word: U
 function Decide({ row, word, onDecided, onClose }: Decision & {
   readonly onDecided: (outcome: Outcome) => Promise<void>; readonly onClose: () => void;
 }) {
-  const [text, setText] = useState("");
-  const [isBad, setBad] = useState(false);
+  const why = useReason();
   const [failure, setFailure] = useState<OnsaleProblem | null>(null);
   const [isSending, setSending] = useState(false);
-  const field = useRef<HTMLInputElement>(null);
   const values = { amount: money(row.amount_minor, row.currency), payment: keyOf(row) };
   const send = async () => {
-    const reason = reasonOf(text);
-    if (reason === null || reason === "") {
-      setBad(true);
-      field.current?.focus();
-      return;
-    }
+    const reason = why.checked();
+    if (reason === null) return;
     setSending(true);
     setFailure(null);
     try {
@@ -140,14 +134,7 @@ function Decide({ row, word, onDecided, onClose }: Decision & {
       isSending={isSending} onConfirm={() => void send()} onClose={onClose}>
       <p>{payment(row)} · {words.t("order-number", { order: row.order })}</p>
       <p>{t(`unmatched-text.${word}`)}</p>
-      <div class="field">
-        <label for="unmatched-reason">{t("unmatched-reason")}</label>
-        <input id="unmatched-reason" ref={field} type="text" autocomplete="off" required value={text} aria-invalid={isBad}
-          aria-describedby={isBad ? "unmatched-bad unmatched-reason-hint" : "unmatched-reason-hint"}
-          onInput={(event) => { setText(event.currentTarget.value); setBad(false); }} />
-        <p class="hint" id="unmatched-reason-hint">{t("unmatched-reason-hint")}</p>
-      </div>
-      {isBad && <p class="problem" id="unmatched-bad" role="alert">{t("unmatched-reason-bad")}</p>}
+      <ReasonField id="unmatched-reason" label={t("unmatched-reason")} hint={t("unmatched-reason-hint")} bad={t("unmatched-reason-bad")} reason={why} />
       {failure !== null && <Problem problem={failure} text={refusalText(failure)} />}
     </Confirm>
   );

@@ -194,14 +194,13 @@ for (const [language, window] of [["en", {}], ["zh", { width: 320, height: 720, 
     const words = texts("desk", language);
     const file = hall(`words-${language}`);
     await it.engine.publish(file);
-    const buy = (name) => it.engine.paidOrder(file.sale, `${name}-${language}`, { tier: "stalls", best: { count: 2 } });
-    const first = (document) => document.refunds?.find(({ number }) => number === 1)?.state;
-    const asBuyer = ({ order }) => [`/orders/${order}/refunds`, { as: order === kept.order ? `kept-${language}` : `owed-${language}` }];
-    const state = async (order) => first(await it.engine.do(...asBuyer(order)));
-    const is = async (order, wanted) => { const [path, who] = asBuyer(order); await it.engine.until(path, (document) => first(document) === wanted, who); };
+    const buy = async (buyer) => ({ buyer, ...(await it.engine.paidOrder(file.sale, buyer, { tier: "stalls", best: { count: 2 } })) });
+    const first = ({ refunds }) => refunds?.find(({ number }) => number === 1)?.state;
+    const state = async ({ order, buyer }) => first(await it.engine.do(`/orders/${order}/refunds`, { as: buyer }));
+    const is = ({ order, buyer }, wanted) => it.engine.until(`/orders/${order}/refunds`, (document) => first(document) === wanted, { as: buyer });
 
     // Somebody gives all the money back in the dashboard: the tickets stay by a word.
-    const kept = await buy("kept");
+    const kept = await buy(`kept-${language}`);
     await it.engine.refundByHand(kept.payment, kept.total_minor);
     await is(kept, "outside");
     const operator = await operatorAt(t, `/operator/desk?order=${kept.order}`, { language, ...window });
@@ -218,7 +217,7 @@ for (const [language, window] of [["en", {}], ["zh", { width: 320, height: 720, 
     assert.equal(await state(kept), "refunded");
 
     // Somebody has sent a part back and told nobody: the provider refuses the whole, and it is paid otherwise.
-    const owed = await buy("owed");
+    const owed = await buy(`owed-${language}`);
     await it.engine.refundByHand(owed.payment, 100, { tells: false });
     await it.engine.do(`/orders/${owed.order}/refunds/operator`, { body: { number: 1, tickets: "all", amount_minor: owed.total_minor }, as: null });
     await is(owed, "failed");

@@ -54,13 +54,12 @@ pub fn money(amount: i64) -> Money {
     Money { amount_minor: MinorUnits(amount), currency }
 }
 
-/// The stores with one paid order of so many tickets, under these terms of refunds.
+/// A pending order, the `index`th of its engine, of so many tickets under these terms of refunds.
 ///
 /// # Panics
-/// The model refuses the order.
+/// Never: the names are good ones.
 #[must_use]
-pub fn paid(seats: u32, terms: Option<RefundTerms>) -> (Stores, OrderNumber) {
-    let user = UserId::new("7").expect("a good name");
+pub fn pending(index: u32, user: UserId, seats: u32, terms: Option<RefundTerms>) -> Order {
     let ticket = |seat: u32| Ticket {
         seat: Seat(seat),
         name: SeatName::new(format!("a{seat}")).expect("a good name"),
@@ -69,8 +68,8 @@ pub fn paid(seats: u32, terms: Option<RefundTerms>) -> (Stores, OrderNumber) {
         issue: Issue::FIRST,
         checked_in: None,
     };
-    let pending = Order {
-        number: Mint::new(0).mint(START, &user),
+    Order {
+        number: Mint::new(index).mint(START, &user),
         sale: SaleId::new("s").expect("a good name"),
         user,
         state: OrderState::Pending,
@@ -93,7 +92,16 @@ pub fn paid(seats: u32, terms: Option<RefundTerms>) -> (Stores, OrderNumber) {
         refunds: RefundCounts::default(),
         merchant: MerchantTerms::house(),
         exchange: None,
-    };
+    }
+}
+
+/// The stores with one paid order of so many tickets, under these terms of refunds.
+///
+/// # Panics
+/// The model refuses the order.
+#[must_use]
+pub fn paid(seats: u32, terms: Option<RefundTerms>) -> (Stores, OrderNumber) {
+    let pending = pending(0, UserId::new("7").expect("a good name"), seats, terms);
     let number = pending.number;
     let mut stores = Stores::default();
     stores.orders.create(&pending, Tickets::new(10)).expect("a new order");

@@ -14,21 +14,15 @@ use std::task::{Context, Poll, Waker};
 
 #[cfg(debug_assertions)]
 use engine::domain::basics::guard::Guard;
-use engine::domain::basics::ids::{
-    Legs, ReaderId, RequestFingerprint, SaleId, Seat, SeatName, SubscriberId, TierId, UserId,
-};
-use engine::domain::basics::money::{Currency, MinorUnits, Money};
-use engine::domain::basics::number::{Mint, OrderNumber};
+use engine::domain::basics::ids::{ReaderId, SubscriberId, UserId};
+use engine::domain::basics::number::OrderNumber;
 use engine::domain::basics::time::Timestamp;
 use engine::domain::ledger::log::{LogPosition, LogShard, PlacedRecord, records};
 use engine::domain::ledger::subscriber::{
     Event, GIVE_UP_SECONDS, Progress, Subscription, WaitingOrder, Wishes,
 };
-use engine::domain::order::attempt::Attempts;
-use engine::domain::order::fact::{Cause, FactKind, Facts};
-use engine::domain::order::order_refund::RefundCounts;
-use engine::domain::order::{Issue, Order, OrderLine, OrderState, Ticket};
-use engine::domain::sale::MerchantTerms;
+use engine::domain::order::Order;
+use engine::domain::order::fact::{Cause, FactKind};
 use engine::flows::tell::{Teller, Telling};
 use engine::ports::{
     ChangeReply, Log, Receiver, StoreError, Stored, Subscriptions, TakeReply, Waiting,
@@ -36,9 +30,9 @@ use engine::ports::{
 use model_stores::{Call, Caller, Driver, Reply, Stores, SubscriptionsModel};
 #[cfg(debug_assertions)]
 use sim::each_absence;
+use sim::one_order::{START, pending};
 use sim::{SeededRng, each_seed, let_others_come_between};
 
-const START: Timestamp = Timestamp::from_ms(1_800_000_000_000);
 const RUNS: u64 = 1_500;
 /// Runs in which the absence of a guard must be found: of one of them it takes some hundred.
 const CONTROL_RUNS: u64 = 10_000;
@@ -228,39 +222,7 @@ impl Environment {
 
 fn order(index: usize) -> Order {
     let user = UserId::new((7 + 1024 * index).to_string()).unwrap();
-    let ticket = Ticket {
-        seat: Seat(0),
-        name: SeatName::new("a0").unwrap(),
-        attendee: None,
-        refund: None,
-        issue: Issue::FIRST,
-        checked_in: None,
-    };
-    Order {
-        number: Mint::new(u32::try_from(index).unwrap()).mint(START, &user),
-        sale: SaleId::new("s").unwrap(),
-        user,
-        state: OrderState::Pending,
-        lines: vec![OrderLine {
-            tier: TierId::new("a").unwrap(),
-            legs: Legs::ONE,
-            price_minor: MinorUnits(500),
-            terms: None,
-            exchange: None,
-            tickets: vec![ticket],
-        }],
-        total: Money { amount_minor: MinorUnits(500), currency: Currency::new("EUR").unwrap() },
-        fingerprint: RequestFingerprint::new("0123456789abcdef").unwrap(),
-        created_at: START,
-        pay_by: START.plus_seconds(60),
-        changed_at: START,
-        payment: None,
-        attempts: Attempts::default(),
-        facts: Facts::made(START),
-        refunds: RefundCounts::default(),
-        merchant: MerchantTerms::house(),
-        exchange: None,
-    }
+    pending(u32::try_from(index).unwrap(), user, 1, None)
 }
 
 type Flow = Pin<Box<dyn Future<Output = Stored<Telling>>>>;

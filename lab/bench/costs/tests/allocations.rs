@@ -23,8 +23,8 @@ const WARM: usize = 3;
 const COUNTED: usize = 9;
 /// Most difference of a count from the table, in per cent.
 const TOLERANCE_PERCENT: u64 = 5;
-/// And of the bytes: on a busy machine each connection keeps a buffer that is 8,192 bytes larger, for good, once an answer has
-/// filled the smaller one. A turn of a room has three.
+/// And of the bytes: on a busy machine a connection keeps a buffer that is 8,192 bytes larger, for good, once an answer has
+/// filled the smaller one. Turns of a room were seen with three more and three fewer of them than the table's.
 const TOLERANCE_PERCENT_OF_BYTES: u64 = 8;
 /// And by how many allocations, where the table's are few.
 const TOLERANCE: u64 = 2;
