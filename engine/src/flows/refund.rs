@@ -164,6 +164,7 @@ pub async fn refund_part(
     now: Timestamp,
 ) -> Stored<PartOutcome> {
     let missing = |what: &str| StoreError::Contract(format!("refund {key}: {what}"));
+    // With the name by which it was asked: what came of one name says nothing of the next.
     let (mut reply, mut has_looked) = (None, false);
     for _ in 0..ATTEMPTS {
         let refunds = ports.orders().order_refunds(key.order).await?;
@@ -173,15 +174,16 @@ pub async fn refund_part(
         let state = refund.refund.state;
         let is_ended = state == RefundState::Failed && refund.ended > 0;
         if state.is_back() || state == RefundState::FailedLater || is_ended {
-            if state == RefundState::Settled && reply.as_ref().is_some_and(is_taken) {
+            let is_taken = reply.as_ref().is_some_and(|(_, said)| is_taken(said));
+            if state == RefundState::Settled && is_taken {
                 tracing::error!(refund = %key, "it was paid otherwise, and its provider has it too");
             }
             return Ok(PartOutcome::Asked(refund.refund.clone()));
         }
         let said = match &reply {
-            Some(said) => said,
-            None => match asked(ports, refund, &refunds, has_looked, now).await? {
-                Asked::Said(said) => reply.insert(said),
+            Some((name, said)) if *name == refund.name() => said,
+            Some(_) | None => match asked(ports, refund, &refunds, has_looked, now).await? {
+                Asked::Said(said) => &reply.insert((refund.name(), said)).1,
                 Asked::TooEarly(at) => return Ok(PartOutcome::TooEarly(at)),
                 Asked::Looked => {
                     has_looked = true;

@@ -272,8 +272,9 @@ pub trait Orders: Send + Sync {
     /// the order is paid, it has exactly the refunds before this one, and no more of the payment is refunded than
     /// was captured.
     fn give_back(&self, plan: &RefundPlan) -> impl Future<Output = Stored<ChangeReply>> + Send;
-    /// Records the state of a refund of an order, if the recorded state may become this one. In the same
-    /// transaction writes `order`, the order as it shall be, if its money is back.
+    /// Records the state of a refund of an order, if the recorded state may become this one
+    /// ([`may_be_recorded`](crate::domain::order::refund::RefundState::may_be_recorded)). In the same transaction writes
+    /// `order`, the order as it shall be, if its money is back, or came to us again.
     fn record_order_refund(
         &self,
         refund: &OrderRefund,

@@ -709,7 +709,8 @@ impl OrdersModel {
         }
         let known = self.refunds.get(&refund.key);
         let follows = known.is_some_and(|known| {
-            known.refund.state.may_become(refund.refund.state) && known.ended <= refund.ended
+            known.refund.state.may_be_recorded(refund.refund.state, order.is_some())
+                && known.ended <= refund.ended
         });
         let is_seen = |order: &Order| {
             self.orders.get(&order.number).is_some_and(|stored| {

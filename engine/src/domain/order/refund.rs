@@ -116,6 +116,13 @@ impl RefundState {
         }
     }
 
+    /// As [`Self::may_become`]; where the order `tells` along with it that money is back, or is not, the state changes: what two
+    /// have heard at once is told once.
+    #[must_use]
+    pub fn may_be_recorded(self, next: Self, tells: bool) -> bool {
+        self.may_become(next) && !(tells && self == next)
+    }
+
     /// Seconds without news after which it is requested again; `None` once nothing more follows. What waits for an
     /// operator is told again every day.
     /// `Requested` leaves the queue the time for one redelivery. A day and an hour after a refusal

@@ -172,7 +172,7 @@ impl DynamoOrders {
     ) -> Stored<ChangeReply> {
         let key = order_refund_key(refund.key);
         let (of, ended) = (refund.key.order, Some(refund.ended));
-        let state = self.refund_state(key, of, &refund.refund, ended)?;
+        let state = self.refund_state(key, of, &refund.refund, ended, order.is_some())?;
         let mut plan = vec![(Part::Refund, state)];
         if let Some(order) = order {
             let is_undone = refund.refund.state == RefundState::FailedLater;

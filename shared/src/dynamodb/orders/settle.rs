@@ -165,17 +165,20 @@ impl DynamoOrders {
             let broken = format!("payment {provider} {payment}: is refunded and was accepted");
             return Err(StoreError::Contract(broken));
         };
-        self.refund_state(payment_key(capture.order, &capture.key), capture.order, refund, None)
+        let key = payment_key(capture.order, &capture.key);
+        self.refund_state(key, capture.order, refund, None, false)
     }
 
     /// Writes the state of a refund into an item, over a state that it may follow. Of a refund of an order also how many of its
-    /// names came to nothing: whoever has seen fewer has older news, and writes nothing.
+    /// names came to nothing: whoever has seen fewer has older news, and writes nothing. `tells` is true if its order tells of
+    /// the change.
     pub(super) fn refund_state(
         &self,
         key: Item,
         order: OrderNumber,
         refund: &Refund,
         ended: Option<u8>,
+        tells: bool,
     ) -> Stored<TransactWriteItem> {
         let ended = ended.map(|ended| (REFUND_ENDED, number(ended)));
         let newer = ended.as_ref().map_or(String::new(), |(name, _)| {
@@ -197,7 +200,8 @@ impl DynamoOrders {
             "from0", "from1", "from2", "from3", "from4", "from5", "from6", "from7", "from8",
             "from9",
         ];
-        let before = RefundState::ALL.into_iter().filter(|state| state.may_become(refund.state));
+        let may_be = |state: &RefundState| state.may_be_recorded(refund.state, tells);
+        let before = RefundState::ALL.into_iter().filter(may_be);
         let from: Vec<Value> =
             FROM.into_iter().zip(before.map(|state| text(state.as_str()))).collect();
         let names: Vec<String> = from.iter().map(|(name, _)| format!(":{name}")).collect();
