@@ -1,8 +1,9 @@
 --- hold.lua: hold every line of an order, or none; the same number is answered with the same seats.
 --- @key   sale             hash    loaded (its epoch), state, opens_ms, closes_ms, limit, order -> its hold, @user -> tickets
 --- @key   due              zset    orders by deadline
---- @key   tier[line]       hash    rows, row_bytes, legs, freed, search:journey -> first row that may hold it, or -
+--- @key   tier[line]       hash    rows, row_bytes, legs, freed, middle (if every row has the same), search:journey -> first row that may hold it, or -
 --- @key   taken[line]      bitmap  1 where a seat is held, sold or not for sale on a leg
+--- @key   middles[line]    string  twice the column of each row's middle, 16 bits each; none if seats are best at the left
 --- @arg   epoch            string
 --- @arg   order            string
 --- @arg   user             string
@@ -27,7 +28,7 @@
 --- @reply sold_out         tier
 --- @reply no_adjacent      tier
 
-local FIRST_LINE_KEY, LINE_KEYS, FIRST_LINE_ARG, LINE_ARGS = 3, 2, 8, 7
+local FIRST_LINE_KEY, LINE_KEYS, FIRST_LINE_ARG, LINE_ARGS = 3, 3, 8, 7
 
 -- The arguments of BITFIELD that take free seats on some of several legs. The bytes of neighbouring legs are one
 -- number, to which is added what takes the seats in each: as they are free, nothing is carried over.
@@ -92,19 +93,20 @@ local packed
 local key = FIRST_LINE_KEY
 for arg = FIRST_LINE_ARG, #ARGV, LINE_ARGS do
   local tier, from, to, choice, count, search, detail = unpack(ARGV, arg, arg + LINE_ARGS - 1)
-  local tier_key, source = KEYS[key], KEYS[key + 1]
-  local shape = call('HMGET', tier_key, 'rows', 'row_bytes', 'legs', search)
+  local tier_key, source, middles = KEYS[key], KEYS[key + 1], KEYS[key + 2]
+  local shape = call('HMGET', tier_key, 'rows', 'row_bytes', 'legs', search, 'middle')
   local row_bytes, legs, first_leg, last_leg = tonumber(shape[2]), tonumber(shape[3]), from + 0, to + 0
   if not row_bytes then
     return { 'sold_out', tier }
-  elseif last_leg > legs or not source then
+  elseif last_leg > legs or not middles then
     return redis.error_reply('CONTRACT a line takes a leg that its tier has not')
   end
   local bytes = shape[1] * row_bytes
   local seats, refusal, taken
   if choice == 'best' then
     seats, refusal = best(
-      source, row_bytes, bytes, legs, first_leg, last_leg, tier_key, search, shape[4], count, detail)
+      source, middles, row_bytes, bytes, legs, first_leg, last_leg, tier_key, search, shape[4],
+      tonumber(shape[5] or nil), count, detail)
   elseif choice == 'seats' then
     seats, refusal, taken = these(source, bytes, legs, first_leg, last_leg, count, detail)
   else

@@ -9,10 +9,11 @@
 --- @key   due              zset    orders by deadline
 --- @key   loading          hash    load (its epoch), next (place of the part that comes next), tiers; orders and buyers as in sale
 --- @key   loading_due      zset    as due
---- @key   tier[tier]       hash    rows, row_bytes, legs, freed, search:journey -> first row that may hold it, or -
+--- @key   tier[tier]       hash    rows, row_bytes, legs, freed, middle (if every row has the same), search:journey -> first row that may hold it, or -
 --- @key   freed[tier]      counters  how often seats of each block of 32 were given back
 --- @key   taken[tier]      bitmap  1 where a seat is held, sold or not for sale on a leg
 --- @key   sold[tier]       bitmap  1 where a seat is sold on a leg
+--- @key   middles[tier]    string  twice the column of each row's middle, 16 bits each; none if seats are best at the left
 --- @key   old[old]         any     what the load before has written for its tiers
 --- @arg   expected         string  the epoch that Redis should have before the first part; empty if none
 --- @arg   epoch            string  the epoch from now on
@@ -33,6 +34,7 @@
 --- @arg   leg_count[tier]  integer
 --- @arg   taken[tier]      bitmap
 --- @arg   sold[tier]       bitmap
+--- @arg   middles[tier]    string  as its key; empty if none
 --- @arg   order[hold]      string
 --- @arg   record[hold]     string
 --- @arg   buyer[buyer]     string  @user
@@ -46,7 +48,7 @@
 
 local FIRST_TIER_KEY, FIRST_TIER_ARG = 5, 15
 -- The keys and the arguments of a tier.
-local TIER_KEYS, TIER_ARGS = 4, 5
+local TIER_KEYS, TIER_ARGS = 5, 6
 
 local sale_key, due_key, loading_key, loading_due_key = unpack(KEYS, 1, 4)
 local expected, epoch, place, is_last = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4] == '1'
@@ -88,10 +90,12 @@ end
 local first_hold = FIRST_TIER_ARG + TIER_ARGS * tier_count
 local first_buyer = first_hold + 2 * hold_count
 for arg = FIRST_TIER_ARG, first_hold - 1, TIER_ARGS do
-  local rows, row_bytes, leg_count, taken, sold = unpack(ARGV, arg, arg + TIER_ARGS - 1)
+  local rows, row_bytes, leg_count, taken, sold, middles = unpack(ARGV, arg, arg + TIER_ARGS - 1)
   local bytes = rows * row_bytes * leg_count
   if #(taken or '') ~= bytes or #(sold or '') ~= bytes then
     return redis.error_reply('CONTRACT a bitmap is not as long as its tier')
+  elseif (middles or '') ~= '' and #middles ~= 2 * rows then
+    return redis.error_reply('CONTRACT a tier has as many middles as rows, or none')
   end
 end
 if #ARGV ~= first_buyer + 2 * bought_count - 1 then
@@ -108,12 +112,21 @@ if place == 0 then
 end
 for index = 0, tier_count - 1 do
   local key, arg = FIRST_TIER_KEY + TIER_KEYS * index, FIRST_TIER_ARG + TIER_ARGS * index
-  local tier_key, freed_key, taken_key, sold_key = unpack(KEYS, key, key + TIER_KEYS - 1)
-  local rows, row_bytes, leg_count, taken, sold = unpack(ARGV, arg, arg + TIER_ARGS - 1)
-  call('UNLINK', tier_key, freed_key)
+  local tier_key, freed_key, taken_key, sold_key, middles_key = unpack(KEYS, key, key + TIER_KEYS - 1)
+  local rows, row_bytes, leg_count, taken, sold, middles = unpack(ARGV, arg, arg + TIER_ARGS - 1)
+  call('UNLINK', tier_key, freed_key, middles_key)
   call('HSET', tier_key, 'rows', rows, 'row_bytes', row_bytes, 'legs', leg_count, 'freed', 0)
   call('SET', taken_key, taken)
   call('SET', sold_key, sold)
+  local first = string.sub(middles, 1, 2)
+  if middles ~= '' then
+    call('SET', middles_key, middles)
+  end
+  if middles == string.rep(first, rows) then
+    -- All rows have the same, or none, which is the left edge: a hold reads it with the shape.
+    local high, low = string.byte(first, 1, 2)
+    call('HSET', tier_key, 'middle', high and 256 * high + low or 0)
+  end
 end
 if hold_count > 0 then
   local deadlines = {}

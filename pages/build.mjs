@@ -146,16 +146,24 @@ async function buildWorker(rows, policies) {
   });
 }
 
-/** The waiting room: one file, script and styles inline. */
+/**
+ * The waiting room: one file, script and styles inline. What it loads only when somebody wants to be told of the turn is a
+ * file of its own, whose address is put into the script.
+ */
 async function buildRoom() {
+  const { metafile } = await build({
+    ...OPTIONS, entryPoints: [{ in: join(SOURCE, "room", "reminders.ts"), out: "reminders" }], outdir: DIST, entryNames: "assets/[name]-[hash]", metafile: true,
+  });
+  const [reminders] = Object.keys(metafile.outputs).map((file) => relative(DIST, join(FOLDER, file)));
   const { outputFiles } = await build({
-    ...OPTIONS, entryPoints: [join(SOURCE, "room", "main.ts")], outdir: DIST, write: false, format: "iife",
+    ...OPTIONS, entryPoints: [join(SOURCE, "room", "main.ts")], outdir: DIST, write: false,
+    define: { REMINDERS: JSON.stringify(`/${reminders}`) },
   });
   const text = (ending) => outputFiles.find((file) => file.path.endsWith(ending))?.text.trim() ?? "";
   const script = text(".js").replaceAll("</script", "<\\/script");
   const style = text(".css");
   const page = readFileSync(join(SOURCE, "room", "room.html"), "utf8")
-    .replace("{{title}}", () => TITLE).replace("{{icon}}", () => `data:image/svg+xml,${encodeURIComponent(ICON)}`).replace("{{style}}", () => style).replace("{{script}}", () => script);
+    .replace("{{title}}", () => TITLE).replace("{{icon}}", () => `data:image/svg+xml,${ICON.replaceAll('"', "'").replace(/[%#<>]/g, encodeURIComponent)}`).replace("{{style}}", () => style).replace("{{script}}", () => script);
   writeFileSync(join(DIST, "room.html"), page);
   return { row: { name: "room", bytes: gzipped(page), requests: 1 }, script: hashed(script), style: hashed(style) };
 }

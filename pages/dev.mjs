@@ -87,13 +87,15 @@ async function issue(role, name) {
 async function issuer(incoming, response, url, role, path) {
   const iss = `${origin()}/${role}`;
   if (path === "/.well-known/openid-configuration") {
-    return reply(response, 200, { issuer: iss, authorization_endpoint: `${iss}/authorize`, token_endpoint: `${iss}/token`, jwks_uri: `${iss}/jwks`, response_types_supported: ["code"], subject_types_supported: ["public"], id_token_signing_alg_values_supported: ["RS256"], code_challenge_methods_supported: ["S256"] });
+    return reply(response, 200, { issuer: iss, authorization_endpoint: `${iss}/authorize`, token_endpoint: `${iss}/token`, end_session_endpoint: `${iss}/logout`, jwks_uri: `${iss}/jwks`, response_types_supported: ["code"], subject_types_supported: ["public"], id_token_signing_alg_values_supported: ["RS256"], code_challenge_methods_supported: ["S256"] });
   }
   if (path === "/jwks") return reply(response, 200, { keys: [{ ...key.publicKey.export({ format: "jwk" }), kid: "dev", alg: "RS256", use: "sig" }] });
   if (path === "/authorize" && incoming.method === "GET") {
     const hidden = [...url.searchParams].map(([name, value]) => `<input type="hidden" name="${escaped(name)}" value="${escaped(value)}">`).join("");
     return reply(response, 200, `<!doctype html><html lang="en"><title>Sign in (development)</title><h1>Sign in (development)</h1><form method="post">${hidden}<label>Name <input name="who" value="alice" autofocus></label> <button>Sign in</button></form></html>`, { "Content-Type": TYPES[".html"] });
   }
+  // There is no session to end: the form is shown for each sign-in.
+  if (path === "/logout") return reply(response, 303, "", { Location: `${origin()}/signed-in` });
   const form = await bodyOf(incoming);
   if (path === "/authorize") {
     const code = randomBytes(16).toString("hex");

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use aws_lc_rs::digest;
 use engine::domain::basics::ids::{DeploymentId, InvalidId};
 use serde::{Deserialize, Serialize};
+use shared::hex::to_hex;
 use tempfile::TempDir;
 
 use crate::dir_lock::DirLock;
@@ -83,7 +84,7 @@ impl Secrets {
     pub fn deployment(&self) -> Result<DeploymentId, InvalidId> {
         let made_from = format!("deployment:{}", self.identity);
         let digest = digest::digest(&digest::SHA256, made_from.as_bytes());
-        DeploymentId::new(hex(&digest.as_ref()[..4]))
+        DeploymentId::new(to_hex(&digest.as_ref()[..4]))
     }
 
     /// Reads the secrets of an engine that has run on `dir`.
@@ -119,11 +120,7 @@ impl Secrets {
 fn random_hex() -> Result<String, Error> {
     let mut random = [0_u8; SECRET_BYTES];
     aws_lc_rs::rand::fill(&mut random).map_err(|_unspecified| Error::NoEntropy)?;
-    Ok(hex(&random))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    Ok(to_hex(&random))
 }
 
 /// A data directory that this process has locked until it is dropped.

@@ -53,6 +53,7 @@ pub fn variables(config: &Config) -> Variables {
     let origins: Vec<String> =
         config.providers.return_origins.iter().map(ToString::to_string).collect();
     let chains: Vec<String> = config.beacon.chains.others().iter().map(Chain::to_string).collect();
+    let capture_refunds = config.providers.capture_refunds;
     let deployment = config.providers.deployment.as_ref().map(ToString::to_string);
     let others = [
         ("ONSALE_DEPLOYMENT_ID", deployment.unwrap_or_default()),
@@ -76,6 +77,7 @@ pub fn variables(config: &Config) -> Variables {
         ("ONSALE_PAYMENT_TOLERANCE_SECONDS", config.payments.tolerance_seconds.to_string()),
         ("ONSALE_PAYMENT_GRACE_SECONDS", config.providers.grace.seconds().to_string()),
         ("ONSALE_PROVIDER_CALLS_PER_SECOND", config.providers.call_rate.per_second().to_string()),
+        ("ONSALE_CAPTURE_REFUNDS_PER_SECOND", capture_refunds.0.per_second().to_string()),
         ("ONSALE_PROVIDER_LIST_LAG_SECONDS", config.providers.list_lag.seconds().to_string()),
         ("ONSALE_PAYMENTS_ONLY_STARTED_HERE", config.providers.only_started_here.to_string()),
         ("ONSALE_RETURN_ORIGINS", origins.join(",")),
@@ -86,6 +88,7 @@ pub fn variables(config: &Config) -> Variables {
         (MERCHANTS_SECRET, merchants_secret),
         ("ONSALE_BEACON_URLS", config.beacon.urls.join(",")),
         ("ONSALE_BEACON_CHAINS", chains.join(",")),
+        ("ONSALE_BEACON_DEFAULT", config.beacon.chains.default_chain().chain.to_string()),
         ("ONSALE_CATALOGUE_BYTES", config.sales.memory_bytes.to_string()),
         ("ONSALE_ARCHIVE_AFTER_DAYS", archive_after),
         ("ONSALE_METRICS", metrics),
@@ -186,6 +189,7 @@ mod tests {
     use shared::beacon::Chains;
     use shared::events::{Addresses, WebhookKeys};
     use shared::http::origin::Origin;
+    use shared::providers::CaptureRefunds;
     use shared::runtime::callbacks::CallbackEntry;
     use shared::runtime::config::{
         AttendeeConfig, BeaconConfig, BusConfig, ChallengeConfig, DynamoDbConfig, OperatorsConfig,
@@ -251,6 +255,7 @@ mod tests {
                 merchants: MerchantsSource::File("merchants.json".to_owned()),
                 grace: Grace::NONE,
                 call_rate: CallRate::from_per_second(7).unwrap(),
+                capture_refunds: CaptureRefunds(CallRate::from_per_second(2).unwrap()),
                 list_lag: ListLag::from_seconds(3).unwrap(),
                 only_started_here: true,
                 return_origins: vec![Origin::new("http://127.0.0.1:7").unwrap()],
@@ -259,9 +264,11 @@ mod tests {
             beacon: BeaconConfig {
                 urls: vec!["http://127.0.0.1:5".to_owned(), "http://127.0.0.1:6".to_owned()],
                 chains: Chains::with([Chain {
-                    hash: fake_beacon::hash(),
+                    rounds: fake_beacon::rounds(),
                     key: fake_beacon::key(),
-                }]),
+                }])
+                .by_default(fake_beacon::hash())
+                .unwrap(),
             },
             operators: OperatorsConfig { issuer: Some("http://127.0.0.1:8/operators".to_owned()) },
             metrics,

@@ -4,7 +4,7 @@
 // Tests and measurements run one by itself, and take it from here: no list of functions but ours.
 pub use {
     award_points, cancel, close_payments, decide_payment, draw, expire_orders, figures, load_sale,
-    operator, orders, pay_callback, pay_from_wallet, read_captures, reconcile, refund,
+    operator, orders, pay_callback, pay_from_wallet, read_bills, read_captures, reconcile, refund,
     refund_order, reserve, sales, send_events, start_payment, sync_db, take_callback, token_gate,
     waiting_room,
 };
@@ -46,6 +46,7 @@ pub fn answer(app: &App, function: Function, request: Request) -> BoxFuture<'_, 
         | Function::AwardPoints
         | Function::Refund
         | Function::ReadCaptures
+        | Function::ReadBills
         | Function::SendEvents
         | Function::Reconcile => ready(refuse(NoRoute)).boxed(),
     }

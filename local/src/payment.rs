@@ -8,6 +8,7 @@ use engine::domain::basics::time::Timestamp;
 use engine::domain::payment::captures::ListLag;
 use engine::domain::payment::grace::Grace;
 use serde_json::{Value, json};
+use shared::hex::to_hex;
 use shared::providers::stripe::signature;
 
 use crate::data_dir::Secrets;
@@ -74,7 +75,7 @@ pub fn callback_path() -> String {
 pub fn entry_key(secrets: &Secrets) -> String {
     let key = hmac::Key::new(HMAC_SHA256, secrets.admission.as_bytes());
     let tag = hmac::sign(&key, b"entry of callbacks");
-    tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+    to_hex(tag.as_ref())
 }
 
 /// The path of the entry of callbacks.

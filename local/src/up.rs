@@ -21,7 +21,9 @@ use engine::ports::{Ports as _, StoreError};
 use shared::beacon::{Chain, Chains};
 use shared::dynamodb::{Tables, create_tables};
 use shared::events::{Addresses, WebhookKeys};
+use shared::hex::to_hex;
 use shared::http::origin::Origin;
+use shared::providers::CaptureRefunds;
 use shared::redis::Topology;
 use shared::runtime::app::App;
 use shared::runtime::callbacks::CallbackEntry;
@@ -221,7 +223,7 @@ impl Engine {
         let stack = Stack::start_within(kept_in, &options.external, limits.as_ref()).await?;
         let (provider, merchants) =
             providers(kept_in, options.search_lag_seconds, limits.as_ref())?;
-        let beacon = FakeBeacon::start(Pace::QUICKNET).map_err(servers::Error::from)?;
+        let beacon = FakeBeacon::start(Pace::OF_CHAIN).map_err(servers::Error::from)?;
         let servers = stack.endpoints();
         let sqs = stores::sqs(&servers.sqs_url);
         let queues = Queues::create(&sqs, &options.prefix, Some(options.redelivery)).await?;
@@ -479,8 +481,7 @@ fn data_dir(path: Option<&Path>) -> Result<DataDir, Error> {
 fn made_secret(secrets: &Secrets, purpose: &str) -> ListedSecrets {
     let key = hmac::Key::new(hmac::HMAC_SHA256, secrets.admission.as_bytes());
     let tag = hmac::sign(&key, purpose.as_bytes());
-    let secret: String = tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-    ListedSecrets::new(vec![secret]).unwrap_or_default()
+    ListedSecrets::new(vec![to_hex(tag.as_ref())]).unwrap_or_default()
 }
 
 /// What its tickets are signed with.
@@ -519,6 +520,7 @@ async fn tables(
 fn limit(config: &mut Config, limits: Limits) {
     config.redis.kind = cache_kind(limits);
     config.providers.call_rate = call_rate(limits);
+    config.providers.capture_refunds = capture_refunds(limits);
 }
 
 /// Lets buyers come back from a provider's page to the pages of the gateway, by either name of this machine.
@@ -588,6 +590,15 @@ fn call_rate(limits: Limits) -> CallRate {
     CallRate::from_per_second(granted.clamp(1, CallRate::MAX_PER_SECOND)).unwrap_or_default()
 }
 
+/// The rate of refunds that captures decide: as it is by default for a new account, in proportion for one that starts more
+/// payments, as whoever has agreed on more sets it; without limits as fast as the provider takes them.
+fn capture_refunds(limits: Limits) -> CaptureRefunds {
+    let Limits::Aws(quotas) = limits else { return CaptureRefunds(call_rate(limits)) };
+    let of_new = fake_limits::Quotas::default().payments_per_second.max(1);
+    let rate = CallRate::from_per_second(quotas.payments_per_second / of_new);
+    rate.map(CaptureRefunds).unwrap_or_default()
+}
+
 /// The kind of cache that the engine is configured with; `None` if its limits are not enforced.
 fn cache_kind(limits: Limits) -> Option<CacheKind> {
     let Limits::Aws(quotas) = limits else { return None };
@@ -622,11 +633,14 @@ const RETURN_ORIGINS: [&str; 5] = [
     "http://127.0.0.1:8080",
 ];
 
-/// The configuration by which an engine believes the fake beacon at this address, beside quicknet.
+/// The configuration by which an engine believes the fake beacon at this address, beside quicknet, and draws by it where
+/// a sale file names none.
 #[must_use]
 pub fn beacon_config(url: &str) -> BeaconConfig {
-    let chain = Chain { hash: fake_beacon::hash(), key: fake_beacon::key() };
-    BeaconConfig { urls: vec![url.to_owned()], chains: Chains::with([chain]) }
+    let chain = Chain { rounds: fake_beacon::rounds(), key: fake_beacon::key() };
+    let chains = Chains::with([chain]);
+    let chains = chains.clone().by_default(fake_beacon::hash()).unwrap_or(chains);
+    BeaconConfig { urls: vec![url.to_owned()], chains }
 }
 
 /// The configuration that the functions read from the environment in Lambda.
@@ -679,6 +693,7 @@ pub fn config(
             merchants: MerchantsSource::default(),
             grace: endpoints.grace(),
             call_rate: CallRate::default(),
+            capture_refunds: CaptureRefunds::default(),
             list_lag: endpoints.list_lag(),
             only_started_here: false,
             return_origins: RETURN_ORIGINS.iter().filter_map(|text| Origin::new(text)).collect(),

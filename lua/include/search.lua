@@ -12,6 +12,8 @@
 -- calls need is inside of it.
 
 local FIRST_PIECE_BYTES, LARGEST_PIECE_BYTES = 32, 512
+-- Of a tier of one leg, most of which is gone by in one call.
+local LARGEST_SKIPPED_BYTES = 4096
 
 -- What is taken of the eight places of the `i`th byte of a piece on any leg of a journey.
 local function taken_in(piece, i, legs, from, to)
@@ -28,9 +30,9 @@ local function first_free(source, at, legs)
   end
 end
 
--- The first of `count` free seats side by side, leftmost in the first row that has them, from
--- `row` on; nil if no row has.
-local function first_run(source, row_bytes, bytes, legs, from, to, row, count)
+-- The first row from `row` on in which `count` free seats lie side by side; nil if no row has them. If all of it was
+-- read, the piece of the bitmap that it is in, and how many bytes of places lie before it there.
+local function first_row(source, row_bytes, bytes, legs, from, to, row, count)
   -- Three tables, one digit for each value of a byte. What they count are free seats, zero bits: at
   -- the left end of the byte, at its right end, and in the longest run within. As strings they are
   -- constants of the script and cost nothing until they are looked at; each must be one literal.
@@ -40,11 +42,15 @@ local function first_run(source, row_bytes, bytes, legs, from, to, row, count)
     '8010201030102010401020103010201050102010301020104010201030102010601020103010201040102010301020105010201030102010401020103010201070102010301020104010201030102010501020103010201040102010301020106010201030102010401020103010201050102010301020104010201030102010'
   local LONGEST =
     '8766555544444444433333333333333354332222322222224322222232222222654433333222222243222111321121115433222232112111432221113211211176554444333333334322222232222222543322223211211143222111321121116544333332222222432221113211211154332222321121114322211132112110'
+  -- What a search for two or more goes by behind a full byte: free seats, if any, that have no free neighbour. One
+  -- `string.find` goes by them all, many times faster than a loop.
+  local SKIPPED =
+    '^[\255\171\173\175\181\183\187\189\191\213\215\219\221\223\235\237\239\245\247\251\253]*'
   local ZERO = 48
   local byte = string.byte
   local is_one_leg = legs == 1
   local at = row * row_bytes
-  local run, first = 0, 0
+  local run = 0
   local piece_bytes = FIRST_PIECE_BYTES
   while at < bytes do
     local piece = call('GETRANGE', source, at * legs, (at + piece_bytes) * legs - 1)
@@ -58,7 +64,7 @@ local function first_run(source, row_bytes, bytes, legs, from, to, row, count)
       if value == 255 then
         run = 0
         if is_one_leg then
-          i = string.find(piece, '[^\255]', i + 1) or length + 1
+          i = select(2, string.find(piece, SKIPPED, i + 1)) + 1
         else
           -- Over what is full on one leg of the journey it goes by that leg alone.
           local leg = from + 1
@@ -70,33 +76,24 @@ local function first_run(source, row_bytes, bytes, legs, from, to, row, count)
           until i > length or leg > to or byte(piece, (i - 1) * legs + leg) < 255
         end
       else
-        local place = at + i - 1
-        if run == 0 or place % row_bytes == 0 then
+        if (at + i - 1) % row_bytes == 0 then
           -- A run does not cross the end of its row.
-          run, first = 0, place * 8
-        end
-        local leading = byte(LEADING, value + 1) - ZERO
-        if run + leading >= count then
-          return first
-        elseif leading == 8 then
-          run = run + 8
-        elseif byte(LONGEST, value + 1) - ZERO >= count then
           run = 0
-          for column = 0, 7 do
-            run = bit.band(value, bit.rshift(128, column)) == 0 and run + 1 or 0
-            if run == count then
-              return place * 8 + column + 1 - count
-            end
-          end
-        else
-          run = byte(TRAILING, value + 1) - ZERO
-          first = (place + 1) * 8 - run
         end
+        if run + byte(LEADING, value + 1) - ZERO >= count or byte(LONGEST, value + 1) - ZERO >= count then
+          local found = floor((at + i - 1) / row_bytes)
+          local before = found * row_bytes - at
+          if before >= 0 and before + row_bytes <= length then
+            return found, piece, before
+          end
+          return found
+        end
+        run = value == 0 and run + 8 or byte(TRAILING, value + 1) - ZERO
         i = i + 1
       end
     end
     at = at + length
-    piece_bytes = math.min(2 * piece_bytes, LARGEST_PIECE_BYTES)
+    piece_bytes = math.min(2 * piece_bytes, is_one_leg and LARGEST_SKIPPED_BYTES or LARGEST_PIECE_BYTES)
     if run == 0 and at < bytes then
       at = first_free(source, at, legs)
       if not at then
@@ -107,72 +104,198 @@ local function first_run(source, row_bytes, bytes, legs, from, to, row, count)
   return nil
 end
 
--- Chooses the best seats: `count` side by side, or, if they may be parted, the first that are free.
--- `remembered` is where the search, a field of the tier, left off. Answers the seats, ascending; or
--- nil and why not.
+-- The column where `count` free seats of a row begin whose centre is nearest to the row's middle, of equal ones the
+-- left; without a single free seat beside them if any such seats of the row are. `middle` is twice its column, and
+-- `values` is what is taken of each eight places. Nil if there are none, and the length of the longest run.
+local function nearest(values, count, middle)
+  -- Farther than any row is long.
+  local SINGLE = 2 ^ 20
+  -- Twice the column where they would begin in an empty row, and the column at its left.
+  local ideal = middle - count + 1
+  local start = floor(ideal / 2)
+  local first, distance, longest, run = nil, 2 * SINGLE, 0, 0
+  for i = 1, #values + 1 do
+    local value = values[i] or 255
+    if value == 0 then
+      run = run + 8
+    elseif value < 255 or run > 0 then
+      local column, weight = 8 * i - 8, 128
+      repeat
+        if value < weight then
+          run = run + 1
+        else
+          value = value - weight
+          if run > longest then
+            longest = run
+          end
+          if run >= count then
+            -- The seats may lie from `least` to `most`, but for one place from either.
+            local least, most = column - run, column - count
+            local at = start
+            if at <= least then
+              at = least
+            elseif at >= most then
+              at = most
+            elseif at == least + 1 or at == most - 1 then
+              local left, right = at - 1, at + 1
+              if left == least + 1 then
+                left = least
+              end
+              if right == most - 1 then
+                right = most
+              end
+              at = 2 * right - ideal < ideal - 2 * left and right or left
+            end
+            local way = 2 * at - ideal
+            if way < 0 then
+              way = -way
+            end
+            local leaves_single = most == least + 1
+            if leaves_single then
+              way = way + SINGLE
+            end
+            if way < distance then
+              first, distance = at, way
+            end
+            if at >= start and not leaves_single then
+              -- All others are farther.
+              return first
+            end
+          end
+          run = 0
+        end
+        column, weight = column + 1, weight / 2
+      until weight < 1 or run == 0 and value == 2 * weight - 1
+    end
+  end
+  return first, longest
+end
+
+-- Chooses the best seats: `count` side by side, or, if they may be parted, of the first rows that have any; of the last
+-- of those the nearest to its middle. `remembered` is where the search, a field of the tier, left off; `middle` is twice
+-- the column of the middle of every row, nil if the rows differ. Answers the seats, ascending; or nil and why not.
 local function best(
-  source, row_bytes, bytes, legs, from, to, tier_key, search, remembered, count, together)
-  local wanted = tonumber(count)
-  if wanted > 1 or legs > 1 then
-    if remembered ~= '-' then
-      local start = tonumber(remembered or 0)
-      local first = first_run(source, row_bytes, bytes, legs, from, to, start, wanted)
-      local row = first and floor(first / (row_bytes * 8)) or '-'
-      if row ~= start then
+  source, middles, row_bytes, bytes, legs, from, to, tier_key, search, remembered, middle, count, together)
+  local wanted, row_bits = tonumber(count), row_bytes * 8
+  local seats, kept = {}, 0
+  -- The row to look at first: most often it is the row of the last call.
+  local is_search = (wanted > 1 or legs > 1) and remembered ~= '-' and bytes > 0
+  local start = is_search and tonumber(remembered or 0) or nil
+  local row, piece, before = start, nil, nil
+  if start and legs > 1 then
+    -- The rows of a coach are short: half of the calls go on to the next.
+    row, piece, before = first_row(source, row_bytes, bytes, legs, from, to, start, wanted)
+    if (row or '-') ~= start then
+      call('HSET', tier_key, search, row or '-')
+    end
+    start = nil
+  end
+  while kept < wanted do
+    if not row then
+      if wanted > 1 or legs > 1 then
+        -- Where free seats begin at all is what a search for one remembers.
+        search = string.gsub(search, '^%d+', '1')
+        remembered = call('HGET', tier_key, search)
+      end
+      if remembered == '-' then
+        return nil, 'sold_out'
+      end
+      local first = tonumber(remembered or 0)
+      local at = first * row_bytes
+      local n, piece_bytes = 0, FIRST_PIECE_BYTES
+      while n < wanted and at < bytes do
+        local place
+        at, place = first_free(source, at, legs)
+        if not at then
+          break
+        elseif wanted == 1 and legs == 1 then
+          seats[1], n = place, 1
+          break
+        end
+        local some = call('GETRANGE', source, at * legs, (at + piece_bytes) * legs - 1)
+        if #some == 0 then
+          error('CONTRACT a bitmap is not as long as its tier')
+        end
+        for i = 1, #some / legs do
+          local value = taken_in(some, i, legs, from, to)
+          for column = 0, value < 255 and 7 or -1 do
+            if n < wanted and bit.band(value, bit.rshift(128, column)) == 0 then
+              n = n + 1
+              seats[n] = (at + i - 1) * 8 + column
+            end
+          end
+        end
+        at = at + #some / legs
+        piece_bytes = math.min(2 * piece_bytes, LARGEST_PIECE_BYTES)
+      end
+      row = seats[1] and floor(seats[1] / row_bits) or '-'
+      if row ~= first then
         call('HSET', tier_key, search, row)
       end
-      if first then
-        local seats = { first }
-        for i = 2, wanted do
-          seats[i] = first + i - 1
-        end
-        return seats
+      if n < wanted then
+        return nil, 'sold_out'
+      elseif wanted > 1 and together == 'required' then
+        return nil, 'no_adjacent'
+      end
+      -- They are all that is free in the rows before the last one, in which the others are chosen anew.
+      row, kept = floor(seats[n] / row_bits), n
+      while kept > 0 and seats[kept] >= row * row_bits do
+        kept = kept - 1
       end
     end
-    -- Where free seats begin at all is what a search for one remembers.
-    search = string.gsub(search, '^%d+', '1')
-    remembered = call('HGET', tier_key, search)
-  end
-  if remembered == '-' then
-    return nil, 'sold_out'
-  end
-  local start = tonumber(remembered or 0)
-  local at = start * row_bytes
-  local seats, n = {}, 0
-  local piece_bytes = FIRST_PIECE_BYTES
-  while n < wanted and at < bytes do
-    local place
-    at, place = first_free(source, at, legs)
-    if not at then
-      break
-    elseif wanted == 1 then
-      seats[1], n = place, 1
-      break
-    end
-    local piece = call('GETRANGE', source, at * legs, (at + piece_bytes) * legs - 1)
-    if #piece == 0 then
-      error('CONTRACT a bitmap is not as long as its tier')
-    end
-    for i = 1, #piece / legs do
-      local value = taken_in(piece, i, legs, from, to)
-      for column = 0, value < 255 and 7 or -1 do
-        if n < wanted and bit.band(value, bit.rshift(128, column)) == 0 then
-          n = n + 1
-          seats[n] = (at + i - 1) * 8 + column
-        end
+
+    if not piece then
+      piece = call('GETRANGE', source, row * row_bytes * legs, (row + 1) * row_bytes * legs - 1)
+      before = 0
+      if #piece == 0 then
+        error('CONTRACT a bitmap is not as long as its tier')
       end
     end
-    at = at + #piece / legs
-    piece_bytes = math.min(2 * piece_bytes, LARGEST_PIECE_BYTES)
-  end
-  local row = seats[1] and floor(seats[1] / (row_bytes * 8)) or '-'
-  if row ~= start then
-    call('HSET', tier_key, search, row)
-  end
-  if n < wanted then
-    return nil, 'sold_out'
-  elseif wanted > 1 and together == 'required' then
-    return nil, 'no_adjacent'
+    local values
+    if legs == 1 then
+      values = { string.byte(piece, before + 1, before + row_bytes) }
+    else
+      values = {}
+      for i = 1, row_bytes do
+        values[i] = taken_in(piece, before + i, legs, from, to)
+      end
+    end
+    local size, centre = wanted - kept, middle or 0
+    local column, longest = nearest(values, size, centre)
+    if not middle and (column or row ~= start) then
+      -- A tier that was loaded without has its best seats at the left.
+      local high, low = string.byte(call('GETRANGE', middles, 2 * row, 2 * row + 1), 1, 2)
+      centre = high and 256 * high + low or 0
+      column, longest = nearest(values, size, centre)
+    end
+    if not column and row == start then
+      start = nil
+      row, piece, before = first_row(source, row_bytes, bytes, legs, from, to, row + 1, wanted)
+      call('HSET', tier_key, search, row or '-')
+    else
+      local parted = not column
+      while not column or kept + size < wanted do
+        if longest == 0 then
+          -- Else it would look for ever.
+          error('CONTRACT a row has free seats and has none')
+        end
+        for place = column or 1, column and column + size - 1 or 0 do
+          kept = kept + 1
+          seats[kept] = row * row_bits + place
+          local i = floor(place / 8) + 1
+          values[i] = bit.bor(values[i], bit.rshift(128, place % 8))
+        end
+        size = math.min(longest or size, wanted - kept)
+        column, longest = nearest(values, size, centre)
+      end
+      for place = row * row_bits + column, row * row_bits + column + size - 1 do
+        kept = kept + 1
+        seats[kept] = place
+      end
+      if parted then
+        table.sort(seats)
+      end
+    end
   end
   return seats
 end

@@ -65,11 +65,23 @@ test("parameters are whole segments", () => {
   assert.deepEqual(parametersOf("/s/{sale}", "/s/%"), { sale: "%" });
 });
 
-test("signing in returns to this site only", () => {
+test("signing in returns to a path of this site only", () => {
   const origin = "https://tickets.example";
-  assert.equal(ownPath("/s/a?lang=zh#b", origin), "/s/a?lang=zh#b");
-  for (const foreign of ["https://evil.example/", "//evil.example/x", "javascript:alert(1)", "\\\\evil.example"]) {
-    assert.equal(ownPath(foreign, origin), "/", foreign);
+  for (const own of ["/", "/s/a?lang=zh#b", "/s/a?to=//evil.example", "/my/orders#//evil.example", "/s/%E5%A4%9C", "/s/a//b"]) {
+    assert.equal(ownPath(own, origin), own);
+  }
+  const foreign = [
+    "https://evil.example/", "//evil.example/x", "///evil.example", "javascript:alert(1)", "data:text/html,x", "https://tickets.example@evil.example/",
+    "\\\\evil.example", "/\\evil.example", "\\/evil.example", "/\t/evil.example", "\n//evil.example",
+    // Paths of this site whose segments leave two slashes in front: an address again wherever they are read once more.
+    "/.//evil.example/x", "/./\\evil.example", "/.\\/evil.example", "/a/..//evil.example", "/a/b/../../\\evil.example", "/%2e//evil.example", "/%2E%2e/\\evil.example",
+    "/.///evil.example", "https://tickets.example//evil.example", "https://tickets.example/.//evil.example",
+    // And what becomes such a path where somebody decodes it.
+    "/%2fevil.example", "/%2F%2Fevil.example", "/%5cevil.example", "/%5C/evil.example", "/%2e%2f%2fevil.example", "/a/%2e%2e%2f/evil.example", "/%252fevil.example", "/%25252e%2f/evil.example",
+    "/%09/evil.example", "/%", "blob:https://tickets.example/x",
+  ];
+  for (const path of foreign) {
+    assert.equal(ownPath(path, origin), "/", JSON.stringify(path));
   }
 });
 

@@ -120,7 +120,7 @@ def prepare(addresses: dict[str, str], tokens: dict[str, str], command: Callable
         return json.loads(json.dumps(example("/sales/{sale}", "put", "train")))
 
     # What asks for a waiting room asks for that of another sale: at this one anybody may buy.
-    with_room = train() | {"sale": "with-room", "room": {"draw_lead_seconds": 1}}
+    with_room = train() | {"sale": "with-room", "room": {"draw_lead_seconds": 1, "beacon": "operator"}}
     opens_at = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=OPENS_SECONDS)
     with_room["opens_at"] = opens_at.strftime("%Y-%m-%dT%H:%M:%SZ")
     send("PUT", "/sales/with-room", "ONSALE_OPERATOR", with_room)

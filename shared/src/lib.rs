@@ -4,16 +4,19 @@
 //! - [`redis`] is the inventory and the gate in Redis.
 //! - [`dynamodb`] keeps orders and the catalogue; [`sqs`] sends and takes messages;
 //!   [`providers`] asks the payment providers, [`beacon`] the randomness beacon.
+//! - [`bills`] are what providers report of each day.
 //! - [`events`] are facts as others are told of them, by webhooks.
 //! - [`challenges`] are what buyers answer first; [`figures`] are what the metrics say of the last minutes.
 //! - [`http`] checks requests and writes replies; [`tickets`] are the codes that doors check.
 //! - [`runtime`] is the configuration, the application, metrics and connections.
 
 pub mod beacon;
+pub mod bills;
 pub mod challenges;
 pub mod dynamodb;
 pub mod events;
 pub mod figures;
+pub mod hex;
 pub mod http;
 pub mod providers;
 pub mod redis;

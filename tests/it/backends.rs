@@ -23,6 +23,7 @@ use ops::audit::Target;
 use redis::AsyncConnectionConfig;
 use redis::aio::MultiplexedConnection;
 use shared::dynamodb::{Dynamo, create_tables};
+use shared::providers::CaptureRefunds;
 use shared::runtime::config::{ProviderApi, ProvidersConfig, Secret};
 
 /// Names a DynamoDB that runs already.
@@ -159,6 +160,7 @@ pub fn providers(provider: &PaymentProvider) -> ProvidersConfig {
         apis: vec![api],
         grace: Grace::NONE,
         call_rate,
+        capture_refunds: CaptureRefunds(call_rate),
         deployment: Some(deployment()),
         ..ProvidersConfig::default()
     }

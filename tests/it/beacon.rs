@@ -34,7 +34,6 @@ async fn a_round_is_believed_when_it_is_out() {
     let fake = fake();
     let beacon = asking(&[&fake]);
     let chain = fake_beacon::hash();
-    assert_eq!(beacon.latest(chain).await, Ok(FIRST_ROUND));
     for round in [1, FIRST_ROUND] {
         assert_eq!(beacon.round(chain, round).await, Ok(Some(fake.signature(round))));
     }
@@ -42,12 +41,11 @@ async fn a_round_is_believed_when_it_is_out() {
     fake.advance(1);
     let next = FIRST_ROUND + 1;
     assert_eq!(beacon.round(chain, next).await, Ok(Some(fake.signature(next))));
-    assert_eq!(beacon.latest(chain).await, Ok(next));
     // By the clock it goes on by itself.
     let clock = FakeBeacon::start(Pace::Every(Duration::from_millis(1))).unwrap();
     let beacon = asking(&[&clock]);
-    let first = beacon.latest(chain).await.unwrap();
-    while beacon.latest(chain).await.unwrap() == first {}
+    let next = clock.latest() + 5;
+    while beacon.round(chain, next).await.unwrap().is_none() {}
 }
 
 fn is_unavailable<T>(found: &Result<T, StoreError>) -> bool {
@@ -66,38 +64,32 @@ async fn an_answer_that_is_not_what_was_asked_for_is_refused() {
     let alone = asking(&[&faulty]);
     let good = fake();
     let beside_another = asking(&[&faulty, &good]);
-    // What is said of the latest round, and whether the round is said to be to come.
+    // Whether the round is said to be to come.
     let cases = [
-        (Fault::NoRound, Some(FIRST_ROUND), true),
-        (Fault::Late(8), Some(FIRST_ROUND - 8), true),
-        (Fault::FalseSignature, None, false),
-        // It is a round of the chain, and as the latest one it is believed: as of a server that lags.
-        (Fault::OtherRound, Some(FIRST_ROUND - 1), false),
-        (Fault::OtherSignature, None, false),
-        (Fault::Endless, None, false),
-        (Fault::Fail, None, false),
+        (Fault::NoRound, true),
+        (Fault::Late(8), true),
+        (Fault::FalseSignature, false),
+        (Fault::OtherRound, false),
+        (Fault::OtherSignature, false),
+        (Fault::Endless, false),
+        (Fault::Fail, false),
     ];
-    for (fault, latest, is_to_come) in cases {
+    for (fault, is_to_come) in cases {
         faulty.set_fault(Some(fault));
-        let found = alone.latest(chain).await;
-        match latest {
-            Some(latest) => assert_eq!(found, Ok(latest), "{fault:?}"),
-            None => assert!(is_unavailable(&found), "{fault:?}: {found:?}"),
-        }
         let found = alone.round(chain, FIRST_ROUND).await;
         match is_to_come {
             true => assert_eq!(found, Ok(None), "{fault:?}"),
             false => assert!(is_unavailable(&found), "{fault:?}: {found:?}"),
         }
         // Another server says what is so.
-        assert_eq!(beside_another.latest(chain).await, Ok(FIRST_ROUND), "{fault:?}");
         let signature = good.signature(FIRST_ROUND);
         assert_eq!(beside_another.round(chain, FIRST_ROUND).await, Ok(Some(signature)));
         // Whether one that is to come is known from one server suffices.
         assert_eq!(beside_another.round(chain, FIRST_ROUND + 1).await, Ok(None), "{fault:?}");
     }
     faulty.set_fault(None);
-    assert_eq!(alone.latest(chain).await, Ok(FIRST_ROUND), "the control");
+    let signature = good.signature(FIRST_ROUND);
+    assert_eq!(alone.round(chain, FIRST_ROUND).await, Ok(Some(signature)), "the control");
 }
 
 #[tokio::test]
@@ -106,13 +98,10 @@ async fn a_server_that_is_silent_or_away_is_given_up() {
     silent.set_fault(Some(Fault::Silent));
     let chain = fake_beacon::hash();
     let beacon = asking(&[&silent]).within(Duration::from_millis(50));
-    assert!(is_unavailable(&beacon.latest(chain).await));
     assert!(is_unavailable(&beacon.round(chain, FIRST_ROUND).await));
     let away = asking(&[&fake()]);
-    assert!(is_unavailable(&away.latest(chain).await));
     assert!(is_unavailable(&away.round(chain, FIRST_ROUND).await));
     let nobody = asking(&[]);
-    assert!(is_unavailable(&nobody.latest(chain).await));
     assert!(is_unavailable(&nobody.round(chain, FIRST_ROUND).await));
 }
 
@@ -121,11 +110,10 @@ async fn the_rounds_of_a_chain_without_a_known_key_are_not_asked_for() {
     let fake = fake();
     let beacon = asking(&[&fake]);
     let is_broken = |found: StoreError| matches!(found, StoreError::Contract(_));
-    assert!(is_broken(beacon.latest(Hash([7; 32])).await.unwrap_err()));
     assert!(is_broken(beacon.round(Hash([7; 32]), 1).await.unwrap_err()));
     assert_eq!(fake.calls(), 0);
     // Quicknet's key is known, and the fake has no such chain.
-    assert!(is_unavailable(&beacon.latest(QUICKNET).await));
+    assert_eq!(beacon.round(QUICKNET, 1).await, Ok(None));
 }
 
 /// So that drand's own clients, which check it, could use the fake.
@@ -153,8 +141,13 @@ async fn the_fakes_chain_is_named_by_what_it_says_of_itself() {
 fn the_page_names_the_local_chain() {
     let page = std::fs::read_to_string(root().join("docs/draw.md")).unwrap();
     let (hash, key) = (fake_beacon::hash(), fake_beacon::key());
-    assert!(
-        page.contains(&format!("| hash | `{hash}` |\n| public key | `{key}` |\n")),
-        "{hash} {key}"
-    );
+    for value in [hash.to_string(), key.to_string()] {
+        assert!(page.contains(&format!("| `{value}` |")), "{value}");
+    }
+    let (genesis, period) = (fake_beacon::GENESIS_SECONDS, fake_beacon::PERIOD_SECONDS);
+    assert!(page.contains(&format!(
+        "| genesis, s | 1692803367 | {genesis} |\n| period, s | 3 | {period} |\n"
+    )));
+    let chain = beacon_config("").chains.others()[0].to_string();
+    assert!(page.contains(&format!("--chain {chain}\n")), "{chain}");
 }

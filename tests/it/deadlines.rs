@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use local::handlers::reconcile::{ARCHIVING_ENDS, PARTS_END};
-use local::handlers::{read_captures, send_events};
+use local::handlers::{read_bills, read_captures, send_events};
 use shared::dynamodb::{StoreConfig, Tables};
 use shared::http::respond::{MAX_ANSWER, MAX_PUBLISH};
 use shared::redis::Bounds;
@@ -60,6 +60,9 @@ fn stopped_while_waiting(template: &str) -> Vec<String> {
             Trigger::Schedule { .. } if function == Function::ReadCaptures => {
                 (read_captures::MAX_RUN, false)
             }
+            Trigger::Schedule { .. } if function == Function::ReadBills => {
+                (read_bills::MAX_RUN, false)
+            }
             Trigger::Schedule { .. } if function == Function::SendEvents => {
                 (send_events::MAX_RUN, false)
             }
@@ -80,7 +83,7 @@ fn a_function_answers_before_it_is_stopped() {
     assert_eq!(deadlines(&template).len(), Function::ALL.len(), "{:?}", deadlines(&template));
     assert_eq!(stopped_while_waiting(&template), [""; 0]);
     // A deadline that is too short is found, and one that API Gateway does not wait for.
-    let planted = "Globals:\n  Function:\n    Timeout: 9\nResources:\n  CancelFunction:\n    Properties:\n      Timeout: 30\n  ReserveFunction:\n    Type: x\n  RefundFunction:\n    Properties:\n      Timeout: 28\n  ReconcileFunction:\n    Properties:\n      Timeout: 291\n  ReadCapturesFunction:\n    Properties:\n      Timeout: 81\n  SendEventsFunction:\n    Properties:\n      Timeout: 81\n  OrdersFunction:\n    Properties:\n      Timeout: 10\n";
+    let planted = "Globals:\n  Function:\n    Timeout: 9\nResources:\n  CancelFunction:\n    Properties:\n      Timeout: 30\n  ReserveFunction:\n    Type: x\n  RefundFunction:\n    Properties:\n      Timeout: 28\n  ReconcileFunction:\n    Properties:\n      Timeout: 291\n  ReadCapturesFunction:\n    Properties:\n      Timeout: 81\n  ReadBillsFunction:\n    Properties:\n      Timeout: 841\n  SendEventsFunction:\n    Properties:\n      Timeout: 81\n  OrdersFunction:\n    Properties:\n      Timeout: 10\n";
     assert_eq!(
         stopped_while_waiting(planted),
         [
@@ -89,6 +92,7 @@ fn a_function_answers_before_it_is_stopped() {
             "RefundFunction",
             "ReconcileFunction",
             "ReadCapturesFunction",
+            "ReadBillsFunction",
             "SendEventsFunction"
         ]
     );

@@ -14,6 +14,7 @@ mod beacon;
 mod bench_http;
 mod bench_sales;
 mod bench_scripts;
+mod bills;
 mod capacity_commands;
 mod chaos;
 mod command_lines;

@@ -81,6 +81,8 @@ fn posting_is_booked_once(dir: &Path) {
     let settle = ["money", "post", "settlement", "merchant:opera:hall", "1", "EUR", "--key", "s"];
     let (short, code) = read_lines(dir, &settle);
     assert_eq!((&short[0]["refused"], code), (&json!("the account has only 0"), 1));
+    let (debts, code) = read_lines(dir, &["money", "debts"]);
+    assert_eq!((debts, code), (vec![json!({ "debts": [] })], 0), "nobody owes anything");
     let wrong = ["money", "post", "settlement", "provider:stripe", "1", "EUR", "--key", "s"];
     assert_eq!(run(dir, &wrong).1, 2);
     let (bank, code) = read_lines(dir, &["money", "account", "bank"]);

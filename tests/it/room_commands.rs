@@ -5,7 +5,7 @@ use std::fs;
 
 use bench::selling::{hall, publish};
 use engine::domain::sale::{RoomGroup, RoomSettings};
-use local::up::{Engine, Options};
+use local::up::{Engine, Options, beacon_config};
 use serde_json::json;
 
 use crate::backends;
@@ -66,10 +66,12 @@ async fn codes_are_made_brought_and_counted_and_a_room_is_exported() {
     let published = dir.join("published");
     let published = published.to_str().unwrap();
     let (said, code) = read(dir, &["room", "export", "hall", published]);
-    let exported = json!({ "records": 1, "chunks": 0, "admissions": 0 });
+    let exported = json!({ "records": 1, "chunks": 0, "admissions": 0, "orders": 0 });
     assert_eq!((&said["exported"], code), (&exported, 0));
-    let (said, code) = read(dir, &["verify-draw", published]);
-    assert_eq!((&said["clean"], code), (&json!(true), 0), "{said}");
+    let chain = beacon_config("").chains.others()[0].to_string();
+    let (said, code) = read(dir, &["verify-draw", published, "--chain", &chain]);
+    let found = (&said["verdict"], &said["because"], code);
+    assert_eq!(found, (&json!("not_witnessed"), &json!("not_drawn"), 3), "{said}");
     for sale in ["hall", "plain", "nowhere"] {
         let (said, code) = run(dir, &["room", "erase", sale]);
         assert!(code == 1 && said.contains("not archived"), "{said}");

@@ -94,7 +94,7 @@ impl Desk<'_> {
 
     /// Types what the page says: the snippet with these words, behind the page's command if it is only an option.
     fn types(&self, with: &str, order: OrderNumber) {
-        let snippets = said_in("refunds-failed");
+        let snippets = [said_in("refunds-failed"), said_in("refunds-outside")].concat();
         let named = |what: &str| {
             let found = snippets.iter().find(|snippet| snippet.contains(what));
             *found.unwrap_or_else(|| panic!("the runbook does not say {what}"))

@@ -148,6 +148,7 @@ async fn buyers_and_operators_sign_in_as_the_pages_do_it() {
         assert_eq!(found["issuer"], issuer);
         assert_eq!(found["authorization_endpoint"], browser.at(realm, "authorize"));
         assert_eq!(found["token_endpoint"], browser.at(realm, "token"));
+        assert_eq!(found["end_session_endpoint"], browser.at(realm, "logout"));
         let keys = found["jwks_uri"].as_str().unwrap();
         let keys: Value = browser.http.get(keys).send().await.unwrap().json().await.unwrap();
         assert_eq!((&keys["keys"][0]["kty"], &keys["keys"][1]), (&json!("RSA"), &Value::Null));
@@ -176,6 +177,31 @@ async fn buyers_and_operators_sign_in_as_the_pages_do_it() {
     assert_eq!(browser.status("GET", "/operator/actions", access).await, 200);
     assert_eq!(browser.status("POST", "/operator/orders/1024/cancel", access).await, 403);
     assert_eq!(browser.status("GET", "/orders", access).await, 401, "an operator is no buyer");
+    browser.engine.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_signs_out_comes_back_to_the_pages_and_nowhere_else() {
+    let browser = Browser::start().await;
+    let callback = browser.callback();
+    let given = [
+        ("client_id", Realm::Buyers.client_id().to_owned()),
+        ("post_logout_redirect_uri", callback.clone()),
+        ("id_token_hint", "a.b.c".to_owned()),
+    ];
+    for (changes, status, to) in [
+        (vec![], 303, Some(callback.as_str())),
+        (vec![("post_logout_redirect_uri", "https://evil.example/signed-in")], 400, None),
+        (vec![("post_logout_redirect_uri", "")], 400, None),
+        (vec![("client_id", Realm::Operators.client_id())], 400, None),
+        (vec![("client_id", "")], 400, None),
+    ] {
+        let query = encoded(with(&given, &changes));
+        let address = format!("{}?{query}", browser.at(Realm::Buyers, "logout"));
+        let answer = browser.http.get(address).send().await.unwrap();
+        let location = answer.headers().get("location").map(|to| to.to_str().unwrap().to_owned());
+        assert_eq!((answer.status().as_u16(), location.as_deref()), (status, to), "{changes:?}");
+    }
     browser.engine.stop().await.unwrap();
 }
 

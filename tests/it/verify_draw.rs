@@ -29,7 +29,8 @@ fn a_simulated_room_is_verified_and_a_changed_one_is_not() {
     let nonce = "0".repeat(32);
     let own = ["--index", "5", "--buyer", "buyer-5", "--nonce", &nonce];
     let (code, report) = verify(&own, folder.path());
-    assert_eq!((code, &report["clean"]), (Some(0), &Value::Bool(true)), "{report}");
+    let found = (code, &report["verdict"], &report["because"]);
+    assert_eq!(found, (Some(3), &"not_witnessed".into(), &"secret".into()), "{report}");
     let group = &report["groups"][0];
     assert_eq!((&group["count"], &group["held"]), (&3_000.into(), &2_940.into()), "{report}");
     assert!(group["admitted"].as_u64().unwrap() > 100, "{report}");

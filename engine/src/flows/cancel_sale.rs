@@ -65,12 +65,15 @@ pub struct Progress {
     pub ended: u64,
     /// Orders of this walk that keep their claims, and why: the payment is too old, say.
     pub left: BTreeMap<OrderNumber, String>,
+    /// Orders that this run has refunded and whose money waits for a dispute.
+    pub disputed: BTreeSet<OrderNumber>,
 }
 
 /// What became of an order.
 enum Done {
     Refunded {
         tickets: u64,
+        is_disputed: bool,
     },
     Ended,
     /// Somebody else has decided it, or changed it: the next walk sees what it still claims.
@@ -208,9 +211,10 @@ async fn decide_block(
             };
             decided.found |= !matches!(outcome, Done::Left(_));
             match outcome {
-                Done::Refunded { tickets } => {
+                Done::Refunded { tickets, is_disputed } => {
                     progress.refunded += 1;
                     progress.tickets += tickets;
+                    progress.disputed.extend(is_disputed.then_some(number));
                 }
                 Done::Ended => progress.ended += 1,
                 Done::Changed => {}
@@ -266,7 +270,7 @@ async fn refunded(ports: &impl Ports, order: &Order, now: Timestamp) -> Stored<D
     match give_back(ports, None, order.number, &request, now).await {
         Ok(made) => {
             let tickets = u64::try_from(made.refund.tickets.len()).unwrap_or(u64::MAX);
-            Ok(Done::Refunded { tickets })
+            Ok(Done::Refunded { tickets, is_disputed: made.is_disputed })
         }
         Err(
             give_back::Refusal::NotFound

@@ -112,8 +112,7 @@ async fn close_open(ports: &impl Ports, order: &Order, now: Timestamp) -> Stored
     let mut attempts = order.attempts.clone();
     let mut again = None;
     let is_pending = order.state == OrderState::Pending;
-    let asked_again = order.attempts.asked_again(now).filter(|_| !is_pending);
-    for attempt in order.attempts.open().chain(asked_again) {
+    for attempt in order.attempts_to_ask(now) {
         if !attempt.may_be_handed() {
             attempts = attempts.with_state(attempt.number, AttemptState::Closed);
             continue;

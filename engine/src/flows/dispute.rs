@@ -7,12 +7,12 @@
 use crate::domain::basics::ids::{DisputeId, ProviderId};
 use crate::domain::basics::money::{MinorUnits, Money};
 use crate::domain::basics::time::Timestamp;
-use crate::domain::order::Order;
 use crate::domain::order::dispute::DisputeState;
 use crate::domain::order::order_refund::OrderRefund;
 use crate::domain::order::refund::{RefundReply, RefundState};
+use crate::domain::order::{Order, PaymentRecord};
 use crate::domain::payment::dispute::{
-    DisputeRefusal, DisputeReport, DisputeStep, decide_dispute, shares,
+    DisputePlan, DisputeRefusal, DisputeReport, DisputeStep, decide_dispute, shares,
 };
 use crate::domain::payment::ours::Mark;
 use crate::domain::payment::outside::{Holder, known_outside};
@@ -21,6 +21,7 @@ use crate::domain::sale::LostDispute;
 use crate::flows::outside::holders;
 use crate::flows::refund::request_part;
 use crate::flows::sync::settle_soon;
+use crate::flows::top_up;
 use crate::flows::unrecorded::Unrecorded;
 use crate::ports::{
     Catalogue, ChangeReply, Freshness, Orders, Ports, Provider, StoreError, Stored,
@@ -42,8 +43,12 @@ pub async fn record_dispute(
     dispute: &DisputeId,
     now: Timestamp,
 ) -> Result<(), Refusal> {
-    let Some(report) = ports.provider().dispute(provider, dispute).await? else { return Ok(()) };
     for _ in 0..STEPS {
+        // Before each step: two who record a dispute that is decided meanwhile would else undo each other's steps, each
+        // by what it was told at its beginning.
+        let Some(report) = ports.provider().dispute(provider, dispute).await? else {
+            return Ok(());
+        };
         let holders = holders(ports, report.order, &report.payment).await?;
         if holders.is_empty() {
             // Another system's payment on the same account may name any number.
@@ -68,11 +73,22 @@ pub async fn record_dispute(
                 Err(refusal) => refused = refused.or(Some(refusal)),
             }
         }
-        if !was_done {
-            return refused.map_or(Ok(()), Err);
+        if was_done {
+            continue;
         }
+        if let Some(refusal) = refused {
+            return Err(refusal);
+        }
+        for Holder { order, payment, .. } in holders.iter().filter(|one| one.order.tops_up()) {
+            let mut of_it = payment.disputes.iter().filter(|one| one.id == report.id);
+            // What comes back after a loss is owed to who paid, and does not fill the wallet.
+            if of_it.any(|one| one.state == DisputeState::Lost || one.reinstated > 0) {
+                top_up::take_back(ports, order, &report.id, now).await?;
+            }
+        }
+        return Ok(());
     }
-    Err(StoreError::Unavailable(format!("order {} keeps changing", report.order)).into())
+    Err(StoreError::Unavailable(format!("dispute {dispute} keeps changing")).into())
 }
 
 /// Takes the next step for a holder's share of a dispute; false if there is none.
@@ -90,7 +106,9 @@ async fn take(
         amount: Money { amount_minor: share, ..report.amount },
         ..report.clone()
     };
-    let revokes = report.state == DisputeState::Lost && revokes(ports, order).await?;
+    let is_won = payment.disputes.is_empty() && report.state == DisputeState::Won;
+    let may_be_lost = report.state != DisputeState::Open && !is_won;
+    let revokes = may_be_lost && revokes(ports, order).await?;
     match decide_dispute(order, payment, refunds, &report, revokes, now)? {
         DisputeStep::Nothing => return Ok(false),
         DisputeStep::Record(plan) => {
@@ -98,7 +116,16 @@ async fn take(
                 settle_soon(ports, order.number).await;
             }
         }
-        DisputeStep::Back(back) => back_by_it(ports, holder, *back, now).await?,
+        DisputeStep::Back(back) => back_by_it(ports, holder, &report.id, *back, now).await?,
+        DisputeStep::Finish(refund) => {
+            let told = order.after_part(&refund, now);
+            write(ports, (payment, payment.clone()), *refund, told).await?;
+        }
+        DisputeStep::Undo(refund) => {
+            tracing::error!(refund = %refund.key, dispute = %report.id, "its money came to us again");
+            let told = order.after_reinstated(&refund, now);
+            write(ports, (payment, payment.clone()), *refund, told).await?;
+        }
         DisputeStep::Refund(request) => {
             let plan = decide_refund(order, Some(payment), &request, now)?;
             if ports.orders().give_back(&plan).await? == ChangeReply::Done
@@ -117,15 +144,25 @@ async fn take(
 async fn back_by_it(
     ports: &impl Ports,
     holder: &Holder,
+    dispute: &DisputeId,
     back: OrderRefund,
     now: Timestamp,
 ) -> Stored<()> {
     let Holder { order, payment, refunds } = holder;
     let Some(known) = refunds.iter().find(|refund| refund.key == back.key) else { return Ok(()) };
-    let outside = known_outside(refunds, known);
-    let reply = ports.provider().refund_part(&payment.at_provider(), known, outside).await?;
+    // What came to nothing there was not sent, and is not sent by this either.
+    let reply = if known.ended > 0 {
+        RefundReply::Refused(String::new())
+    } else {
+        let outside = known_outside(refunds, known);
+        ports.provider().refund_part(&payment.at_provider(), known, outside).await?
+    };
     let after = match reply {
-        RefundReply::Refused(_) | RefundReply::Ended(_) | RefundReply::Conflict(_) => Some(back),
+        RefundReply::Refused(_) | RefundReply::Ended(_) | RefundReply::Conflict(_) => {
+            let told = order.after_part(&back, now);
+            let paid = payment.with_refund_paid_by(dispute);
+            return write(ports, (payment, paid), back, told).await;
+        }
         RefundReply::Refunded | RefundReply::Pending | RefundReply::Outside => {
             known.after_reply(&reply, now)
         }
@@ -140,8 +177,24 @@ async fn back_by_it(
     Ok(())
 }
 
+/// Writes a refund as it shall be and its order as it tells of that, if the disputes of the payment are still those that were
+/// seen: what one has taken may be given back meanwhile.
+async fn write(
+    ports: &impl Ports,
+    (before, payment): (&PaymentRecord, PaymentRecord),
+    refund: OrderRefund,
+    order: Order,
+) -> Stored<()> {
+    let (number, before) = (order.number, before.disputes.clone());
+    let plan = DisputePlan { order, payment, before, refund: Some(refund) };
+    if ports.orders().dispute(&plan).await? == ChangeReply::Done {
+        settle_soon(ports, number).await;
+    }
+    Ok(())
+}
+
 /// True if the sale takes tickets back with a lost dispute; false if the sale is no longer there.
-async fn revokes(ports: &impl Ports, order: &Order) -> Stored<bool> {
+pub(crate) async fn revokes(ports: &impl Ports, order: &Order) -> Stored<bool> {
     let published = ports.catalogue().sale(&order.sale, Freshness::Cached).await?;
     let keeps = |sale: &crate::domain::sale::Sale| sale.file().lost_dispute == LostDispute::Keeps;
     Ok(!published.is_some_and(|published| keeps(&published.sale)))

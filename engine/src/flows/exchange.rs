@@ -5,6 +5,7 @@
 //! the new order records that worth. The transaction that pays the new order gives the old tickets up. If the old
 //! tickets are no longer there, the new order is cancelled: its capture is refunded, and the old order stays as it is.
 
+use crate::domain::basics::guard::{Guard, stands};
 use crate::domain::basics::ids::UserId;
 use crate::domain::basics::number::OrderNumber;
 use crate::domain::basics::time::Timestamp;
@@ -14,10 +15,11 @@ use crate::domain::order::order_refund::OrderRefund;
 use crate::domain::order::requested::RequestedLine;
 use crate::domain::order::{Order, OrderEvent, PaymentKey, PaymentRecord};
 use crate::domain::payment::exchange::{ExchangeRefusal, decide_exchange, redeem};
-use crate::domain::payment::refund::RefundPlan;
+use crate::domain::payment::refund::{RefundPlan, RefundRefusal};
 use crate::domain::sale::Sale;
 use crate::flows::give_back;
 use crate::flows::hold::{inventory_of, release, sale_of};
+use crate::flows::outside::is_disputed;
 use crate::flows::pay::close_the_rest;
 use crate::flows::sync::settle_soon;
 use crate::ports::{ChangeReply, Freshness, Orders, Ports, StoreError, Stored};
@@ -67,6 +69,11 @@ pub(crate) async fn begin(
         true => None,
         false => Some(sale_of(ports, &order.sale, Freshness::Cached).await?),
     };
+    if let Some(payment) = payment.as_ref().filter(|_| stands(Guard::DisputeOpen))
+        && is_disputed(ports, payment).await?
+    {
+        return Ok(Err(RefundRefusal::Disputed.into()));
+    }
     let old_sale = old_sale.as_ref().map_or(sale, |published| &published.sale);
     let old = (old_sale, &order, payment.as_ref());
     Ok(decide_exchange(new, (sale, lines), request, old, now))
@@ -88,6 +95,10 @@ pub(crate) async fn plan(
         return Ok(None);
     };
     match redeem(new, exchange, &order, payment.as_ref(), by, now) {
+        Ok(plan) if stands(Guard::DisputeOpen) && is_disputed(ports, &plan.payment).await? => {
+            tracing::info!(order = %new.number, "its exchange is off: the money is in dispute");
+            Ok(None)
+        }
         Ok(plan) => Ok(Some(plan)),
         Err(refusal) => {
             tracing::info!(order = %new.number, %refusal, "its exchange is off");

@@ -11,10 +11,11 @@ use crate::domain::basics::money::MinorUnits;
 use crate::domain::basics::number::OrderNumber;
 use crate::domain::basics::time::Timestamp;
 use crate::domain::order::Order;
-use crate::domain::order::order_refund::{OrderRefund, RefundKey};
+use crate::domain::order::order_refund::{AskedBy, OrderRefund, RefundKey};
 use crate::domain::order::refund::RefundState;
 use crate::domain::payment::refund::{RefundPlan, RefundRefusal, RefundRequest, decide_refund};
 use crate::flows::hold::unsell;
+use crate::flows::outside::is_disputed;
 use crate::flows::own::order_of;
 use crate::flows::refund::request_part;
 use crate::flows::sync::settle_soon;
@@ -42,6 +43,8 @@ pub struct GivenBack {
     /// The order as it is with it.
     pub order: Order,
     pub refund: OrderRefund,
+    /// True if a dispute of its payment is open, which its money waits for.
+    pub is_disputed: bool,
 }
 
 /// Makes a refund of a paid order: `buyer` is who must own it, `None` for operators. The same request again
@@ -66,6 +69,12 @@ pub async fn give_back(
             None => None,
         };
         let plan = decide_refund(&order, payment.as_ref(), request, now)?;
+        if must_be_undisputed(request.asked_by)
+            && stands(Guard::DisputeOpen)
+            && is_disputed(ports, &plan.payment).await?
+        {
+            return Err(RefundRefusal::Disputed.into());
+        }
         if let Some(taken) = plan.order.wallet_change_now().and_then(|change| change.needs())
             && stands(Guard::WalletLimit)
         {
@@ -78,14 +87,23 @@ pub async fn give_back(
         }
         match ports.orders().give_back(&plan).await? {
             ChangeReply::Done => {
+                let is_disputed = plan.payment.open_dispute().is_some();
                 let RefundPlan { order, refund, .. } = plan;
                 follow_up(ports, &order, &refund, now).await;
-                return Ok(GivenBack { order, refund });
+                return Ok(GivenBack { order, refund, is_disputed });
             }
             ChangeReply::Conflict => {}
         }
     }
     Err(StoreError::Unavailable(format!("order {number} keeps changing")).into())
+}
+
+/// True if whoever asks is refused while the money is in dispute, before a ticket is void.
+const fn must_be_undisputed(asked_by: AskedBy) -> bool {
+    match asked_by {
+        AskedBy::Buyer | AskedBy::Operator | AskedBy::Exchange => true,
+        AskedBy::SaleCancelled | AskedBy::Dispute | AskedBy::Outside => false,
+    }
 }
 
 /// The refund that an earlier request has made, if it was the same.
@@ -105,7 +123,8 @@ async fn known(
     if refund.answers(request, &order, payment.left()) {
         // The process that made the refund may have died before the steps that follow.
         follow_up(ports, &order, &refund, now).await;
-        return Ok(GivenBack { order, refund });
+        let is_disputed = payment.open_dispute().is_some();
+        return Ok(GivenBack { order, refund, is_disputed });
     }
     let next = order.refunds.made.saturating_add(1);
     Err(RefundRefusal::OtherNumber { next }.into())

@@ -504,6 +504,7 @@ impl Owners {
             let mut grid = TierGrid {
                 tier: tier.tier.clone(),
                 row_bytes: tier.layout.row_bytes(),
+                middles: tier.layout.middles(),
                 taken: vec![initial.to_vec(); legs],
                 sold: vec![vec![0; initial.len()]; legs],
                 freed: Freed::default(),
@@ -528,7 +529,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::domain::basics::ids::Seat;
+    use crate::domain::basics::ids::{RequestFingerprint, Seat};
+    use crate::domain::inventory::choice::{Choice, Together};
+    use crate::domain::inventory::{Hold, HoldReply, Inventory, Line};
     use crate::ports::block_of;
 
     #[test]
@@ -562,5 +565,60 @@ mod tests {
         }
         let read = |tier: usize| blocks_of(&sale.tiers()[tier]).count();
         assert_eq!([read(0), read(1), read(2)], [5, 18, 2]);
+    }
+
+    /// Names of the seats that parties of some sizes get, one after the other.
+    fn best_of(tier: serde_json::Value, parties: &[u16]) -> Vec<String> {
+        let file = json!({
+            "sale": "s", "title": "Best", "currency": "EUR",
+            "opens_at": "2026-01-01T00:00:00Z", "closes_at": "2026-01-02T00:00:00Z",
+            "limit_per_buyer": 10, "pay_window_seconds": 900, "tiers": [tier]
+        });
+        let sale = Sale::new(serde_json::from_value(file).unwrap()).unwrap();
+        let epoch = Epoch::new("e1").unwrap();
+        let mut inventory = Inventory::default();
+        for load in Owners::default().into_loads(&sale, &epoch) {
+            assert_eq!(inventory.load(&load), LoadReply::Loaded);
+        }
+        let tier = &sale.tiers()[0];
+        let party = |(order, count): (u64, &u16)| {
+            let choice = Choice::Best { count: *count, together: Together::Required };
+            let reply = inventory.hold(&Hold {
+                inventory: sale.inventory_of(&tier.tier),
+                epoch: epoch.clone(),
+                order: order.to_string().parse().unwrap(),
+                user: UserId::new(format!("u{order}")).unwrap(),
+                fingerprint: RequestFingerprint::new("00000000000000aa").unwrap(),
+                now: sale.file().opens_at,
+                deadline: sale.file().closes_at,
+                replaced: Tickets::NONE,
+                lines: vec![Line { tier: tier.tier.clone(), legs: sale.whole(), choice }],
+            });
+            let HoldReply::Held { record, .. } = reply else { panic!("{reply:?}") };
+            let seats = record.lines[0].seats.iter();
+            let names: Vec<_> =
+                seats.map(|seat| tier.layout.name(*seat).unwrap().to_string()).collect();
+            names.join("+")
+        };
+        (1..).zip(parties).map(party).collect()
+    }
+
+    #[test]
+    fn the_first_buyers_of_an_empty_house_get_the_middle_of_its_first_row() {
+        let rows = json!([{ "row": "C", "to": "E", "seats": { "prefix": null, "first": 1, "count": 10 } }]);
+        let tier = json!({ "tier": "a", "name": "A", "price_minor": 1,
+            "sections": [{ "section": "S", "rows": rows }] });
+        let seats = best_of(tier, &[2, 2, 2, 2, 2, 2]);
+        assert_eq!(
+            seats,
+            [
+                "S-C-5+S-C-6",
+                "S-C-3+S-C-4",
+                "S-C-7+S-C-8",
+                "S-C-1+S-C-2",
+                "S-C-9+S-C-10",
+                "S-D-5+S-D-6"
+            ]
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! The flows of the engine, one file each: admit, reserve, start and close payments, pay, pay from a wallet, award
 //! points, refund, give back, dispute, reissue, check in, cancel, expire, sync, tell, publish, load, reconcile,
-//! archive, read captures, and the flows of a waiting room.
+//! archive, read captures, read bills, and the flows of a waiting room.
 //!
 //! Each flow calls the ports of [`crate::ports`], takes the time as an argument, and may be cut off after any step: the
 //! next run of the same flow, or of another one, finishes the work.
@@ -8,6 +8,7 @@
 pub mod admit;
 pub mod archive;
 pub mod award;
+pub mod bills;
 pub mod cancel;
 pub mod cancel_sale;
 pub mod captures;
@@ -36,6 +37,7 @@ pub mod stuck;
 pub mod sync;
 pub mod tell;
 pub mod tokens;
+mod top_up;
 pub mod unmatched;
 pub mod unrecorded;
 pub mod wallet;

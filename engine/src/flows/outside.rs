@@ -10,11 +10,12 @@ use crate::domain::basics::number::OrderNumber;
 use crate::domain::basics::time::Timestamp;
 use crate::domain::order::order_refund::{OrderRefund, RefundKey};
 use crate::domain::order::refund::{Refund, RefundState};
-use crate::domain::order::{PaymentKey, PaymentOutcome, PaymentRecord};
-use crate::domain::payment::outside::{Holder, OutsideRefusal, OutsideStep, decide_outside};
+use crate::domain::order::{Capture, PaymentKey, PaymentOutcome, PaymentRecord};
+use crate::domain::payment::outside::{
+    Holder, OutsideRefusal, OutsideStep, SentReport, decide_outside, decide_whole,
+};
 use crate::domain::payment::refund::decide_refund;
-use crate::flows::refund::request_part;
-use crate::flows::sync::settle_soon;
+use crate::flows::refund::{request_part, write_part, write_whole};
 use crate::flows::unrecorded::Unrecorded;
 use crate::ports::{ChangeReply, Orders, Ports, Provider, StoreError, Stored};
 
@@ -36,19 +37,56 @@ pub async fn record_sent_back(
     payment: &PaymentId,
     now: Timestamp,
 ) -> Result<(), Refusal> {
-    let read = async || ports.provider().sent_back(provider, payment).await;
-    let Some(mut report) = read().await? else { return Ok(()) };
-    for _ in 0..STEPS {
+    let listed = ports.provider().sent_back(provider, payment).await?;
+    let Some(report) = listed else { return Ok(()) };
+    record(ports, report, Some((provider, payment)), now).await.map(|_| ())
+}
+
+/// What a bill says of the refunds of a payment, once it is recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Billed {
+    /// The refunds of the orders that have its money say so, too, by so many steps that were made now.
+    Recorded(usize),
+    /// The payment has paid no order: nothing is recorded.
+    OfNoOrder,
+}
+
+/// Records what a provider's bill says of the refunds of a payment; running it twice records nothing twice.
+///
+/// # Errors
+/// As [`record_sent_back`].
+pub async fn record_billed(
+    ports: &impl Ports,
+    report: SentReport,
+    now: Timestamp,
+) -> Result<Billed, Refusal> {
+    record(ports, report, None, now).await
+}
+
+/// Records a report. If it is the provider's list of a payment's refunds, that is read again where it may say more
+/// meanwhile.
+async fn record(
+    ports: &impl Ports,
+    mut report: SentReport,
+    listed_of: Option<(&ProviderId, &PaymentId)>,
+    now: Timestamp,
+) -> Result<Billed, Refusal> {
+    for made in 0..STEPS {
         let holders = holders(ports, report.order, &report.payment).await?;
-        // A payment that paid no order goes back whole, and its own refund hears of that.
         if holders.is_empty() {
-            return Ok(());
+            // A bill has no list of what went back of a payment: whether all of it is back, the list says.
+            if listed_of.is_some() {
+                record_whole(ports, &report, now).await?;
+            }
+            return Ok(Billed::OfNoOrder);
         }
-        match decide_outside(&holders, &report.refunds, now)? {
-            OutsideStep::Nothing => return Ok(()),
+        match decide_outside(&holders, &report.refunds, report.is_complete, now)? {
+            OutsideStep::Nothing => return Ok(Billed::Recorded(made)),
             OutsideStep::Make(number, request) => {
                 let holder = holders.iter().find(|holder| holder.order.number == number);
-                let Some(Holder { order, payment, .. }) = holder else { return Ok(()) };
+                let Some(Holder { order, payment, .. }) = holder else {
+                    return Ok(Billed::Recorded(made));
+                };
                 let plan = decide_refund(order, Some(payment), &request, now)?;
                 if ports.orders().give_back(&plan).await? == ChangeReply::Done
                     && let Err(error) = request_part(ports, &plan.refund, now).await
@@ -59,11 +97,52 @@ pub async fn record_sent_back(
             OutsideStep::Record(refund) => {
                 write(ports, &holders, &refund, now).await?;
                 // The request of a refund that a hand has paid may have been on its way when the list was read.
-                if refund.refund.state.is_back() {
-                    let Some(again) = read().await? else { return Ok(()) };
+                if let Some((provider, payment)) =
+                    listed_of.filter(|_| refund.refund.state.is_back())
+                {
+                    let again = ports.provider().sent_back(provider, payment).await?;
+                    let Some(again) = again else { return Ok(Billed::Recorded(made)) };
                     report = again;
                 }
             }
+        }
+    }
+    Err(StoreError::Unavailable(format!("order {} keeps changing", report.order)).into())
+}
+
+/// Records what a provider says of the refund of a payment that paid no order, which goes back whole.
+async fn record_whole(
+    ports: &impl Ports,
+    report: &SentReport,
+    now: Timestamp,
+) -> Result<(), Refusal> {
+    for _ in 0..STEPS {
+        let record = ports.orders().payment(report.order, &report.payment).await?;
+        let Some(record) = record else { return Ok(()) };
+        let Some(after) = decide_whole(&record, &report.refunds, now)? else { return Ok(()) };
+        let state = after.refund.as_ref().map(|refund| refund.state);
+        let order = ports.orders().get(report.order).await?;
+        let told = order.and_then(|order| match state {
+            Some(RefundState::Refunded) => order.after_refund(&record, now),
+            Some(RefundState::FailedLater) => order.after_refund_undone(&record, now),
+            Some(
+                RefundState::Due
+                | RefundState::Requested
+                | RefundState::Pending
+                | RefundState::Failed
+                | RefundState::Unmatched
+                | RefundState::Explained
+                | RefundState::Outside
+                | RefundState::Settled,
+            )
+            | None => None,
+        });
+        if state == Some(RefundState::FailedLater) {
+            let PaymentKey { provider, payment } = &report.payment;
+            tracing::error!(order = %report.order, %provider, %payment, "its money was back, and came to us again");
+        }
+        if write_whole(ports, &after, told.as_ref()).await? {
+            return Ok(());
         }
     }
     Err(StoreError::Unavailable(format!("order {} keeps changing", report.order)).into())
@@ -86,11 +165,7 @@ async fn write(
     } else {
         None
     };
-    let written = ports.orders().record_order_refund(refund, told.as_ref()).await?;
-    if written == ChangeReply::Done && told.is_some() {
-        settle_soon(ports, order.number).await;
-    }
-    Ok(())
+    write_part(ports, refund, told.as_ref()).await.map(drop)
 }
 
 /// The orders that have money of a payment, the one that it paid first, and then those that replace tickets of them;
@@ -120,6 +195,21 @@ pub(crate) async fn holders(
         holders.push(holder);
     }
     Ok(holders)
+}
+
+/// True if the money of a payment is in dispute, of which its provider sends nothing back: in its own order's share, or in that
+/// of the order that was paid first, which has one as long as it has money left.
+///
+/// # Errors
+/// Fails if a store does.
+pub(crate) async fn is_disputed(ports: &impl Ports, payment: &PaymentRecord) -> Stored<bool> {
+    if payment.open_dispute().is_some() {
+        return Ok(true);
+    }
+    let Some(captured) = &payment.captured else { return Ok(false) };
+    let Capture { order, key, .. } = &captured.capture;
+    let root = ports.orders().payment(*order, key).await?;
+    Ok(root.is_some_and(|root| root.open_dispute().is_some()))
 }
 
 /// The order that a payment has paid, with its refunds.
@@ -200,8 +290,7 @@ pub async fn settle(
         let Some(settled) = refund.settled(how, now) else { return Ok(Some(Told::NotNow(refund))) };
         let order = ports.orders().get(key.order).await?.ok_or_else(missing)?;
         let order = order.after_settled(&settled, now);
-        if ports.orders().record_order_refund(&settled, Some(&order)).await? == ChangeReply::Done {
-            settle_soon(ports, key.order).await;
+        if write_part(ports, &settled, Some(&order)).await? {
             return Ok(Some(Told::Done(settled)));
         }
     }

@@ -25,6 +25,9 @@ pub enum Refusal {
     /// The account would have less than nothing.
     #[error("the account has only {0}")]
     Short(i128),
+    /// The merchant owes of its other sales.
+    #[error("the account has {has}, and its merchant owes {owes} of other sales")]
+    Owes { has: i128, owes: i128 },
     /// More would come back than was settled.
     #[error("only {0} was settled")]
     Unsettled(i128),
@@ -45,6 +48,20 @@ pub async fn post<A: Accounts>(
     posting: &Posting,
     pause: impl AsyncFn(Duration),
 ) -> Result<Posted, Refusal> {
+    post_withholding(accounts, posting, 0, pause).await
+}
+
+/// As [`post`], where a settlement leaves this much on the account, in minor units: what its merchant owes otherwise
+/// ([`withheld`](crate::domain::ledger::debts::withheld)).
+///
+/// # Errors
+/// As [`post`].
+pub async fn post_withholding<A: Accounts>(
+    accounts: &A,
+    posting: &Posting,
+    withheld: i128,
+    pause: impl AsyncFn(Duration),
+) -> Result<Posted, Refusal> {
     let Transfer { from, to, code, amount } = &posting.transfer;
     let mut pauses = PAUSES_MS.into_iter();
     loop {
@@ -54,7 +71,10 @@ pub async fn post<A: Accounts>(
         ];
         let (has, settled) = (seen[0].has, -seen[1].posted.left());
         let moved = i128::from(amount.amount_minor);
-        let refusal = if !from.may_be_below_nothing() && has < moved {
+        let owes = if *code == TransferCode::Settlement { withheld } else { 0 };
+        let refusal = if owes > 0 && has < moved + owes {
+            Some(Refusal::Owes { has, owes })
+        } else if !from.may_be_below_nothing() && has < moved {
             Some(Refusal::Short(has))
         } else if *code == TransferCode::SettlementBack && settled < moved {
             Some(Refusal::Unsettled(settled))

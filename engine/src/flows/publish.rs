@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::domain::basics::bytes::Secret;
+use crate::domain::admission::room::draw::NoRound;
 use crate::domain::basics::ids::{Epoch, SaleId};
 use crate::domain::basics::time::Timestamp;
 use crate::domain::inventory::Load;
@@ -11,6 +11,7 @@ use crate::domain::sale::event::{EventAbout, FileAbout, pictures};
 use crate::domain::sale::{Defect, FileMap, MapName, Sale, SaleFile, SaleState, SeatMap};
 use crate::flows::load::{Loaded, load, terms};
 use crate::flows::room;
+use crate::flows::room::publish::DrawBy;
 use crate::ports::{
     Catalogue, ChangeReply, Freshness, Ports, Published, RoomPorts, Seats, StoreError, Stored,
 };
@@ -45,8 +46,8 @@ pub enum Refusal {
     Store(#[from] StoreError),
 }
 
-/// Publishes a sale's room, if it has one, and then [`publish`]es the sale: whoever sees the sale can join. The
-/// room is committed to `secret` unless one is kept already.
+/// Publishes a sale's room, if it has one, and then [`publish`]es the sale: whoever sees the sale can join. `draw_by` is
+/// what decides the room's draw.
 ///
 /// # Errors
 /// Returns a [`Refusal`].
@@ -54,21 +55,22 @@ pub async fn publish_with_room(
     ports: &(impl Ports + RoomPorts),
     sale: &Sale,
     epoch: &Epoch,
-    secret: &Secret,
+    draw_by: &DrawBy,
     now: Timestamp,
 ) -> Result<Published, Refusal> {
     let sale = &*keep_event(ports, sale).await?;
     // A sale that is refused must leave no room behind: a room is never removed.
     let existing = replaced(ports, sale).await?;
-    match (&sale.file().room, sale.room()) {
-        (Some(file), Some(settings)) => {
+    match sale.room() {
+        Some(settings) => {
             let is_shown_without = existing.is_some_and(|existing| existing.sale.room().is_none());
             if is_shown_without && now.ms() >= settings.closes_at_ms {
                 return Err(Refusal::RoomDiffers);
             }
-            room::publish::publish(ports, sale.id(), &settings, file.beacon, secret, now).await?;
+            let stock = sale.seat_legs();
+            room::publish::publish(ports, sale.id(), &settings, stock, draw_by, now).await?;
         }
-        (None, _) | (_, None) => {
+        None => {
             if room::published(ports, sale.id()).await?.is_some() {
                 return Err(Refusal::RoomDiffers);
             }
@@ -84,6 +86,15 @@ impl From<room::publish::Refusal> for Refusal {
             // The bounds of sale files lie inside those of rooms.
             OfRoom::Settings(invalid) => StoreError::Contract(invalid.to_string()).into(),
             OfRoom::Differs => Self::RoomDiffers,
+            OfRoom::Round(NoRound::Lead) => {
+                let rule = "must leave time for a round of the beacon before the opening: at least 240 with quicknet";
+                Self::Invalid(vec![Defect::new("room.draw_lead_seconds", rule)])
+            }
+            OfRoom::Round(NoRound::Soon) => {
+                let rule =
+                    "must be so late that the beacon's round, a minute before, is an hour ahead";
+                Self::Invalid(vec![Defect::new("opens_at", rule)])
+            }
             OfRoom::Store(error) => error.into(),
         }
     }

@@ -1,12 +1,14 @@
 //! Refund: refund a payment, once, and record the provider's reply.
 
+use crate::domain::basics::guard::{Guard, stands};
 use crate::domain::basics::number::OrderNumber;
 use crate::domain::basics::time::Timestamp;
 use crate::domain::order::order_refund::{AskedBy, OrderRefund, RefundKey};
-use crate::domain::order::refund::{Refund, RefundReply, RefundState};
-use crate::domain::order::{Capture, PaymentKey, PaymentRecord};
+use crate::domain::order::refund::{Refund, RefundReply, RefundState, TURN_GOOD_SECONDS};
+use crate::domain::order::{Capture, Order, PaymentKey, PaymentRecord};
 use crate::domain::payment::outside::known_outside;
-use crate::flows::outside::{holders, record_sent_back, waits_for_word};
+use crate::domain::payment::start::Turn;
+use crate::flows::outside::{holders, is_disputed, record_sent_back, waits_for_word};
 use crate::flows::sync::settle_soon;
 use crate::ports::{
     ChangeReply, Orders, Ports, Provider, Queue, StoreError, Stored, delay_seconds, messages,
@@ -50,7 +52,8 @@ pub async fn refund(
     order: OrderNumber,
     key: &PaymentKey,
     now: Timestamp,
-) -> Stored<Refund> {
+) -> Stored<Outcome> {
+    // With the name by which it was asked: what came of one name says nothing of the next.
     let mut reply = None;
     for _ in 0..ATTEMPTS {
         let (record, refund) = being_refunded(ports, order, key).await?;
@@ -58,31 +61,76 @@ pub async fn refund(
             RefundState::Refunded
             | RefundState::Outside
             | RefundState::FailedLater
-            | RefundState::Settled => return Ok(refund),
+            | RefundState::Settled
+                if refund.state != RefundState::FailedLater || stands(Guard::AfterWord) =>
+            {
+                return Ok(Outcome::Asked(refund));
+            }
             // No money moves on the word of a message.
             RefundState::Unmatched | RefundState::Explained => {
                 let text = format!("payment {} {}: nobody refunds it", key.provider, key.payment);
                 return Err(StoreError::Contract(text));
             }
+            // What the provider had and did not bring to who paid is not sent again by the clock; a hand may have sent it.
+            RefundState::Failed if record.ended > 0 && stands(Guard::AfterWord) => {
+                return looked_into(ports, &record, now).await.map(Outcome::Asked);
+            }
             RefundState::Due
             | RefundState::Requested
             | RefundState::Pending
-            | RefundState::Failed => {}
+            | RefundState::Failed
+            | RefundState::Refunded
+            | RefundState::Outside
+            | RefundState::FailedLater
+            | RefundState::Settled => {}
         }
         let said = match &reply {
-            Some(said) => said,
-            None => reply.insert(ports.provider().refund(&record).await?),
+            Some((ended, said)) if *ended == record.ended => said,
+            Some(_) | None => match turn(ports, &record, now).await? {
+                Turn::Now => {
+                    &reply.insert((record.ended, ports.provider().refund(&record).await?)).1
+                }
+                Turn::At(at) if refund.turn_at == Some(at) => return Ok(Outcome::TooEarly(at)),
+                Turn::At(at) => match keep_turn(ports, &record, at, now).await? {
+                    ChangeReply::Done => return Ok(Outcome::TooEarly(at)),
+                    ChangeReply::Conflict => continue,
+                },
+            },
         };
         if let Some(now_is) = record_reply(ports, &record, said, now).await? {
-            return Ok(now_is);
+            return Ok(Outcome::Asked(now_is));
         }
     }
     let PaymentKey { provider, payment } = key;
     Err(StoreError::Unavailable(format!("payment {provider} {payment} keeps changing")))
 }
 
+/// The turn of a refund that a capture decides: the one that its payment has, as long as it is good, or another one. Any other
+/// refund may be sent now.
+async fn turn(ports: &impl Ports, record: &PaymentRecord, now: Timestamp) -> Stored<Turn> {
+    if !record.needs_turn() || !stands(Guard::RefundTurn) {
+        return Ok(Turn::Now);
+    }
+    match record.refund.as_ref().and_then(|refund| refund.turn_at) {
+        Some(at) if now < at => Ok(Turn::At(at)),
+        Some(at) if now < at.plus_seconds(TURN_GOOD_SECONDS) => Ok(Turn::Now),
+        Some(_) | None => ports.provider().refund_turn(record).await,
+    }
+}
+
+/// Keeps the turn of a refund on its payment.
+async fn keep_turn(
+    ports: &impl Ports,
+    record: &PaymentRecord,
+    at: Timestamp,
+    now: Timestamp,
+) -> Stored<ChangeReply> {
+    let Some(waiting) = record.with_turn(at, now) else { return Ok(ChangeReply::Conflict) };
+    ports.orders().record_refund(&waiting, None).await
+}
+
 /// Handles a message that asks for [`refund`]; while the limit on calls is used up, the message is put back with a
-/// delay. Returns the payment's record if the provider was asked.
+/// delay, and while a refund waits for its turn. Returns the payment's record if the provider was asked.
 ///
 /// # Errors
 /// As [`refund`].
@@ -95,23 +143,15 @@ pub async fn refund_or_requeue(
     let key = PaymentKey { provider, payment };
     let done = match part {
         None => refund(ports, order, &key, now).await,
-        Some(number) => match refund_part(ports, RefundKey { order, number }, now).await {
-            Ok(PartOutcome::Asked(refund)) => Ok(refund),
-            Ok(PartOutcome::TooEarly(at)) => {
-                let delay = Some(delay_seconds(now, at));
-                return ports.queue().send(&message.into(), delay).await.map(|()| None);
-            }
-            Err(error) => Err(error),
-        },
+        Some(number) => refund_part(ports, RefundKey { order, number }, now).await,
     };
-    match done {
-        Err(StoreError::Limited(seconds)) => {
-            let delay = now.plus_seconds(AGAIN_SECONDS.max(seconds.into()));
-            let delay = delay_seconds(now, delay);
-            ports.queue().send(&message.into(), Some(delay)).await.map(|()| None)
-        }
-        refund => refund.map(Some),
-    }
+    let at = match done {
+        Ok(Outcome::Asked(refund)) => return Ok(Some(refund)),
+        Ok(Outcome::TooEarly(at)) => at,
+        Err(StoreError::Limited(seconds)) => now.plus_seconds(AGAIN_SECONDS.max(seconds.into())),
+        Err(error) => return Err(error),
+    };
+    ports.queue().send(&message.into(), Some(delay_seconds(now, at))).await.map(|()| None)
 }
 
 /// Puts the request of a refund of an order into the queue, also where it was before and nothing was heard
@@ -144,12 +184,12 @@ pub async fn request_part(ports: &impl Ports, refund: &OrderRefund, now: Timesta
     }
 }
 
-/// What became of the request of a refund of an order.
+/// What became of the request of a refund.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PartOutcome {
+pub enum Outcome {
     /// The provider was asked, now or before: what is known of it.
     Asked(Refund),
-    /// It waits until then: the one before was asked for just now.
+    /// It waits until then: for its turn, or because the one before was asked for just now.
     TooEarly(Timestamp),
 }
 
@@ -158,11 +198,7 @@ pub enum PartOutcome {
 ///
 /// # Errors
 /// As [`refund`].
-pub async fn refund_part(
-    ports: &impl Ports,
-    key: RefundKey,
-    now: Timestamp,
-) -> Stored<PartOutcome> {
+pub async fn refund_part(ports: &impl Ports, key: RefundKey, now: Timestamp) -> Stored<Outcome> {
     let missing = |what: &str| StoreError::Contract(format!("refund {key}: {what}"));
     // With the name by which it was asked: what came of one name says nothing of the next.
     let (mut reply, mut has_looked) = (None, false);
@@ -173,18 +209,26 @@ pub async fn refund_part(
         // What the provider had and did not bring to who paid is not sent again by the clock.
         let state = refund.refund.state;
         let is_ended = state == RefundState::Failed && refund.ended > 0;
-        if state.is_back() || state == RefundState::FailedLater || is_ended {
+        let waits = state == RefundState::FailedLater || is_ended;
+        if state.is_back() || waits && stands(Guard::AfterWord) {
             let is_taken = reply.as_ref().is_some_and(|(_, said)| is_taken(said));
             if state == RefundState::Settled && is_taken {
                 tracing::error!(refund = %key, "it was paid otherwise, and its provider has it too");
             }
-            return Ok(PartOutcome::Asked(refund.refund.clone()));
+            return Ok(Outcome::Asked(refund.refund.clone()));
         }
         let said = match &reply {
             Some((name, said)) if *name == refund.name() => said,
             Some(_) | None => match asked(ports, refund, &refunds, has_looked, now).await? {
                 Asked::Said(said) => &reply.insert((refund.name(), said)).1,
-                Asked::TooEarly(at) => return Ok(PartOutcome::TooEarly(at)),
+                Asked::TooEarly(at) => return Ok(Outcome::TooEarly(at)),
+                Asked::Disputed(waits) => {
+                    let waiting = OrderRefund { refund: waits, ..refund.clone() };
+                    match ports.orders().record_order_refund(&waiting, None).await? {
+                        ChangeReply::Done => return Ok(Outcome::Asked(waiting.refund)),
+                        ChangeReply::Conflict => continue,
+                    }
+                }
                 Asked::Looked => {
                     has_looked = true;
                     continue;
@@ -196,7 +240,7 @@ pub async fn refund_part(
             let now_is = ports.orders().order_refund(key).await?;
             let said_since = now_is.filter(|now_is| now_is.refund.state != RefundState::Failed);
             if let Some(said_since) = said_since {
-                return Ok(PartOutcome::Asked(said_since.refund));
+                return Ok(Outcome::Asked(said_since.refund));
             }
         }
         let Some(after) = refund.after_reply(said, now) else { continue };
@@ -212,14 +256,8 @@ pub async fn refund_part(
                 None
             }
         };
-        match ports.orders().record_order_refund(&after, order.as_ref()).await? {
-            ChangeReply::Done => {
-                if order.is_some() {
-                    settle_soon(ports, key.order).await;
-                }
-                return Ok(PartOutcome::Asked(after.refund));
-            }
-            ChangeReply::Conflict => {}
+        if write_part(ports, &after, order.as_ref()).await? {
+            return Ok(Outcome::Asked(after.refund));
         }
     }
     Err(StoreError::Unavailable(format!("refund {key} keeps changing")))
@@ -232,6 +270,8 @@ enum Asked {
     TooEarly(Timestamp),
     /// Something that was made by hand stood against it, and is recorded now: it may have paid this very refund.
     Looked,
+    /// A dispute of its payment is open: it waits, so.
+    Disputed(Refund),
 }
 
 /// Asks a provider for a refund of an order whose refunds are `refunds`, or says what is known without asking: the provider
@@ -247,13 +287,20 @@ async fn asked(
     if refund.asked_by == AskedBy::Outside {
         return Ok(Asked::Said(RefundReply::Outside));
     }
-    if refund.asked_by == AskedBy::Dispute || refund.payment.provider.is_wallet() {
+    if refund.is_taken_by_dispute() || refund.payment.provider.is_wallet() {
         return Ok(Asked::Said(RefundReply::Refunded));
     }
     let key = refund.key;
     let payment = ports.orders().payment(key.order, &refund.payment).await?;
     let missing = || StoreError::Contract(format!("refund {key}: its payment is not there"));
-    let payment = payment.ok_or_else(missing)?.at_provider();
+    let payment = payment.ok_or_else(missing)?;
+    if stands(Guard::DisputeOpen)
+        && let Some(waits) = refund.refund.waiting_for_dispute(now)
+        && is_disputed(ports, &payment).await?
+    {
+        return Ok(Asked::Disputed(waits));
+    }
+    let payment = payment.at_provider();
     let all = refunds_of(ports, &payment, refunds).await?;
     if let Some(at) = refund.may_be_asked_at(&all).filter(|at| now < *at) {
         return Ok(Asked::TooEarly(at));
@@ -283,8 +330,9 @@ pub async fn ask_again(
 ) -> Stored<Option<OrderRefund>> {
     for _ in 0..ATTEMPTS {
         let Some(refund) = ports.orders().order_refund(key).await? else { return Ok(None) };
-        // Nobody sends what went back outside.
-        if !refund.refund.state.has_failed() || refund.asked_by.is_back_before() {
+        // Nobody sends what went back outside, or what a dispute has taken that is not won.
+        let is_others = refund.asked_by == AskedBy::Outside || refund.is_taken_by_dispute();
+        if !refund.refund.state.has_failed() || is_others {
             return Ok(Some(refund));
         }
         let due = OrderRefund { refund: Refund::due(now), ..refund };
@@ -321,6 +369,69 @@ async fn refunds_of(
 /// True if a provider has a refund, or has sent it.
 const fn is_taken(reply: &RefundReply) -> bool {
     matches!(reply, RefundReply::Refunded | RefundReply::Pending)
+}
+
+/// Has the refund of a whole payment that has failed asked for again, because an operator says so; one in another state is
+/// left as it is. One that came to nothing has another name then. `None` if no such payment goes back.
+///
+/// # Errors
+/// Fails if a store does; saying it again finishes it.
+pub async fn ask_whole_again(
+    ports: &impl Ports,
+    order: OrderNumber,
+    key: &PaymentKey,
+    now: Timestamp,
+) -> Stored<Option<PaymentRecord>> {
+    for _ in 0..ATTEMPTS {
+        let record = ports.orders().payment(order, key).await?;
+        let Some(record) = record.filter(|record| record.refund.is_some()) else { return Ok(None) };
+        let Some(due) = record.again(now) else { return Ok(Some(record)) };
+        match ports.orders().record_refund(&due, None).await? {
+            ChangeReply::Done => {
+                if let Err(error) = request(ports, &due, now).await {
+                    tracing::warn!(%order, %error, "a refund is left to the sweeper");
+                }
+                return Ok(Some(due));
+            }
+            ChangeReply::Conflict => {}
+        }
+    }
+    Err(StoreError::Unavailable(format!("payment {} keeps changing", key.payment)))
+}
+
+/// Records that an operator has paid the refund of a whole payment otherwise, as `how` tells; one that has not failed is left
+/// as it is. `None` if no such payment goes back.
+///
+/// # Errors
+/// Fails if a store does; saying it again finishes it.
+pub async fn settle_whole(
+    ports: &impl Ports,
+    order: OrderNumber,
+    key: &PaymentKey,
+    how: &str,
+    now: Timestamp,
+) -> Stored<Option<PaymentRecord>> {
+    for _ in 0..ATTEMPTS {
+        let record = ports.orders().payment(order, key).await?;
+        let Some(record) = record.filter(|record| record.refund.is_some()) else { return Ok(None) };
+        let Some(settled) = record.settled(how, now) else { return Ok(Some(record)) };
+        let told = ports.orders().get(order).await?;
+        let told = told.and_then(|order| order.after_refund_settled(&settled, now));
+        if write_whole(ports, &settled, told.as_ref()).await? {
+            return Ok(Some(settled));
+        }
+    }
+    Err(StoreError::Unavailable(format!("payment {} keeps changing", key.payment)))
+}
+
+/// What the provider's list says now of a refund that came to nothing, without a request.
+async fn looked_into(ports: &impl Ports, record: &PaymentRecord, now: Timestamp) -> Stored<Refund> {
+    let Capture { key, order, .. } = &record.capture;
+    if let Err(refusal) = record_sent_back(ports, &key.provider, &key.payment, now).await {
+        tracing::error!(%order, payment = %key.payment, %refusal, "what went back is not recorded");
+    }
+    let (_, refund) = being_refunded(ports, *order, key).await?;
+    Ok(refund)
 }
 
 /// A payment that is being refunded, and its refund.
@@ -360,13 +471,33 @@ async fn record_reply(
             None
         }
     };
-    match ports.orders().record_refund(&after, order.as_ref()).await? {
-        ChangeReply::Done => {
-            if let Some(order) = order {
-                settle_soon(ports, order.number).await;
-            }
-            Ok(after.refund)
-        }
-        ChangeReply::Conflict => Ok(None),
+    let is_written = write_whole(ports, &after, order.as_ref()).await?;
+    Ok(after.refund.filter(|_| is_written))
+}
+
+/// Writes the refund of a whole payment, with the order as it is now that tells of it, whose facts are settled soon; false if
+/// one of the two changed meanwhile.
+pub(crate) async fn write_whole(
+    ports: &impl Ports,
+    record: &PaymentRecord,
+    order: Option<&Order>,
+) -> Stored<bool> {
+    let is_written = ports.orders().record_refund(record, order).await? == ChangeReply::Done;
+    if let Some(order) = order.filter(|_| is_written) {
+        settle_soon(ports, order.number).await;
     }
+    Ok(is_written)
+}
+
+/// As [`write_whole`], of a refund of an order.
+pub(crate) async fn write_part(
+    ports: &impl Ports,
+    refund: &OrderRefund,
+    order: Option<&Order>,
+) -> Stored<bool> {
+    let is_written = ports.orders().record_order_refund(refund, order).await? == ChangeReply::Done;
+    if let Some(order) = order.filter(|_| is_written) {
+        settle_soon(ports, order.number).await;
+    }
+    Ok(is_written)
 }

@@ -43,6 +43,8 @@ pub enum Kind {
     Unmatched,
     /// Money that went back outside, while the tickets are still good: an operator gives them up, or keeps them.
     Outside,
+    /// Something that a provider's bill says of an order, and that differs from what is known: an operator says what it was.
+    Bill,
     /// A hold without an order.
     Hold,
 }
@@ -58,6 +60,7 @@ impl Kind {
             Self::Refund => "refund",
             Self::Unmatched => "unmatched",
             Self::Outside => "outside",
+            Self::Bill => "bill",
             Self::Hold => "hold",
         }
     }
@@ -251,6 +254,11 @@ fn stuck_refund(
     bound: Timestamp,
 ) -> Option<Stuck> {
     let says = match refund.state {
+        RefundState::Due | RefundState::Requested if refund.waits_for_dispute() => {
+            format!(
+                "{payment}: it waits for a dispute of its payment, and is sent once that is won"
+            )
+        }
         RefundState::Refunded | RefundState::Explained | RefundState::Settled => return None,
         RefundState::Outside => {
             format!(

@@ -1,22 +1,27 @@
-//! Unmatched: an operator says what becomes of a capture of ours whose order is not there.
+//! Unmatched: an operator says what becomes of a capture of ours whose order is not there, and of one that goes back whole
+//! and whose refund has failed.
 
 use crate::domain::basics::number::OrderNumber;
 use crate::domain::basics::time::Timestamp;
 use crate::domain::order::refund::RefundState;
 use crate::domain::order::{PaymentKey, PaymentOutcome, PaymentRecord, RefundReason};
-use crate::flows::refund::request;
+use crate::flows::refund::{ask_whole_again, request, settle_whole};
 use crate::ports::{ChangeReply, Orders, Ports, StoreError, Stored};
 
 /// Most attempts; a payment that changed meanwhile is read again.
 const ATTEMPTS: usize = 4;
 
-/// What an operator says of an unmatched capture.
+/// What an operator says of a capture: the first two of an unmatched one, the others of one whose refund has failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Word {
     /// Its money goes back.
     SendBack,
     /// It is known what it was; its money stays.
     Explain,
+    /// Its refund is asked for again.
+    Again,
+    /// Its refund was paid otherwise, as the reason tells.
+    Settled,
 }
 
 impl Word {
@@ -26,13 +31,8 @@ impl Word {
         match self {
             Self::SendBack => "send_back",
             Self::Explain => "explain",
-        }
-    }
-
-    const fn state(self) -> RefundState {
-        match self {
-            Self::SendBack => RefundState::Due,
-            Self::Explain => RefundState::Explained,
+            Self::Again => "again",
+            Self::Settled => "settled",
         }
     }
 }
@@ -46,13 +46,16 @@ pub enum Refusal {
     /// The other was said before.
     #[error("it was said otherwise before")]
     SaidOtherwise,
+    /// Its refund has not failed.
+    #[error("its refund is {}", .0.as_str())]
+    NotFailed(RefundState),
     /// A store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Records what an operator says of an unmatched capture, and requests its refund if that is the word. Saying the same
-/// again changes nothing.
+/// Records what an operator says of a capture, with the reason, and requests its refund if that is the word. Saying the
+/// same again changes nothing.
 ///
 /// # Errors
 /// Returns a [`Refusal`]; after a failed store saying it again finishes it.
@@ -60,16 +63,25 @@ pub async fn tell(
     ports: &impl Ports,
     order: OrderNumber,
     key: &PaymentKey,
-    word: Word,
+    (word, reason): (Word, &str),
     now: Timestamp,
 ) -> Result<PaymentRecord, Refusal> {
+    let state = match word {
+        Word::SendBack => RefundState::Due,
+        Word::Explain => RefundState::Explained,
+        Word::Again => return failed(ask_whole_again(ports, order, key, now).await?, |_| false),
+        Word::Settled => {
+            let settled = settle_whole(ports, order, key, reason, now).await?;
+            return failed(settled, |state| state != RefundState::Settled);
+        }
+    };
     for _ in 0..ATTEMPTS {
         let record = ports.orders().payment(order, key).await?;
         let is_of_none = |record: &PaymentRecord| {
             record.outcome == PaymentOutcome::Refund(RefundReason::UnknownOrder)
         };
         let record = record.filter(is_of_none).ok_or(Refusal::NotFound)?;
-        let Some(told) = record.matched_as(word.state(), now) else {
+        let Some(told) = record.matched_as(state, now) else {
             let is_explained =
                 record.refund.as_ref().map(|refund| refund.state) == Some(RefundState::Explained);
             let is_same = is_explained == (word == Word::Explain);
@@ -86,6 +98,16 @@ pub async fn tell(
         }
     }
     Err(StoreError::Unavailable(format!("payment {} keeps changing", key.payment)).into())
+}
+
+/// The record after a word on a refund that has failed, unless its state `is_other` than that makes it.
+fn failed(
+    record: Option<PaymentRecord>,
+    is_other: impl Fn(RefundState) -> bool,
+) -> Result<PaymentRecord, Refusal> {
+    let record = record.ok_or(Refusal::NotFound)?;
+    let other = record.refund.as_ref().map(|refund| refund.state).filter(|state| is_other(*state));
+    other.map_or(Ok(record), |state| Err(Refusal::NotFailed(state)))
 }
 
 /// The word is recorded: a request that cannot be sent now is sent by the sweeper.

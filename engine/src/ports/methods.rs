@@ -3,10 +3,10 @@
 
 pub use super::messages::QueueMessage;
 pub use super::{
-    AppendReply, Asked, Beacon, BlockClaims, Board, BoardPorts, Catalogue, ChangeReply,
-    CreateReply, CursorReply, Cursors, Due, Freshness, Gate, InventoryCounts, MembershipPage,
-    Orders, Page, Ports, Provider, Published, Queue, RoomPorts, Rooms, SalesPage, Seats,
-    SettleReply, Settlement, Shown, StoreError, Stored,
+    AppendReply, Beacon, BlockClaims, Board, BoardPorts, Catalogue, ChangeReply, CreateReply,
+    CursorReply, Cursors, Due, Freshness, Gate, InventoryCounts, MembershipPage, Orders, Page,
+    Ports, Provider, Published, Queue, RoomPorts, Rooms, SalesPage, Seats, SettleReply, Settlement,
+    Shown, StoreError, Stored,
 };
 pub use crate::domain::admission::gate::tokens::{
     AddTokens, AddTokensReply, TokenCounts, TokenSnapshot,
@@ -15,6 +15,7 @@ pub use crate::domain::admission::gate::{Admit, AdmitReply};
 pub use crate::domain::admission::room::code::{CodeShard, CodeUses};
 pub use crate::domain::admission::room::counts::{Came, ReservationReport, Tally};
 pub use crate::domain::admission::room::join::{Membership, Replaced, TakenIndices, Tree};
+pub use crate::domain::admission::room::slot::Asked;
 pub use crate::domain::basics::bytes::{Hash, Secret, Signature};
 pub use crate::domain::basics::ids::{
     DisputeId, Epoch, GroupId, InventoryId, Legs, PageMark, PaymentId, ProviderId, ReaderId,
@@ -178,6 +179,7 @@ macro_rules! port_methods {
                 ListCaptures: list_captures(
                     ref provider: ProviderId, copy from: Timestamp, option after: PageMark
                 ) -> CapturePage;
+                RefundTurn: refund_turn(ref payment: PaymentRecord) -> Turn;
                 Refund: refund(ref payment: PaymentRecord) -> RefundReply;
                 RefundPart: refund_part(
                     ref payment: PaymentRecord, ref refund: OrderRefund, copy known_outside: MinorUnits
@@ -247,7 +249,6 @@ macro_rules! room_port_methods {
                 Tree: tree(ref sale: SaleId, ref group: GroupId) -> Option<Tree>;
             }
             Beacon by beacon {
-                LatestRound: latest(copy chain: Hash) -> u64;
                 Round: round(copy chain: Hash, copy round: u64) -> Option<Signature>;
                 VerifyRound: verify(
                     copy chain: Hash, copy round: u64, copy signature: Signature
@@ -260,7 +261,8 @@ macro_rules! room_port_methods {
                 TakeDraw: take_draw(ref sale: SaleId, copy seconds: u32) -> bool;
                 Tally: tally(ref sale: SaleId, copy oldest_mark: u64, copy now: Timestamp) -> Tally;
                 Came: came(ref sale: SaleId, ref came: Came, copy now: Timestamp) -> ();
-                Asked: asked(ref sale: SaleId, copy order: OrderNumber, copy now: Timestamp) -> Asked;
+                Admitted: admitted(ref sale: SaleId, ref buyer: UserId, copy attempt: u16) -> ();
+                Asked: asked(ref sale: SaleId, ref buyer: UserId, copy now: Timestamp) -> Asked;
                 Reserved: reserved(
                     ref sale: SaleId, ref report: ReservationReport, copy now: Timestamp
                 ) -> ();

@@ -12,6 +12,7 @@ pub mod messages;
 pub mod methods;
 
 mod accounts;
+mod bills;
 mod catalogue;
 mod cursors;
 mod gate;
@@ -30,6 +31,7 @@ use crate::domain::payment::grace::Grace;
 use crate::domain::payment::start::Offer;
 
 pub use accounts::{Accounts, PostReply, SeenAccount};
+pub use bills::{Bills, TakeBills};
 pub use catalogue::{
     Catalogue, Freshness, ListedSale, ListedTerms, Published, SalesPage, TOKEN_SNAPSHOTS_DAYS,
 };
@@ -43,7 +45,7 @@ pub use orders::{
 };
 pub use provider::Provider;
 pub use queue::{LONGEST_DELAY_SECONDS, Queue, delay_seconds};
-pub use room_board::{Asked, Board, BoardPorts, Shown};
+pub use room_board::{Board, BoardPorts, Shown};
 pub use rooms::{AppendReply, Beacon, MembershipPage, RoomPorts, Rooms};
 pub use seats::{InventoryCounts, MAX_REQUEST_ARGUMENTS, Seats};
 pub use subscribers::{MAX_WAITING_CHANGES, Receiver, Subscriptions, TakeReply, Waiting};

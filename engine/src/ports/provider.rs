@@ -57,6 +57,10 @@ pub trait Provider: Send + Sync {
         from: Timestamp,
         after: Option<&PageMark>,
     ) -> impl Future<Output = Stored<CapturePage>> + Send;
+    /// Takes the turn of a refund that a capture decides, and waits for it, some seconds at most. Such refunds have turns of
+    /// their own, few a second: what takes captures for ours, or for too much, wrongly, is stopped before much is sent. A
+    /// turn that is later is the payment's, whose record keeps it. `Limited` if there is none within a day.
+    fn refund_turn(&self, payment: &PaymentRecord) -> impl Future<Output = Stored<Turn>> + Send;
     /// Refunds all of a captured payment. The payment is the idempotency key, so the provider refunds it once, and a
     /// repeated call returns the state of the refund.
     fn refund(&self, payment: &PaymentRecord) -> impl Future<Output = Stored<RefundReply>> + Send;

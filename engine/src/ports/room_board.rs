@@ -5,9 +5,9 @@ use std::future::Future;
 
 use super::{RoomPorts, Stored};
 use crate::domain::admission::room::counts::{Came, ReservationReport, Tally};
+use crate::domain::admission::room::slot::Asked;
 use crate::domain::admission::room::view::View;
-use crate::domain::basics::ids::SaleId;
-use crate::domain::basics::number::OrderNumber;
+use crate::domain::basics::ids::{SaleId, UserId};
 use crate::domain::basics::time::Timestamp;
 
 /// The copy of a room's state on the board.
@@ -19,15 +19,6 @@ pub struct Shown {
     pub document: String,
     /// The time at which the document was made.
     pub made_at: Timestamp,
-}
-
-/// The requests of one second to the sale's slot in Redis.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub struct Asked {
-    /// The number of requests for the same order, this request included.
-    pub own: u64,
-    /// The number of different orders that were requested.
-    pub orders: u64,
 }
 
 /// The board (Redis, on a slot of the room's own). If Redis loses the counters, they begin again in another epoch,
@@ -60,12 +51,18 @@ pub trait Board: Send + Sync {
         came: &Came,
         now: Timestamp,
     ) -> impl Future<Output = Stored<()>> + Send;
-    /// Counts a request for the order `order` that is about to go to the sale's slot, and returns the counts of its
-    /// second.
+    /// Notes that a buyer was given an admission, the one of this number in the visit: it ends those before.
+    fn admitted(
+        &self,
+        sale: &SaleId,
+        buyer: &UserId,
+        attempt: u16,
+    ) -> impl Future<Output = Stored<()>> + Send;
+    /// Counts a question of a buyer that is about to go to the sale's slot, and returns the counts of its second.
     fn asked(
         &self,
         sale: &SaleId,
-        order: OrderNumber,
+        buyer: &UserId,
         now: Timestamp,
     ) -> impl Future<Output = Stored<Asked>> + Send;
     /// Counts the outcome of a reservation.

@@ -163,8 +163,6 @@ pub trait Rooms: Send + Sync {
 /// # Errors
 /// Every method fails with a [`StoreError`](super::StoreError), `Unavailable` if the beacon does not answer.
 pub trait Beacon: Send + Sync {
-    /// The number of the latest round that a chain has published.
-    fn latest(&self, chain: Hash) -> impl Future<Output = Stored<u64>> + Send;
     /// The signature of a round, which the adapter has verified with the chain's key; `None` if the chain has not
     /// published the round.
     fn round(

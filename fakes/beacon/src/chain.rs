@@ -3,10 +3,11 @@
 use std::sync::LazyLock;
 
 use blst::min_sig::SecretKey;
+use engine::domain::admission::room::draw::BeaconChain;
 use engine::domain::basics::bytes::{Hash, PublicKey, Signature};
 
-/// Seconds between two rounds, by what the chain says of itself: those of quicknet.
-pub const PERIOD_SECONDS: u64 = 3;
+/// Seconds between two rounds, by what the chain says of itself: few, so that a draw on one machine takes seconds.
+pub const PERIOD_SECONDS: u64 = 1;
 /// Time of the first round, in seconds since the Unix epoch: the first of January 2026.
 pub const GENESIS_SECONDS: u64 = 1_767_225_600;
 /// What the key is made of. Published: nothing but an engine on one machine may believe it.
@@ -51,6 +52,14 @@ pub fn key() -> PublicKey {
 /// What the chain says that it grew from.
 pub(crate) fn genesis_seed() -> Hash {
     Hash::of_parts(&[NAME.as_bytes()])
+}
+
+/// When its rounds are out.
+#[must_use]
+pub fn rounds() -> BeaconChain {
+    let genesis = i64::try_from(GENESIS_SECONDS).unwrap_or(i64::MAX);
+    let period = u32::try_from(PERIOD_SECONDS).unwrap_or(u32::MAX);
+    BeaconChain { chain: hash(), genesis, period }
 }
 
 /// The hash that names the chain: the SHA-256 of period, time of its genesis, key, genesis seed, name.

@@ -23,7 +23,7 @@ use engine::domain::basics::time::Timestamp;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-pub use crate::chain::{GENESIS_SECONDS, PERIOD_SECONDS, hash, key, sign};
+pub use crate::chain::{GENESIS_SECONDS, PERIOD_SECONDS, hash, key, rounds, sign};
 
 /// How its rounds come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +35,8 @@ pub enum Pace {
 }
 
 impl Pace {
-    pub const QUICKNET: Self = Self::Every(Duration::from_secs(PERIOD_SECONDS));
+    /// What the chain says of itself.
+    pub const OF_CHAIN: Self = Self::Every(Duration::from_secs(PERIOD_SECONDS));
 }
 
 /// What goes wrong with every answer until it is taken back.

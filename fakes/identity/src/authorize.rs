@@ -75,6 +75,23 @@ pub(crate) fn parameters(encoded: &[u8]) -> Result<Parameters, NotOurs> {
     Ok(parameters)
 }
 
+/// Where the pages want people back who have signed out (OpenID Connect RP-Initiated Logout 1.0).
+pub(crate) fn signed_out(
+    realm: Realm,
+    parameters: &Parameters,
+    callbacks: &[String],
+) -> Result<String, NotOurs> {
+    let given = |name: &str| parameters.get(name).map_or("", String::as_str);
+    if given("client_id") != realm.client_id() {
+        return Err(NotOurs::Client);
+    }
+    let back = given("post_logout_redirect_uri");
+    if !callbacks.iter().any(|callback| callback == back) {
+        return Err(NotOurs::RedirectUri);
+    }
+    Ok(back.to_owned())
+}
+
 impl Authorization {
     /// Reads a request. `callbacks` are the addresses that the pages may be called back at.
     pub(crate) fn read(

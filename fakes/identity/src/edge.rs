@@ -18,7 +18,7 @@ use engine::domain::basics::time::Timestamp;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use crate::authorize::{Authorization, Denied, NotOurs, Parameters, parameters};
+use crate::authorize::{Authorization, Denied, NotOurs, Parameters, parameters, signed_out};
 use crate::codes::{Codes, Grant};
 use crate::realm::{OPENID, Realm};
 use crate::tokens::{ACCESS_SECONDS, Issuers};
@@ -52,6 +52,7 @@ pub(crate) async fn serve(shared: Arc<Shared>, listener: TcpListener) -> io::Res
         .route("/{realm}/jwks", get(keys).options(preflight))
         .route("/{realm}/authorize", get(ask).post(answer))
         .route("/{realm}/token", post(token).options(preflight))
+        .route("/{realm}/logout", get(leave))
         .layer(DefaultBodyLimit::max(MAX_FORM_BYTES))
         .with_state(shared);
     axum::serve(listener, router).await
@@ -129,6 +130,7 @@ async fn discovery((Path(realm), State(shared)): At, headers: HeaderMap) -> Resp
         "authorization_endpoint": format!("{issuer}/authorize"),
         "token_endpoint": format!("{issuer}/token"),
         "jwks_uri": format!("{issuer}/jwks"),
+        "end_session_endpoint": format!("{issuer}/logout"),
         "response_types_supported": ["code"],
         "response_modes_supported": ["query"],
         "grant_types_supported": ["authorization_code"],
@@ -204,6 +206,17 @@ async fn answer((Path(realm), State(shared)): At, body: Bytes) -> Response {
         return deny(&shared, &request, Denied { error: "server_error", about: "no entropy" });
     };
     redirect(&request.back(&shared.issuers.issuer(request.realm), &[("code", &code)]))
+}
+
+/// Sends whoever has signed out back to the pages. There is no session to end: the form is shown for each sign-in.
+async fn leave((Path(realm), State(shared)): At, RawQuery(query): RawQuery) -> Response {
+    let Some(realm) = Realm::from_name(&realm) else { return missing() };
+    let back = parameters(query.unwrap_or_default().as_bytes())
+        .and_then(|given| signed_out(realm, &given, &shared.callbacks()));
+    match back {
+        Ok(to) => redirect(&to),
+        Err(error) => html(StatusCode::BAD_REQUEST, page::refused(&error.to_string()), &[]),
+    }
 }
 
 /// Why a code is not exchanged.

@@ -12,6 +12,7 @@
 //! | `GET /{realm}/jwks` | the public key (RFC 7517) |
 //! | `GET /{realm}/authorize`, and `POST` of its form | a form, then a code (RFC 6749 with RFC 7636, S256 only) |
 //! | `POST /{realm}/token` | an access token (RFC 9068) and an id token for a code, RS256 |
+//! | `GET /{realm}/logout` | back to the pages (OpenID Connect RP-Initiated Logout) |
 
 mod authorize;
 mod codes;

@@ -198,6 +198,16 @@ impl Lags {
     }
 }
 
+/// What comes whole with a balance transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Expands {
+    Nothing,
+    /// What it is of.
+    Source,
+    /// That, and the payment of that.
+    SourceAndPayment,
+}
+
 /// An amount as Stripe states it, in its own units. One that no request can bring stands as it is.
 #[must_use]
 pub fn stated(amount: Money) -> i64 {
@@ -334,6 +344,29 @@ impl State {
         let (_, dispute) = self.dispute_events.get(name)?;
         let mut told = self.disputes.get(dispute)?.told();
         told.find(|(_, told, _)| told == name).map(|(at_ms, ..)| at_ms)
+    }
+
+    /// What a movement of the balance is of.
+    fn source(&self, moved: &Movement, expands: Expands) -> Value {
+        if expands == Expands::Nothing {
+            return json!(moved.source);
+        }
+        let is_whole = expands == Expands::SourceAndPayment;
+        if let Some(refund) = self.refunds.iter().find(|refund| refund.id == moved.source) {
+            return self.shown(refund, is_whole);
+        }
+        if let Some(dispute) = self.disputes.get(moved.source.trim_end_matches("-back")) {
+            return dispute.shown(self, is_whole);
+        }
+        let intent = self.intents.get(&moved.payment);
+        json!({
+            "id": moved.source, "object": "charge", "amount": stated(moved.amount),
+            "currency": lower(&moved.amount), "metadata": moved.metadata,
+            "payment_intent": match intent.filter(|_| is_whole) {
+                Some(intent) => intent.shown(),
+                None => json!(moved.payment),
+            },
+        })
     }
 
     /// A refund as Stripe shows it, with its payment whole if that is asked for.
@@ -705,6 +738,38 @@ impl Accounts {
             .filter_map(|dispute| Some(dispute.movements(state.intents.get(&dispute.payment)?)));
         let moved = state.intents.values().map(captured).chain(refunds.filter_map(sent_back));
         moved.chain(disputes.flatten()).collect()
+    }
+
+    /// A page of the balance transactions of a period in seconds, newest first, and if there are more; `None` if `after` names
+    /// none of them.
+    /// Source: <https://docs.stripe.com/api/balance_transactions/object>
+    pub(crate) fn balance(
+        &self,
+        period: std::ops::Range<i64>,
+        after: Option<&str>,
+        limit: usize,
+        expands: Expands,
+    ) -> Option<(Vec<Value>, bool)> {
+        let mut moved = self.movements();
+        moved.retain(|moved| period.contains(&moved.at_ms.div_euclid(1000)));
+        moved.sort_by_key(|moved| std::cmp::Reverse((moved.at_ms, moved.source.clone())));
+        let state = &self.book().state;
+        let id = |moved: &Movement| format!("txn_{}", moved.source);
+        let mut listed = moved.iter();
+        if let Some(after) = after {
+            listed.find(|moved| id(moved) == after)?;
+        }
+        let page = listed.by_ref().take(limit).map(|moved| {
+            let (gross, fee) = (stated(moved.amount), moved.fee());
+            json!({
+                "id": id(moved), "object": "balance_transaction", "amount": gross, "fee": fee,
+                "net": gross - fee, "currency": lower(&moved.amount),
+                "created": moved.at_ms.div_euclid(1000), "type": moved.category,
+                "reporting_category": moved.category, "source": state.source(moved, expands),
+            })
+        });
+        let page = page.collect();
+        Some((page, listed.next().is_some()))
     }
 
     /// Every payment that names an order, with its refunds.

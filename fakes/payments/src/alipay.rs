@@ -5,6 +5,7 @@
 //! | `alipay.trade.page.pay` | an address that the merchant signs; the trade is made when its payer opens it |
 //! | `alipay.trade.precreate` | a code; its trade does not exist until its payer has opened it |
 //! | `alipay.trade.query`, `alipay.trade.close` | `ACQ.TRADE_NOT_EXIST` until then |
+//! | `alipay.data.dataservice.bill.downloadurl.query` | `isp.bill_not_exist` also before nine o'clock; the address of an archive, good for half a minute |
 //! | `alipay.trade.refund`, `alipay.trade.fastpay.refund.query` | `fund_change` is `Y` once |
 //!
 //! Everything is signed with RSA2: requests over all parameters, answers over the bytes of their value,
@@ -30,16 +31,22 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::Error;
+use crate::bills::{self, BillFault};
 use crate::clock::{plain, read_plain};
 use crate::merchant::{Account, Merchant, MerchantFault, Names, not_kept, notice_id, written};
 use crate::notices::{Letter, Notice};
 use crate::page::html;
 use crate::trades::{Close, Placed, Refund, Refunded, State, Terms, Trade};
+use crate::{Error, settlement};
 
 const MAX_BODY_BYTES: usize = 64 * 1024;
 /// How long a trade lives that says nothing, in milliseconds.
 const LIFE_MS: i64 = 15 * 24 * 60 * 60 * 1000;
+/// The interface that gives the address of a bill.
+const BILL: &str = "alipay.data.dataservice.bill.downloadurl.query";
+/// Seconds after the end of a day until its bill is made.
+/// Source: <https://opendocs.alipay.com/open/02e7go>
+const BILL_READY_SECONDS: i64 = 9 * 60 * 60;
 /// The interface by which a payer comes to the page.
 const PAGE_PAY: &str = "alipay.trade.page.pay";
 
@@ -69,7 +76,9 @@ pub(crate) fn settings(merchant: &Merchant, notify_url: &str) -> Result<Value, E
 
 /// The route of the gateway.
 pub(crate) fn routes() -> Router<Arc<Merchant>> {
-    Router::new().route("/gateway.do", get(gateway).post(gateway))
+    Router::new()
+        .route("/gateway.do", get(gateway).post(gateway))
+        .route("/downloadBillFile.resource", get(bill_file))
 }
 
 /// What an interface answers: the fields beside code and message.
@@ -163,6 +172,7 @@ fn route(method: &str) -> Option<&'static str> {
         "alipay.trade.close",
         "alipay.trade.refund",
         "alipay.trade.fastpay.refund.query",
+        BILL,
     ];
     known.into_iter().find(|known| *known == method)
 }
@@ -287,8 +297,49 @@ fn said(
         }),
         "alipay.trade.close" => closed(merchant, &business, now),
         "alipay.trade.refund" => refunded(merchant, &business, fault, now),
+        BILL => bill(merchant, &business, now),
         _ => Ok(found_refund(merchant, &business, now)),
     }
+}
+
+fn bill(merchant: &Merchant, business: &Value, now: Timestamp) -> Result<Said, Error> {
+    const NONE: Said = Said::Failed("isp.bill_not_exist", "账单不存在");
+    let day = business["bill_date"].as_str().and_then(bills::day);
+    let day = day.filter(|_| business["bill_type"] == json!("trade"));
+    let Some(day) = day else { return Ok(INVALID) };
+    let is_made = merchant.bills.is_made(day, BILL_READY_SECONDS) == Some(true);
+    let fault = merchant.bills.fault();
+    let which = bills::bill_of(day, fault);
+    let trades: Vec<Trade> = merchant.trades.all(now);
+    let trades: Vec<Trade> = trades.into_iter().filter(|trade| trade.is_in(&which)).collect();
+    match fault {
+        Some(BillFault::TooMany) => {
+            return Ok(Said::Failed("aop.ACQ.SYSTEM_ERROR", "系统繁忙"));
+        }
+        Some(BillFault::NotYet | BillFault::Absent) => return Ok(NONE),
+        _ if !is_made || trades.is_empty() => return Ok(NONE),
+        Some(_) | None => {}
+    }
+    let parts: Vec<&[Trade]> = match fault {
+        Some(BillFault::TwoFiles) => trades.chunks(trades.len().div_ceil(2)).collect(),
+        Some(_) | None => vec![&trades],
+    };
+    let file = |part: &[Trade]| settlement::alipay(&merchant.names, part, which);
+    let files: Vec<Vec<u8>> = parts.into_iter().map(file).collect();
+    let packed = bills::zip(&files, &settlement::alipay_sums(), fault)?;
+    let token = merchant.bills.place(packed, fault)?;
+    let path = format!("downloadBillFile.resource?bizType=trade&fileId={token}");
+    let url = bills::address(&merchant.url, &path, fault);
+    Ok(Said::Done(json!({ "bill_download_url": url })))
+}
+
+/// The file of a bill, to whoever has its address.
+async fn bill_file(Extracted(merchant): Account, request: Request) -> Response {
+    merchant.count("bill_file");
+    let query = form_urlencoded::parse(request.uri().query().unwrap_or_default().as_bytes());
+    let token = query.into_owned().find(|(name, _)| name == "fileId").map(|(_, token)| token);
+    let file = token.and_then(|token| merchant.bills.fetch(&token));
+    file.unwrap_or_else(|| written(StatusCode::FORBIDDEN, String::new()))
 }
 
 fn precreated(merchant: &Merchant, parameters: &Parameters, now: Timestamp) -> Result<Said, Error> {

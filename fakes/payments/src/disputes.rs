@@ -23,6 +23,9 @@ pub(crate) struct Dispute {
     pub(crate) opened_ms: i64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) closed_ms: Option<i64>,
+    /// When it was decided otherwise than before, each time: by arbitration, or by the bank.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) reversed_ms: Vec<i64>,
 }
 
 /// How far it is.
@@ -68,17 +71,34 @@ const EVENTS: [&str; 4] = [
 ];
 
 impl Dispute {
+    /// When it was decided, and whether it was won then: each time that the money moved, in order.
+    fn decisions(&self) -> impl Iterator<Item = (i64, bool)> {
+        let is_won_now = self.status == Status::Won;
+        let is_decided = matches!(self.status, Status::Won | Status::Lost);
+        let last = self.reversed_ms.len();
+        let all = self.closed_ms.filter(|_| is_decided).into_iter().chain(self.reversed_ms.clone());
+        // Each is the opposite of the one before.
+        all.enumerate().map(move |(at, ms)| (ms, is_won_now == ((last - at).is_multiple_of(2))))
+    }
+
     /// The events that tell of it: when each happened, what it is called in its name, and its type.
     pub(crate) fn told(&self) -> impl Iterator<Item = (i64, PaymentId, &'static str)> {
         let [created, withdrawn, closed, reinstated] = EVENTS;
         let withdrawn_ms = (!self.status.is_inquiry()).then_some(self.opened_ms);
-        let reinstated_ms = self.closed_ms.filter(|_| self.status == Status::Won);
-        let events = [
-            (Some(self.opened_ms), "created", created),
-            (withdrawn_ms, "withdrawn", withdrawn),
-            (self.closed_ms, "closed", closed),
-            (reinstated_ms, "reinstated", reinstated),
+        let mut events = vec![
+            (Some(self.opened_ms), "created".to_owned(), created),
+            (withdrawn_ms, "withdrawn".to_owned(), withdrawn),
+            (self.closed_ms, "closed".to_owned(), closed),
         ];
+        for (number, (ms, is_won)) in self.decisions().enumerate() {
+            let (what, kind) =
+                if is_won { ("reinstated", reinstated) } else { ("withdrawn", withdrawn) };
+            match number {
+                0 if is_won => events.push((Some(ms), what.to_owned(), kind)),
+                0 => {}
+                again => events.push((Some(ms), format!("{what}-{again}"), kind)),
+            }
+        }
         events.into_iter().filter_map(|(at_ms, what, kind)| {
             Some((at_ms?, PaymentId::new(format!("{}-{what}", self.id)).ok()?, kind))
         })
@@ -102,18 +122,23 @@ impl Dispute {
             at_ms,
             category,
         };
-        let taken = || {
-            let amount = MinorUnits::ZERO - self.amount_minor;
-            moved(self.id.clone(), amount, self.opened_ms, "dispute")
-        };
-        match (self.status, self.closed_ms) {
-            (Status::WarningNeedsResponse | Status::WarningClosed, _) => Vec::new(),
-            (Status::Won, Some(at_ms)) => {
-                let source = format!("{}-back", self.id);
-                vec![taken(), moved(source, self.amount_minor, at_ms, "dispute_reversal")]
-            }
-            (Status::NeedsResponse | Status::Won | Status::Lost, _) => vec![taken()],
+        if self.status.is_inquiry() {
+            return Vec::new();
         }
+        let taken = MinorUnits::ZERO - self.amount_minor;
+        let mut all = vec![moved(self.id.clone(), taken, self.opened_ms, "dispute")];
+        let mut is_taken = true;
+        for (number, (at_ms, is_won)) in self.decisions().enumerate() {
+            let again = if number == 0 { String::new() } else { format!("-{number}") };
+            if is_won && is_taken {
+                let source = format!("{}-back{again}", self.id);
+                all.push(moved(source, self.amount_minor, at_ms, "dispute_reversal"));
+            } else if !is_won && !is_taken {
+                all.push(moved(format!("{}{again}", self.id), taken, at_ms, "dispute"));
+            }
+            is_taken = !is_won;
+        }
+        all
     }
 
     /// As Stripe shows it, with its payment whole if that is asked for.
@@ -154,8 +179,16 @@ impl Accounts {
         let id = format!("dp_{}", book.state.disputes.len() + 1);
         let status = if is_inquiry { Status::WarningNeedsResponse } else { Status::NeedsResponse };
         let (payment, opened_ms) = (intent.id, now.ms());
-        let dispute =
-            Dispute { id: id.clone(), payment, amount_minor, status, opened_ms, closed_ms: None };
+        let (closed_ms, reversed_ms) = (None, Vec::new());
+        let dispute = Dispute {
+            id: id.clone(),
+            payment,
+            amount_minor,
+            status,
+            opened_ms,
+            closed_ms,
+            reversed_ms,
+        };
         book.change([Change::Disputed(dispute)])?;
         Ok(id)
     }
@@ -182,6 +215,22 @@ impl Accounts {
             }
         };
         book.change([Change::Disputed(Dispute { status, closed_ms: Some(now.ms()), ..known })])
+    }
+
+    /// A dispute that was decided is decided otherwise: lost after it was won, or won after it was lost.
+    pub(crate) fn reverse_dispute(&self, id: &str, now: Timestamp) -> Result<(), Error> {
+        let mut book = self.book();
+        let known = book.state.disputes.get(id).cloned();
+        let known = known.ok_or_else(|| broken(format!("there is no dispute {id}")))?;
+        let status = match known.status {
+            Status::Won => Status::Lost,
+            Status::Lost => Status::Won,
+            Status::NeedsResponse | Status::WarningNeedsResponse | Status::WarningClosed => {
+                return Err(broken(format!("{id} is {}", known.status.as_str())));
+            }
+        };
+        let reversed_ms = known.reversed_ms.iter().copied().chain([now.ms()]).collect();
+        book.change([Change::Disputed(Dispute { status, reversed_ms, ..known })])
     }
 
     /// A dispute as it is.

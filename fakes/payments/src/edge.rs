@@ -25,7 +25,9 @@ use fake_limits::table::{STRIPE_REASON, STRIPE_THROTTLED, Service};
 use fake_limits::{Enforced, Now, Throttles};
 
 use crate::Error;
-use crate::account::{Accounts, Answer, CAPTURED, INVALID, LOST, RefundRequest, charged, error};
+use crate::account::{
+    Accounts, Answer, CAPTURED, Expands, INVALID, LOST, RefundRequest, charged, error,
+};
 use crate::attempts::{Kind, WaitingRequest};
 use crate::faults::Fault;
 use crate::metadata::Metadata;
@@ -65,6 +67,7 @@ pub(crate) async fn serve(
         .route("/v1/refunds", post(create_refund).get(list_refunds))
         .route("/v1/events", get(list_events))
         .route("/v1/disputes/{id}", get(show_dispute))
+        .route("/v1/balance_transactions", get(list_balance))
         .route("/ledger", get(ledger))
         .route("/settlement", get(settlement))
         .route("/calls", get(calls))
@@ -474,6 +477,39 @@ async fn list_refunds(State(accounts): Shared, request: Request) -> Response {
         let list =
             json!({ "object": "list", "url": "/v1/refunds", "data": found, "has_more": has_more });
         Ok((200, list))
+    })
+    .await
+}
+
+async fn list_balance(State(accounts): Shared, request: Request) -> Response {
+    answered(request, |_, form| {
+        accounts.count("list_balance");
+        let text = |name: &str| form.get(name).map(String::as_str);
+        let seconds = |name: &str, default: i64| {
+            text(name).and_then(|seconds| seconds.parse().ok()).unwrap_or(default)
+        };
+        let period = seconds("created[gte]", 0)..seconds("created[lt]", i64::MAX);
+        let limit = text("limit").and_then(|limit| limit.parse().ok()).unwrap_or(10);
+        let expanded: Vec<&str> = text("expand[]").unwrap_or_default().split(LISTED).collect();
+        let expands = if expanded.contains(&"data.source.payment_intent") {
+            Expands::SourceAndPayment
+        } else if expanded.contains(&"data.source") {
+            Expands::Source
+        } else {
+            Expands::Nothing
+        };
+        let page = accounts.balance(period, text("starting_after"), limit, expands);
+        let Some((data, has_more)) = page.filter(|_| (1..=100).contains(&limit)) else {
+            let text = "No such balance transaction, or an invalid limit.";
+            return Ok(error(400, "invalid_request_error", Some("resource_missing"), text));
+        };
+        Ok((
+            200,
+            json!({
+                "object": "list", "url": "/v1/balance_transactions", "data": data,
+                "has_more": has_more,
+            }),
+        ))
     })
     .await
 }

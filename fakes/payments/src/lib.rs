@@ -10,6 +10,7 @@
 //! | `GET /v1/payment_intents/search` | only `metadata['onsale_order']:'<number>' OR metadata['order']:'<number>'` |
 //! | `GET /v1/events` | only `payment_intent.succeeded` and those of disputes, by `types[]`, `created[gte]`, `limit`, `starting_after` |
 //! | `GET /v1/disputes/{id}` | with `expand[]=payment_intent` |
+//! | `GET /v1/balance_transactions` | by `created[gte]`, `created[lt]`, `limit`, `starting_after`, with `expand[]=data.source` and `data.source.payment_intent`; newest first |
 //! | `POST /v1/refunds`, `GET /v1/refunds` | with `Idempotency-Key`; of one payment |
 //!
 //! Every request to `/v1` must say by which version of the API it is meant (`Stripe-Version`): the real one answers
@@ -25,6 +26,7 @@ mod account;
 mod alipay;
 mod attempts;
 mod behaviour;
+mod bills;
 mod cashier;
 mod clock;
 mod disputes;
@@ -60,6 +62,7 @@ use tokio::task::JoinHandle;
 use crate::account::Accounts;
 pub use crate::account::{Lags, stated};
 pub use crate::behaviour::Behaviour;
+pub use crate::bills::BillFault;
 pub use crate::faults::Fault;
 pub use crate::ledger::{LedgerEntry, LedgerRefund};
 pub use crate::merchant::{Form, MerchantFault, MerchantOptions, MerchantProvider, page_of_code};
@@ -253,6 +256,14 @@ impl PaymentProvider {
     /// [`Error::Provider`] if none of this name is open, an inquiry shall be lost, or it cannot be kept.
     pub fn close_dispute(&self, id: &str, is_won: bool, now: Timestamp) -> Result<(), Error> {
         self.accounts.close_dispute(id, is_won, now)
+    }
+
+    /// A dispute that was decided is decided otherwise: lost after it was won, or won after it was lost.
+    ///
+    /// # Errors
+    /// [`Error::Provider`] if none of this name is decided, or it cannot be kept.
+    pub fn reverse_dispute(&self, id: &str, now: Timestamp) -> Result<(), Error> {
+        self.accounts.reverse_dispute(id, now)
     }
 
     /// A buyer pays an open Checkout Session, or confirms a PaymentIntent, without a callback being sent:

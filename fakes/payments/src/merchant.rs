@@ -10,6 +10,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Path, State as Extracted};
 use axum::response::Response;
 use axum::routing::{get, post};
+use engine::domain::basics::money::MinorUnits;
 use engine::domain::basics::time::Timestamp;
 use fake_limits::table::Service;
 use fake_limits::wechat::Refunds;
@@ -20,11 +21,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::behaviour::Behaviour;
+use crate::bills::{Bill, BillFault, Bills};
 use crate::keys::{Keys, nonce};
 use crate::ledger::LedgerEntry;
 use crate::notices::{Notified, Notifier};
 use crate::server::Server;
-use crate::trades::{Pay, Rules, Trade, Trades};
+use crate::trades::{Pay, Refund, Refunded, Rules, Terms, Trade, Trades};
 use crate::{Error, alipay, cashier, page, settlement, wechat};
 
 /// A provider in China.
@@ -117,6 +119,7 @@ pub(crate) struct Merchant {
     pub(crate) notifier: Notifier,
     /// Where its server is.
     pub(crate) url: String,
+    pub(crate) bills: Bills,
     faults: Mutex<VecDeque<MerchantFault>>,
     calls: Mutex<BTreeMap<&'static str, u64>>,
     refunds: Option<(Mutex<Refunds>, Throttles, Instant)>,
@@ -212,6 +215,7 @@ impl MerchantProvider {
                 behaviour,
                 notifier,
                 url: format!("http://{address}"),
+                bills: Bills::default(),
                 faults: Mutex::default(),
                 calls: Mutex::default(),
                 refunds: rates,
@@ -273,6 +277,69 @@ impl MerchantProvider {
     /// [`Error::Provider`] if it cannot be kept.
     pub fn settle_refunds(&self, payment: &str) -> Result<(), Error> {
         self.merchant.trades.settle(payment, Timestamp::now())
+    }
+
+    /// Plans a fault for the next request for a bill; faults planned before it come first.
+    pub fn next_bill(&self, fault: BillFault) {
+        self.merchant.bills.next(fault);
+    }
+
+    /// Moves the time of bills so far ahead of the clock, in milliseconds, that those of today are made.
+    pub fn bills_ahead(&self, ahead_ms: i64) {
+        self.merchant.bills.set_ahead(ahead_ms);
+    }
+
+    /// Somebody sends a part of a trade back by hand, as on the provider's own pages, under a name of their own.
+    ///
+    /// # Errors
+    /// [`Error::Provider`] if the provider refuses, or it cannot be kept.
+    pub fn refund_by_hand(
+        &self,
+        payment: &str,
+        name: &str,
+        fen: MinorUnits,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        let refused = || Error::Provider(format!("no refund of {payment} by hand"));
+        let trade = self.merchant.trades.by_payment(payment, now).ok_or_else(refused)?;
+        let number = name.to_owned();
+        let refund = Refund { number, fen, created_ms: now.ms(), is_done: true };
+        match self.merchant.trades.refund(&trade.number, refund, now)? {
+            Refunded::Made(..) => Ok(()),
+            Refunded::Before(..)
+            | Refunded::Differs
+            | Refunded::Absent
+            | Refunded::NotPaid
+            | Refunded::TooMuch
+            | Refunded::TooSoon
+            | Refunded::TooMany => Err(refused()),
+        }
+    }
+
+    /// A trade that another system on the account, or another deployment, has placed under a number of its own, and that is
+    /// paid: the provider's name of it.
+    ///
+    /// # Errors
+    /// [`Error::Provider`] if it cannot be kept.
+    pub fn trade_of_others(
+        &self,
+        number: &str,
+        fen: MinorUnits,
+        now: Timestamp,
+    ) -> Result<String, Error> {
+        let terms = Terms {
+            fen,
+            subject: "T-shirt".to_owned(),
+            expires_ms: now.plus_seconds(3600).ms(),
+            is_default_life: true,
+            notify_url: String::new(),
+            return_url: None,
+        };
+        self.merchant.trades.place(number, terms, true, now)?;
+        self.merchant.trades.pay(number, Duration::ZERO, now)?;
+        let trade = self.merchant.trades.by_number(number, now);
+        let payment = trade.map(|trade| trade.payment.to_string());
+        payment.ok_or_else(|| Error::Provider(format!("no trade {number}")))
     }
 
     /// Every paid trade of an attempt, with its refunds.
@@ -350,14 +417,11 @@ async fn show_ledger(Extracted(merchant): Account) -> Response {
 /// The bill of everything so far, in the provider's own layout.
 async fn show_settlement(Extracted(merchant): Account) -> Response {
     let trades = merchant.trades.all(Timestamp::now());
-    let bill = match merchant.form {
-        Form::Wechat => settlement::wechat(&merchant.names, &trades).map(String::into_bytes),
-        Form::Alipay => settlement::alipay(&merchant.names, &trades),
-    };
-    match bill {
-        Ok(bill) => Response::new(Body::from(bill)),
-        Err(failed) => not_kept(&failed),
-    }
+    let (names, all) = (&merchant.names, Bill::default());
+    Response::new(Body::from(match merchant.form {
+        Form::Wechat => settlement::wechat(names, &trades, all).into_bytes(),
+        Form::Alipay => settlement::alipay(names, &trades, all),
+    }))
 }
 
 async fn show_calls(Extracted(merchant): Account) -> Response {

@@ -8,10 +8,11 @@ use engine::domain::basics::money::{Currency, MinorUnits, Money};
 use engine::domain::basics::time::Timestamp;
 
 use crate::Error;
-use crate::account::broken;
+use crate::account::{broken, stated};
+use crate::bills::Bill;
 use crate::clock;
 use crate::merchant::Names;
-use crate::trades::Trade;
+use crate::trades::{Refund, Trade};
 
 /// What Stripe keeps of a capture: this share, in basis points, and this much besides.
 const STRIPE_FEE: (i64, i64) = (150, 25);
@@ -45,6 +46,13 @@ pub(crate) struct Movement {
     pub(crate) category: &'static str,
 }
 
+impl Movement {
+    /// What Stripe keeps of it, in Stripe's units.
+    pub(crate) fn fee(&self) -> i64 {
+        stripe_fee(stated(self.amount), self.category)
+    }
+}
+
 /// An itemised balance report, and at its end a payout of all that is there.
 /// Source: <https://docs.stripe.com/reports/report-types/balance>
 pub(crate) fn stripe(mut movements: Vec<Movement>) -> Result<String, Error> {
@@ -70,8 +78,7 @@ pub(crate) fn stripe(mut movements: Vec<Movement>) -> Result<String, Error> {
     let mut left: Option<(Currency, i64, i64)> = None;
     for Movement { source, payment, metadata, amount, at_ms, category } in movements {
         let Money { amount_minor: MinorUnits(gross), currency } = amount;
-        let is_capture = category == "charge";
-        let fee = if is_capture { share(gross, STRIPE_FEE.0) + STRIPE_FEE.1 } else { 0 };
+        let fee = stripe_fee(gross, category);
         let balance = left.map_or(0, |(_, balance, _)| balance) + gross - fee;
         left = Some((currency, balance, at_ms));
         let at = utc(at_ms);
@@ -100,11 +107,15 @@ pub(crate) fn stripe(mut movements: Vec<Movement>) -> Result<String, Error> {
     written(rows)
 }
 
+/// What Stripe keeps of a movement.
+pub(crate) fn stripe_fee(gross: i64, category: &str) -> i64 {
+    if category == "charge" { share(gross, STRIPE_FEE.0) + STRIPE_FEE.1 } else { 0 }
+}
+
 /// WeChat Pay's trade bill of all trades.
 /// Source: <https://pay.weixin.qq.com/docs/merchant/products/bill-download/format-trade.html>
-pub(crate) fn wechat(names: &Names, trades: &[Trade]) -> Result<String, Error> {
-    let yuan = Currency::new("CNY").map_err(broken)?;
-    let of = |minor: i64| major(minor, yuan);
+pub(crate) fn wechat(names: &Names, trades: &[Trade], which: Bill) -> String {
+    let of = yuan;
     let mut bill = format!("\u{feff}{WECHAT_HEADING}\r\n");
     let (mut count, mut taken, mut back, mut kept) = (0, 0, 0, 0);
     let add = |bill: &mut String, fields: Vec<String>| {
@@ -112,56 +123,33 @@ pub(crate) fn wechat(names: &Names, trades: &[Trade]) -> Result<String, Error> {
         bill.push_str(&marked.join(","));
         bill.push_str("\r\n");
     };
-    for trade in trades {
+    for trade in &which.sorted(trades) {
         let Some(paid_ms) = trade.paid_ms() else { continue };
-        let mut row = |at_ms: i64, state: &str, price: i64, refund: Option<(&str, i64)>| {
-            let fee = match refund {
-                None => share(price, TRADE_FEE),
-                Some((_, amount)) => -share(amount, TRADE_FEE),
-            };
-            count += 1;
-            kept += fee;
+        let mut row = |at_ms: i64, price: i64, refund: Option<(&str, i64)>| {
             let amount = refund.map_or(0, |(_, amount)| amount);
+            count += 1;
+            kept += wechat_fee(price, refund);
             taken += price;
             back += amount;
-            let name = refund.map_or("", |(name, _)| name);
-            let id =
-                if refund.is_some() { format!("50{}{name}", trade.payment) } else { String::new() };
-            let fields: [&str; 27] = [
-                &clock::plain(Timestamp::from_ms(at_ms)),
-                &names.app_id,
-                &names.account,
-                "0",
-                "",
-                trade.payment.as_str(),
-                &trade.number,
-                "oUpF8uMuAJO_M2pxb1Q9zNjWeS6o",
-                "NATIVE",
-                state,
-                "OTHERS",
-                "CNY",
-                &of(price),
-                "0.00",
-                &id,
-                name,
-                &of(amount),
-                "0.00",
-                if refund.is_some() { "ORIGINAL" } else { "" },
-                if refund.is_some() { "SUCCESS" } else { "" },
-                "门票",
-                "",
-                &format!("{}000", of(fee)),
-                "0.60%",
-                &of(price),
-                &of(amount),
-                "",
-            ];
-            add(&mut bill, fields.map(str::to_owned).into());
+            add(&mut bill, wechat_row(names, trade, at_ms, price, refund));
         };
-        row(paid_ms, "SUCCESS", trade.terms.fen.0, None);
-        for refund in trade.refunds.iter().filter(|refund| refund.is_done) {
-            row(refund.created_ms, "REFUND", 0, Some((&refund.number, refund.fen.0)));
+        let times = if which.is_doubled { 2 } else { 1 };
+        for _ in 0..times {
+            if which.has(paid_ms) {
+                row(paid_ms, trade.terms.fen.0, None);
+            }
+            let made = |refund: &&Refund| refund.is_done && which.has(refund.created_ms);
+            for refund in trade.refunds.iter().filter(made) {
+                row(refund.created_ms, 0, Some((&refund.number, refund.fen.0)));
+            }
         }
+    }
+    if which.is_garbled {
+        count += 2;
+        bill.push_str("`2026-11-25 09:30:00,`wx88\r\n");
+        let huge = "9".repeat(40);
+        let fields = WECHAT_HEADING.split(',').map(|_| huge.clone());
+        add(&mut bill, fields.collect());
     }
     bill.push_str(WECHAT_SUMS);
     bill.push_str("\r\n");
@@ -169,20 +157,74 @@ pub(crate) fn wechat(names: &Names, trades: &[Trade]) -> Result<String, Error> {
     let sums =
         [count.to_string(), of(taken), of(back), "0.00".to_owned(), fees, of(taken), of(back)];
     add(&mut bill, sums.into());
-    Ok(bill)
+    bill
+}
+
+/// What WeChat Pay keeps of a trade, or gives back of it with a refund.
+fn wechat_fee(price: i64, refund: Option<(&str, i64)>) -> i64 {
+    refund.map_or_else(|| share(price, TRADE_FEE), |(_, amount)| -share(amount, TRADE_FEE))
+}
+
+/// A row of WeChat Pay's bill: of a trade of this price, or of a refund of it, with its name and amount.
+fn wechat_row(
+    names: &Names,
+    trade: &Trade,
+    at_ms: i64,
+    price: i64,
+    refund: Option<(&str, i64)>,
+) -> Vec<String> {
+    let of = yuan;
+    let (name, amount) = refund.unwrap_or_default();
+    let id = refund.map_or_else(String::new, |(name, _)| format!("50{}{name}", trade.payment));
+    let [kind, state] = if refund.is_some() { ["ORIGINAL", "SUCCESS"] } else { ["", ""] };
+    let fields: [&str; 27] = [
+        &clock::plain(Timestamp::from_ms(at_ms)),
+        &names.app_id,
+        &names.account,
+        "0",
+        "",
+        trade.payment.as_str(),
+        &trade.number,
+        "oUpF8uMuAJO_M2pxb1Q9zNjWeS6o",
+        "NATIVE",
+        if refund.is_some() { "REFUND" } else { "SUCCESS" },
+        "OTHERS",
+        "CNY",
+        &of(price),
+        "0.00",
+        &id,
+        name,
+        &of(amount),
+        "0.00",
+        kind,
+        state,
+        "门票",
+        "",
+        &format!("{}000", of(wechat_fee(price, refund))),
+        "0.60%",
+        &of(price),
+        &of(amount),
+        "",
+    ];
+    fields.map(str::to_owned).into()
+}
+
+/// An amount in yuan.
+fn yuan(fen: i64) -> String {
+    let sign = if fen < 0 { "-" } else { "" };
+    format!("{sign}{}.{:02}", fen.abs() / 100, fen.abs() % 100)
 }
 
 /// Alipay's bill of trades, line by line, in GBK.
 /// Source: <https://opendocs.alipay.com/open/204/106262>
-pub(crate) fn alipay(names: &Names, trades: &[Trade]) -> Result<Vec<u8>, Error> {
-    let yuan = Currency::new("CNY").map_err(broken)?;
-    let of = |minor: i64| major(minor, yuan);
+pub(crate) fn alipay(names: &Names, trades: &[Trade], which: Bill) -> Vec<u8> {
+    let of = yuan;
     let mut bill = format!("#支付宝业务明细查询\r\n#账号：[{}0156]\r\n", names.account);
     bill.push_str("#-----------------------------------------业务明细列表----------------------------------------\r\n");
     bill.push_str(ALIPAY_HEADING);
     bill.push_str("\r\n");
     let mut counts = [0, 0];
-    for trade in trades {
+    for trade in &which.sorted(trades) {
         let Some(paid_ms) = trade.paid_ms() else { continue };
         let mut row = |at_ms: i64, minor: i64, refund: &str, fee: i64| {
             let is_refund = !refund.is_empty();
@@ -224,16 +266,31 @@ pub(crate) fn alipay(names: &Names, trades: &[Trade]) -> Result<Vec<u8>, Error> 
             bill.push_str(&fields.join(","));
             bill.push_str("\r\n");
         };
-        row(paid_ms, trade.terms.fen.0, "", -share(trade.terms.fen.0, TRADE_FEE));
-        for refund in trade.refunds.iter().filter(|refund| refund.is_done) {
-            let (minor, fee) = (refund.fen.0, share(refund.fen.0, TRADE_FEE));
-            row(refund.created_ms, -minor, &refund.number, fee);
+        let times = if which.is_doubled { 2 } else { 1 };
+        for _ in 0..times {
+            if which.has(paid_ms) {
+                row(paid_ms, trade.terms.fen.0, "", -share(trade.terms.fen.0, TRADE_FEE));
+            }
+            let made = |refund: &&Refund| refund.is_done && which.has(refund.created_ms);
+            for refund in trade.refunds.iter().filter(made) {
+                let (minor, fee) = (refund.fen.0, share(refund.fen.0, TRADE_FEE));
+                row(refund.created_ms, -minor, &refund.number, fee);
+            }
         }
+    }
+    if which.is_garbled {
+        bill.push_str(&format!("2014\t,7\r\n{}\r\n", vec!["9".repeat(40); 25].join(",")));
     }
     let [taken, back] = counts;
     bill.push_str("#-----------------------------------------业务明细列表结束------------------------------------\r\n");
     bill.push_str(&format!("#交易合计：{taken}笔\r\n#退款合计：{back}笔\r\n"));
-    Ok(GBK.encode(&bill).0.into_owned())
+    GBK.encode(&bill).0.into_owned()
+}
+
+/// The file of the sums of a bill of Alipay's, which comes with its lines.
+pub(crate) fn alipay_sums() -> Vec<u8> {
+    let sums = "#支付宝业务汇总查询\r\n门店编号,门店名称,交易订单总笔数\r\n合计,,0\r\n";
+    GBK.encode(sums).0.into_owned()
 }
 
 /// A share of an amount in basis points, rounded half up.

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::account::broken;
+use crate::bills::Bill;
 use crate::journal::Journal;
 use crate::ledger::{LedgerEntry, LedgerRefund};
 
@@ -218,6 +219,13 @@ impl Trade {
                 self
             }
         }
+    }
+
+    /// True if a bill has a line of it.
+    pub(crate) fn is_in(&self, bill: &Bill) -> bool {
+        let made = |refund: &Refund| refund.is_done && bill.has(refund.created_ms);
+        let is_paid = self.paid_ms().is_some_and(|paid_ms| bill.has(paid_ms));
+        is_paid || self.refunds.iter().any(made)
     }
 
     /// What is left of it.

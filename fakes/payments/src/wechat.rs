@@ -6,6 +6,7 @@
 //! | `GET /v3/pay/transactions/out-trade-no/{number}?mchid=` | behind by the lag of queries |
 //! | `POST …/{number}/close` | 204 also for a number that nobody has placed; refused for minutes after the start; 202 while the payer is at it |
 //! | `POST /v3/refund/domestic/refunds`, `GET …/{number}` | at its published rates |
+//! | `GET /v3/bill/tradebill?bill_date=&bill_type=ALL&tar_type=GZIP` | from ten o'clock on; the file at an address of its own, signed for as well |
 //!
 //! Requests are signed by the merchant, answers and notifications by the platform, over time, nonce and body.
 //! (<https://pay.weixin.qq.com/docs/merchant/development/interface-rules/signature-verification.html>)
@@ -33,13 +34,14 @@ use serde_json::{Value, json};
 use fake_limits::table::WECHAT_THROTTLED;
 use fake_limits::wechat::notification_gap;
 
-use crate::Error;
 use crate::account::broken;
+use crate::bills::{self, BillFault};
 use crate::clock::rfc3339;
 use crate::keys::nonce;
 use crate::merchant::{Account, Merchant, MerchantFault, Names, not_kept, notice_id, written};
 use crate::notices::{Letter, Notice};
 use crate::trades::{Close, Placed, Refund, Refunded, State, Terms, Trade};
+use crate::{Error, settlement};
 
 /// What a code begins with; the payment follows.
 pub(crate) const CODE: &str = "weixin://wxpay/bizpayurl?pr=";
@@ -93,6 +95,8 @@ pub(crate) fn routes() -> Router<Arc<Merchant>> {
         .route("/v3/pay/transactions/out-trade-no/{number}/close", post(close))
         .route("/v3/refund/domestic/refunds", post(refund))
         .route("/v3/refund/domestic/refunds/{number}", get(query_refund))
+        .route("/v3/bill/tradebill", get(bill))
+        .route("/v3/billdownload/file", get(bill_file))
 }
 
 /// A request whose signature is checked.
@@ -320,6 +324,67 @@ async fn close(
         })
     })
     .await
+}
+
+/// Seconds after the end of a day until its bill is made.
+/// Source: <https://pay.weixin.qq.com/docs/merchant/apis/jsapi-payment/get-trade-bill.html>
+const BILL_READY_SECONDS: i64 = 10 * 60 * 60;
+
+async fn bill(Extracted(merchant): Account, request: Request) -> Response {
+    answered(&merchant, "bill", request, |checked| {
+        let text = |name: &str| checked.query.get(name).map(String::as_str);
+        let is_form = text("bill_type") == Some("ALL") && text("tar_type") == Some("GZIP");
+        let day = text("bill_date").and_then(bills::day).filter(|_| is_form);
+        let made = day.and_then(|day| merchant.bills.is_made(day, BILL_READY_SECONDS));
+        let Some((day, is_made)) = day.zip(made) else {
+            return Ok(refusal(400, "PARAM_ERROR", "账单日期不正确"));
+        };
+        let fault = merchant.bills.fault();
+        let bill = bills::bill_of(day, fault);
+        let trades = merchant.trades.all(Timestamp::now());
+        let is_empty = !trades.iter().any(|trade| trade.is_in(&bill));
+        match fault {
+            Some(BillFault::NotYet) => {}
+            Some(BillFault::TooMany) => {
+                return Ok(refusal(429, "RATELIMIT_EXCEEDED", "请求超过频率限制"));
+            }
+            Some(BillFault::Absent) => {
+                return Ok(refusal(400, "NO_STATEMENT_EXIST", "账单文件不存在"));
+            }
+            _ if is_made && is_empty => {
+                return Ok(refusal(400, "NO_STATEMENT_EXIST", "账单文件不存在"));
+            }
+            Some(_) | None if is_made => {
+                let file = settlement::wechat(&merchant.names, &trades, bill);
+                let packed = bills::gzip(file.as_bytes(), fault)?;
+                let sum = bills::sha1(file.as_bytes(), fault);
+                let token = merchant.bills.place(packed, fault)?;
+                let path = format!("v3/billdownload/file?token={token}");
+                let url = bills::address(&merchant.url, &path, fault);
+                let place = json!({ "hash_type": "SHA1", "hash_value": sum, "download_url": url });
+                return Ok((200, Some(place)));
+            }
+            Some(_) | None => {}
+        }
+        Ok(refusal(400, "STATEMENT_CREATING", "账单生成中"))
+    })
+    .await
+}
+
+/// The file of a bill: who asks signs as for a call, and the answer is not signed.
+async fn bill_file(Extracted(merchant): Account, request: Request) -> Response {
+    merchant.count("bill_file");
+    let (parts, _) = request.into_parts();
+    let target = parts.uri.path_and_query().map(http::uri::PathAndQuery::as_str);
+    let target = target.unwrap_or_default();
+    if let Some(refused) = refused(&merchant, "GET", target, &parts.headers, "") {
+        return signed(&merchant, refused, false);
+    }
+    let query = form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes());
+    let token = query.into_owned().find(|(name, _)| name == "token").map(|(_, token)| token);
+    let file = token.and_then(|token| merchant.bills.fetch(&token));
+    let gone = || signed(&merchant, refusal(403, "NO_AUTH", "下载链接已失效"), false);
+    file.unwrap_or_else(gone)
 }
 
 #[derive(Deserialize)]

@@ -288,3 +288,30 @@ async fn disputes_are_listed_as_late_as_captures_and_are_known_after_a_restart()
     assert_eq!(bank.read("dp_1").await, report(&capture, "dp_1", DisputeState::Lost));
     assert_eq!(bank.listed(before).await, listed);
 }
+
+/// Arbitration and banks change what was decided: the list of events and the report tell of each time.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_decision_is_reversed_and_each_time_is_told_and_moves_the_money() {
+    let bank = Bank::start();
+    bank.captured("pi_1", NOW);
+    bank.captured("pi_2", NOW);
+    for (payment, is_won) in [("pi_1", true), ("pi_2", false)] {
+        let id = bank.fake.open_dispute(payment, MinorUnits(700), false, at(1)).unwrap();
+        assert!(bank.fake.reverse_dispute(&id, at(2)).is_err(), "it is open");
+        bank.fake.close_dispute(&id, is_won, at(2)).unwrap();
+        for seconds in [3, 4] {
+            bank.fake.reverse_dispute(&id, at(seconds)).unwrap();
+        }
+        let state = if is_won { DisputeState::Won } else { DisputeState::Lost };
+        assert_eq!(bank.read(&id).await.unwrap().unwrap().state, state);
+    }
+    let told = bank.listed(at(3)).await;
+    for name in [
+        "evt_dp_1-withdrawn-1 dp_1",
+        "evt_dp_1-reinstated-2 dp_1",
+        "evt_dp_2-reinstated-1 dp_2",
+        "evt_dp_2-withdrawn-2 dp_2",
+    ] {
+        assert!(told.iter().any(|one| one == name), "{name}: {told:?}");
+    }
+}

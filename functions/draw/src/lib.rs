@@ -37,8 +37,9 @@ async fn draw_rooms(app: &App, messages: Vec<Draw>) -> Vec<Stored<()>> {
 async fn draw_room(app: &App, sale: &SaleId) -> Stored<()> {
     match draw_or_requeue(&app.ports, sale, Timestamp::now).await? {
         Drawing::Drawn => tracing::info!(%sale, "the waiting room is drawn"),
-        Drawing::BeaconSilent => tracing::warn!(%sale, "the beacon says no latest round"),
-        Drawing::AwaitsBeacon { round } => tracing::info!(%sale, round, "awaits the beacon"),
+        Drawing::AwaitsBeacon { round, out_at } => {
+            tracing::info!(%sale, round, %out_at, "awaits the beacon");
+        }
         Drawing::NotDue(at) => tracing::info!(%sale, %at, "the draw is not due"),
         Drawing::NoRoom => tracing::warn!(%sale, "a draw was requested, and there is no room"),
         Drawing::NoSecret => {

@@ -140,7 +140,7 @@ async fn of_no_order(
     let detail = detail(word, &key, &asked.reason);
     let action = Action::new(ActionKind::Unmatched).of_order(order).with(detail);
     let work = async {
-        let record = tell(&app.ports, order, &key, word, now).await?;
+        let record = tell(&app.ports, order, &key, (word, &asked.reason), now).await?;
         let none = || Problem::from(Refusal::NotFound);
         UnmatchedReply::new(&record, now).map(Answer).ok_or_else(none)
     };

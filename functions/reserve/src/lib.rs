@@ -2,11 +2,12 @@
 
 use std::time::Instant;
 
+use engine::domain::admission::room::slot::MayAsk;
 use engine::domain::basics::time::Timestamp;
 use engine::flows;
 use engine::flows::reserve::{Reservation, Reserved};
 use engine::flows::room::enter;
-use engine::flows::room::slot::{self, Became, MayAsk};
+use engine::flows::room::slot::{self, Became};
 use lambda_http::http::Response;
 use lambda_http::{Body, Request};
 use shared::http::identity::Buyer;
@@ -61,14 +62,15 @@ async fn counted(
         None => None,
     };
     let Some(room) = room else { return order(app, admission, reservation, now).await };
-    let number = reservation.number;
-    match slot::may_ask(&app.ports, &app.room_memory, &room, number, now).await? {
-        MayAsk::Yes => {}
+    let asks = (&reservation.user, admission.asking());
+    let refused = match slot::may_ask(&app.ports, &app.room_memory, &room, asks, now).await? {
+        MayAsk::Yes => None,
+        MayAsk::No { retry_ms } => Some(slot_is_busy(retry_ms)),
+        MayAsk::Replaced => Some(tokens::Defect::Replaced.into()),
+    };
+    if let Some(problem) = refused {
         // If the order exists, it is read from DynamoDB, without a request to the sale's slot.
-        MayAsk::No { retry_ms } => {
-            let made = flows::reserve::repeat(&app.ports, reservation).await?;
-            return made.ok_or_else(|| slot_is_busy(retry_ms));
-        }
+        return flows::reserve::repeat(&app.ports, reservation).await?.ok_or(problem);
     }
     let began = Instant::now();
     let result = order(app, admission, reservation, now).await;

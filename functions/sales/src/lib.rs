@@ -161,10 +161,10 @@ async fn publish(
 ) -> Result<Answer<SaleReply>, Problem> {
     let operator = operator?;
     let sale = sale_body::read(request, id)?;
-    sale_body::check_beacon(&sale, app.ports.beacon().chains())?;
-    let (epoch, secret) = (new_epoch(now)?, new_secret()?);
+    let draw_by = sale_body::draw_by(&sale, app.ports.beacon().chains(), new_secret)?;
+    let epoch = new_epoch(now)?;
     let action = Action::new(ActionKind::Publish).of_sale(id);
-    let work = async { Ok(publish_with_room(&app.ports, &sale, &epoch, &secret, now).await?) };
+    let work = async { Ok(publish_with_room(&app.ports, &sale, &epoch, &draw_by, now).await?) };
     let published = operators::recorded(app, &operator, action, now, work).await?;
     tracing::info!(sale = %id, operator = operator.who(), version = published.version, "published");
     let reply = SaleReply::new(&published, now);

@@ -3,23 +3,25 @@
 
 mod place;
 
-use engine::domain::admission::room::counts::Entry;
+use engine::domain::admission::room::slot::Asking;
 use engine::domain::basics::ids::SaleId;
 use engine::domain::basics::time::Timestamp;
 use engine::domain::sale::Sale;
 use engine::domain::sale::challenge::Stage;
 use engine::flows::admit::{admit, check_open, check_starts};
+use engine::flows::room::enter::Entrance;
 use engine::ports::Published;
 use lambda_http::http::Response;
 use lambda_http::{Body, Request};
 use shared::challenges;
 use shared::http::admission::{AdmissionBody, AdmissionReply};
 use shared::http::identity::Buyer;
+use shared::http::limits::{self, Passed};
 use shared::http::respond::{Answer, Created, refuse, respond};
 use shared::http::routes::{NoRoute, Route};
 use shared::http::tokens::Grant;
 use shared::http::visit::{VisitBody, VisitReply};
-use shared::http::{Problem, checks, edge, limits};
+use shared::http::{Problem, checks, edge};
 use shared::runtime::app::App;
 use shared::runtime::functions::Function;
 
@@ -71,17 +73,22 @@ async fn token_gate(
     let tickets = body.tickets(&published.sale)?;
     check_open(&published, now)?;
     let place = place::check(app, &published, body.place(), &buyer, now).await?;
-    let harder = limits::check(app, request, &published.sale, &buyer, now).await?;
+    let Passed { harder, gave_up } =
+        limits::check(app, request, &published.sale, &buyer, now).await?;
     let (stage, answer) = (Stage::Visit, body.challenge());
     let passed = challenges::check(app, &published, &buyer, stage, answer, harder, now).await?;
-    let entry = match let_in(app, &published, &buyer, place, tickets, now).await {
-        Ok(entry) => entry,
+    let entrance = match let_in(app, &published, &buyer, place, tickets, now).await {
+        Ok(entrance) => entrance,
         Err(problem) => {
             passed.give_back().await;
             return Err(problem);
         }
     };
-    let grant = Grant { entry, ..grant(app, &published.sale, &buyer, tickets, now) };
+    let mut grant = grant(app, &published.sale, &buyer, tickets, now);
+    if let Some(Entrance { entry, attempt }) = entrance {
+        grant.entry = Some(entry);
+        grant.asking = Asking { attempt, gave_up };
+    }
     Ok(Created(sign(app, grant, now)?))
 }
 
@@ -93,7 +100,7 @@ async fn let_in(
     place: Option<CheckedPlace>,
     tickets: u16,
     now: Timestamp,
-) -> Result<Option<Entry>, Problem> {
+) -> Result<Option<Entrance>, Problem> {
     // Whose place in a room is due was let in by the room, which looks at the same.
     if place.is_none() {
         check_starts(&app.ports).await?;
@@ -113,6 +120,7 @@ fn grant(app: &App, sale: &Sale, buyer: &Buyer, tickets: u16, now: Timestamp) ->
         tickets,
         expires_at: now.plus_seconds(i64::from(sale.file().gate.token_seconds)),
         entry: None,
+        asking: Asking::default(),
     }
 }
 

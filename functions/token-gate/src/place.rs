@@ -3,12 +3,11 @@
 
 use std::sync::Arc;
 
-use engine::domain::admission::room::counts::Entry;
 use engine::domain::admission::room::serving::Room;
 use engine::domain::admission::room::view::View;
 use engine::domain::basics::ids::GroupId;
 use engine::domain::basics::time::Timestamp;
-use engine::flows::room::enter::{self, Claimed};
+use engine::flows::room::enter::{self, Claimed, Entrance};
 use engine::ports::{Published, StoreError};
 use shared::http::Problem;
 use shared::http::admission::PlaceClaim;
@@ -81,7 +80,7 @@ impl CheckedPlace {
         app: &App,
         buyer: &Buyer,
         now: Timestamp,
-    ) -> Result<Entry, enter::Refusal> {
+    ) -> Result<Entrance, enter::Refusal> {
         let Self { room, view, group, place, index } = self;
         let claimed = Claimed { group, place: *place };
         enter::enter(&app.ports, room, view, claimed, buyer.user(), *index, now).await

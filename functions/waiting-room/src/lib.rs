@@ -13,6 +13,7 @@ use engine::domain::admission::room::join::Membership;
 use engine::domain::admission::room::leaves::Chunk;
 use engine::domain::admission::room::serving::Room;
 use engine::domain::admission::room::view::View;
+use engine::domain::basics::bytes::Hash;
 use engine::domain::basics::ids::{GroupId, SaleId};
 use engine::domain::basics::time::Timestamp;
 use engine::domain::sale::Sale;
@@ -28,6 +29,7 @@ use lambda_http::http::Response;
 use lambda_http::{Body, Request};
 use shared::challenges;
 use shared::http::identity::{Buyer, Operator, Scope, Unknown};
+use shared::http::limits::{self, Passed};
 use shared::http::operators::{self, Action, ActionKind};
 use shared::http::place::{PlaceBody, PlaceReply};
 use shared::http::respond::{
@@ -36,8 +38,8 @@ use shared::http::respond::{
 use shared::http::room::{BroughtReply, CommandBody, RoundBody, WindowReply};
 use shared::http::room_address::GroupAddress;
 use shared::http::routes::{NoRoute, Route};
-use shared::http::{Problem, checks, edge, limits, problem};
-use shared::runtime::app::{App, new_nonce};
+use shared::http::{Problem, checks, edge, problem};
+use shared::runtime::app::{App, new_nonce, new_secret};
 use shared::runtime::functions::Function;
 
 /// The most records on a page of the log.
@@ -155,9 +157,9 @@ async fn join_room(
     let PlaceBody { group, more_time, code, challenge } = PlaceBody::read(request)?;
     let published = checks::sale(&app.ports, &sale).await?;
     open_sale(&published, now)?;
-    let harder = limits::check(app, request, &published.sale, &buyer, now).await?;
+    let Passed { harder, .. } = limits::check(app, request, &published.sale, &buyer, now).await?;
     let code = match code {
-        Some(code) => Some(try_code(app, &sale, &group, &buyer, &code).await?),
+        Some(code) => Some(try_code(app, &sale, &group, &buyer, &code, now).await?),
         None => None,
     };
     let (stage, answer) = (Stage::Join, challenge.as_ref());
@@ -200,10 +202,14 @@ async fn try_code(
     group: &GroupId,
     buyer: &Buyer,
     code: &Code,
+    now: Timestamp,
 ) -> Result<CodeHash, Problem> {
     let hash = code.hash(sale, group);
-    let tried = app.ports.counters().code_tried(sale, buyer.user(), hash).await?;
-    if tried > MAX_CODES_TRIED { Err(problem::too_many_codes()) } else { Ok(hash) }
+    let (tried, left_ms) = app.ports.counters().code_tried(sale, buyer.user(), hash).await?;
+    if tried > MAX_CODES_TRIED {
+        return Err(problem::too_many_codes(now.plus_ms(left_ms)));
+    }
+    Ok(hash)
 }
 
 /// Shows the room document.
@@ -293,7 +299,7 @@ async fn run_command(
     now: Timestamp,
 ) -> Result<JsonText, Problem> {
     let operator = operator?;
-    let requested = CommandBody::read(request)?;
+    let requested = CommandBody::read(request, Hash(new_secret()?.0))?;
     let sale = checks::sale(&app.ports, id).await?;
     let room = room_of(app, id).await?;
     let left = left_of(app, &sale.sale);

@@ -15,6 +15,19 @@ type Words = [(&'static str, &'static str); 2];
 const ENGLISH: &str = "en";
 const CHINESE: &str = "zh-Hans";
 
+/// What the page cannot do.
+const NEEDS_SCRIPT: Words = [
+    (
+        ENGLISH,
+        "This page only shows the room. Joining it, choosing seats and paying need a browser with JavaScript; whoever \
+         has joined keeps the place, and has to be there with such a browser when it is due.",
+    ),
+    (
+        CHINESE,
+        "此页面仅供查看。加入等候室、选座和付款需要启用 JavaScript 的浏览器；已加入者保留名次，轮到时须使用此类浏览器入场。",
+    ),
+];
+
 /// The page of a room.
 pub(super) fn page(sale: &Sale, room: &Document) -> String {
     let seconds =
@@ -33,6 +46,7 @@ pub(super) fn page(sale: &Sale, room: &Document) -> String {
             body {
                 main {
                     h1 { (title) }
+                    (said(&NEEDS_SCRIPT))
                     (said(&says(room.state)))
                     @if let Some(notice) = &room.notice {
                         (said(&[(ENGLISH, "The operator says:"), (CHINESE, "主办方通知：")]))

@@ -9,15 +9,14 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use aws_sdk_dynamodb::types::{PutRequest, WriteRequest};
-use engine::domain::admission::room::draw::ROUNDS_AHEAD;
 use engine::domain::admission::room::join::{BUCKETS, Index, JoinWindow, Membership, bucket_of};
 use engine::domain::admission::room::tree::{self, CHUNK_LEAVES};
-use engine::domain::basics::bytes::{Hash, Nonce, Secret};
+use engine::domain::basics::bytes::{Hash, Nonce};
 use engine::domain::basics::ids::{GroupId, SaleId, UserId};
 use engine::domain::basics::time::Timestamp;
 use engine::domain::sale::serving::Settings;
 use engine::flows::room::draw::{Drawing, draw};
-use engine::flows::room::publish::publish;
+use engine::flows::room::publish::{DrawBy, publish};
 use engine::ports::{RoomPorts, Rooms as _};
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use local::servers::{DynamoDb, FakeBeacon, Pace};
@@ -188,11 +187,14 @@ pub async fn serve(dynamodb_url: &str) -> Result<(), Failure> {
     let begun = Instant::now();
     let drawing = draw(&ports, &names.sale, Timestamp::now).await?;
     let closed_s = begun.elapsed().as_secs_f64();
-    beacon.advance(ROUNDS_AHEAD);
+    let Drawing::AwaitsBeacon { round, .. } = drawing else {
+        return Err(format!("the draw came to {drawing:?}").into());
+    };
+    beacon.advance(round.saturating_sub(FIRST_ROUND));
     let out = Instant::now();
-    match (drawing, draw(&ports, &names.sale, Timestamp::now).await?) {
-        (Drawing::AwaitsBeacon { .. }, Drawing::Drawn) => {}
-        other => Err(format!("the draw came to {other:?}"))?,
+    let drawing = draw(&ports, &names.sale, Timestamp::now).await?;
+    if drawing != Drawing::Drawn {
+        Err(format!("the draw came to {drawing:?}"))?;
     }
     let seed_s = out.elapsed().as_secs_f64();
     let run = Run { closed_s, seed_s, processor_s: processor_s(), peak_mib: peak_mib() };
@@ -259,8 +261,10 @@ async fn fill(ports: &Ports, url: &str, places: u32) -> Result<(Vec<Hash>, u64),
     create_tables(dynamo.client(), &dynamo.config().tables).await?;
     let (names, now) = (Names::new()?, Timestamp::now());
     let settings = Settings::new(names.group.clone(), now.ms(), 4);
-    let beacon = beacon_config("").chains.others().first().map(|chain| chain.hash);
-    publish(ports, &names.sale, &settings, beacon, &Secret([4; 32]), now).await?;
+    let draw_by = DrawBy::Beacon(beacon_config("").chains.default_chain());
+    // It is as if the room had been published long ago, and its closing were due.
+    let earlier = now.plus_seconds(-3_600);
+    publish(ports, &names.sale, &settings, u64::from(places), &draw_by, earlier).await?;
     let mut left = places;
     while left > 0 {
         let some = u16::try_from(left).unwrap_or(u16::MAX);

@@ -11,5 +11,6 @@ pub mod reload;
 pub mod room;
 pub mod sales;
 pub mod scripts;
+pub mod seats;
 pub mod selling;
 pub mod trains;

@@ -6,11 +6,12 @@
 //! admission, or when they begin to look. What people do is assumed, and stands in the report: [`ASSUMED`]. Time goes in
 //! steps of a second; nothing fails, so that the capacity stays at its maximum.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
 use engine::domain::admission::room::counts::{Came, Coming, Entry, Tally};
-use engine::domain::admission::room::draw::{Closing, Commitment, Member, Source, Window};
+use engine::domain::admission::room::draw::{Closing, Member, Source, Terms, Window};
 use engine::domain::admission::room::log::Record;
 use engine::domain::admission::room::serving::{Counts, Event, Given, Room};
 use engine::domain::admission::room::stock::{Expected, InFlight, MILLION, Prior, Smoothed};
@@ -19,7 +20,7 @@ use engine::domain::admission::room::view::View;
 use engine::domain::basics::bytes::{Hash, Nonce, Secret};
 use engine::domain::basics::ids::{GroupId, SaleId, UserId};
 use engine::domain::sale::serving::{MARK_MS, Settings};
-use ops::draw::publication::{Admission, Chunk, Publication};
+use ops::draw::publication::{Admission, Chunk, Counted, OrderLine, Orders, Publication};
 use reporting::grouped;
 use serde::Serialize;
 
@@ -171,12 +172,13 @@ impl Numbers {
 enum Happening {
     /// The holder of a place comes.
     Comes(u32),
-    /// One inside orders seats.
-    Orders(u32),
+    /// One inside, of this place, orders seats.
+    Orders(u32, u32),
     /// One inside goes away.
     Leaves,
     Paid(u32),
-    GivenBack(u32),
+    /// Of this place, so many seats.
+    GivenBack(u32, u32),
     /// One who never came counts as decided.
     NeverCame,
     /// The holder of a place has chosen seats; the entry of the visit, if it has begun.
@@ -198,6 +200,8 @@ struct Sale {
     lost: u64,
     /// Whether the holder of a place has come.
     came: Vec<bool>,
+    /// The seats that orders hold, by place.
+    holding: BTreeMap<u32, u32>,
     counts: Counts,
     /// The counters where people look first.
     tally: Tally,
@@ -252,8 +256,8 @@ impl Sale {
         let mut settings = Settings::new(group.clone(), 0, MAX_UNITS);
         settings.max_per_second = MAX_PER_SECOND;
         let secret = Secret([0; 32]);
-        let draw = Commitment { commitment: secret.commitment(), beacon: None };
-        let room = Room { sale: SaleId::new("simulated")?, draw, settings };
+        let draw = Terms::Secret(secret.commitment());
+        let room = Room::new(SaleId::new("simulated")?, draw, u64::from(seats), settings);
         // Nobody reads the tree of a sale that is not published.
         let people_s = if is_published { people } else { 0 };
         let leaves = Published::leaves(&room.sale, &group, people_s)?;
@@ -286,6 +290,7 @@ impl Sale {
             nothing: 0,
             lost: 0,
             came: vec![false; usize::try_from(people).unwrap_or(0)],
+            holding: BTreeMap::new(),
             counts: Counts::default(),
             tally: Tally::default(),
             undecided: 0,
@@ -313,10 +318,26 @@ impl Sale {
             sold_90_percent_s = sold_90_percent_s.or(is_sold(900).then_some(second));
             sold_99_5_percent_s = sold_99_5_percent_s.or(is_sold(995).then_some(second));
         }
-        let publication = self.published.map(|all| Publication {
-            log: all.log,
-            chunks: Chunk::all(&all.group, &all.leaves),
-            admissions: all.admissions,
+        let holding = self.holding;
+        let counted = Counted { at_ms: self.last.at_ms, left: self.free };
+        let publication = self.published.map(|all| {
+            let held = |admission: &Admission| {
+                let seat_legs = u64::from(*holding.get(&admission.place)?);
+                Some(OrderLine {
+                    group: Some(admission.group.clone()),
+                    index: Some(admission.index),
+                    turn: Some(admission.turn),
+                    operator: None,
+                    seat_legs,
+                })
+            };
+            let orders = all.admissions.iter().filter_map(held).collect();
+            Publication {
+                log: all.log,
+                chunks: Chunk::all(&all.group, &all.leaves),
+                admissions: all.admissions,
+                orders: Some(Orders { counted, orders }),
+            }
         });
         let row = Row {
             policy: self.policy,
@@ -435,7 +456,7 @@ impl Sale {
         self.free = free;
         self.tally.held += u64::from(seats);
         self.tally.marks.entry(entry.mark).or_default().ordered += 1;
-        self.pays_or_not(second, seats);
+        self.pays_or_not(second, place, seats);
     }
 
     fn passed(&self) -> u32 {
@@ -477,10 +498,13 @@ impl Sale {
     fn happens(&mut self, second: usize, happening: Happening) {
         match happening {
             Happening::Comes(place) => self.comes(second, place),
-            Happening::Orders(seats) => self.orders(second, seats),
+            Happening::Orders(place, seats) => self.orders(second, place, seats),
             Happening::Leaves => self.ends_visit(0),
             Happening::Paid(seats) => self.sold += u64::from(seats),
-            Happening::GivenBack(seats) => self.free += u64::from(seats),
+            Happening::GivenBack(place, seats) => {
+                self.free += u64::from(seats);
+                self.holding.remove(&place);
+            }
             Happening::NeverCame => self.decides(0),
             Happening::Chose(place, seats, entry) => self.chose(second, place, seats, entry),
         }
@@ -508,23 +532,24 @@ impl Sale {
         }
         let seats = numbers.seats();
         let after = numbers.between(20, 180);
-        self.in_seconds(second + after, Happening::Orders(seats));
+        self.in_seconds(second + after, Happening::Orders(place, seats));
     }
 
-    fn orders(&mut self, second: usize, seats: u32) {
+    fn orders(&mut self, second: usize, place: u32, seats: u32) {
         let Some(free) = self.free.checked_sub(u64::from(seats)) else {
             self.nothing += 1;
             return self.ends_visit(0);
         };
         self.free = free;
         self.ends_visit(seats);
-        self.pays_or_not(second, seats);
+        self.pays_or_not(second, place, seats);
     }
 
-    fn pays_or_not(&mut self, second: usize, seats: u32) {
+    fn pays_or_not(&mut self, second: usize, place: u32, seats: u32) {
+        self.holding.insert(place, seats);
         let (after, happening) = match self.numbers.is_one_of(88) {
             true => (self.numbers.between(30, 240), Happening::Paid(seats)),
-            false => (600, Happening::GivenBack(seats)),
+            false => (600, Happening::GivenBack(place, seats)),
         };
         self.in_seconds(second + after, happening);
     }

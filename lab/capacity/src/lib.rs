@@ -15,6 +15,7 @@ mod clock;
 mod costs;
 mod curves;
 pub mod deployment;
+pub mod endpoints;
 pub mod forecast;
 
 mod gate;

@@ -7,6 +7,7 @@ use engine::domain::basics::time::Timestamp;
 use engine::domain::sale::{AttendeeRule, Sale, SaleState};
 use serde::{Deserialize, Serialize};
 
+use crate::endpoints::{Endpoints, Found};
 use crate::forecast::{Advice, Forecast, time};
 use crate::meters::Limit;
 
@@ -114,6 +115,13 @@ pub struct Facts<'a> {
     pub keys: Keys,
     /// The alarms; none if nobody said.
     pub alarms: Option<Alarms>,
+    /// The webhook endpoints at Stripe; none if nobody said.
+    pub endpoints: Option<Endpoints>,
+    /// Whether Stripe is one of the providers.
+    pub has_stripe: bool,
+    /// Whether the beacon that decides the draw of the sale's room gives rounds, or why it does not; none if no beacon
+    /// decides one.
+    pub beacon: Option<Result<(), String>>,
     /// What the simulation says; none without a sale.
     pub forecast: Option<&'a Forecast>,
 }
@@ -158,13 +166,26 @@ pub fn assess(facts: &Facts<'_>) -> Vec<Finding> {
     the_sale(facts, &mut findings);
     keys(facts, &mut findings);
     clocks(facts, &mut findings);
+    beacon(facts, &mut findings);
     queues(facts, &mut findings);
     alarms(facts, &mut findings);
+    if facts.has_stripe {
+        endpoints(facts, &mut findings);
+    }
     if let Some(forecast) = facts.forecast {
         quotas(forecast, &mut findings);
         settings(forecast, &mut findings);
     }
     findings.0
+}
+
+fn beacon(facts: &Facts<'_>, findings: &mut Findings) {
+    let (lives, what) = match &facts.beacon {
+        None => return,
+        Some(Ok(())) => (true, "the beacon of the draw gives its rounds".to_owned()),
+        Some(Err(why)) => (false, format!("the beacon of the draw gives no round: {why}")),
+    };
+    findings.unless("beacon", lives, Verdict::Warn, what, "runbook.md#draws-late");
 }
 
 fn the_sale(facts: &Facts<'_>, findings: &mut Findings) {
@@ -305,6 +326,20 @@ fn queues(facts: &Facts<'_>, findings: &mut Findings) {
         what,
         "runbook.md#pending-past-bound",
     );
+}
+
+fn endpoints(facts: &Facts<'_>, findings: &mut Findings) {
+    const CHECK: &str = "webhook endpoint";
+    const PAGE: &str = "payments.md#where-callbacks-go";
+    let Some(endpoints) = &facts.endpoints else {
+        let what = "not known: give --endpoints what `stripe webhook_endpoints list` prints";
+        return findings.say(CHECK, Verdict::Warn, what, PAGE);
+    };
+    match endpoints.look() {
+        Found::Good => findings.say(CHECK, Verdict::Pass, "sends all that is read", PAGE),
+        Found::Odd(what) => findings.say(CHECK, Verdict::Warn, what, PAGE),
+        Found::Bad(what) => findings.say(CHECK, Verdict::Fail, what, PAGE),
+    }
 }
 
 fn alarms(facts: &Facts<'_>, findings: &mut Findings) {
@@ -494,6 +529,9 @@ mod tests {
                 callbacks: 1,
             },
             alarms: Some(Alarms { metric_alarms: all_armed() }),
+            endpoints: None,
+            has_stripe: false,
+            beacon: None,
             forecast: Some(forecast),
         }
     }
@@ -512,9 +550,9 @@ mod tests {
         assert_eq!(worst(&assess(&facts)), Verdict::Pass);
     }
 
-    /// Ten shortcomings, each planted alone: each is named, and nothing else is.
+    /// Eleven shortcomings, each planted alone: each is named, and nothing else is.
     #[test]
-    fn each_of_ten_planted_shortcomings_is_named() {
+    fn each_of_eleven_planted_shortcomings_is_named() {
         let sale = hall(3_000, json!({}));
         let good = simulated(&sale, &ample());
         let with = |change: fn(&mut Deployment)| {
@@ -557,8 +595,13 @@ mod tests {
                 "alarms",
                 "tells nobody",
             ),
+            (
+                Facts { endpoints: Some(Endpoints::default()), has_stripe: true, ..plain() },
+                "webhook endpoint",
+                "no endpoint",
+            ),
         ];
-        assert_eq!(planted.len(), 10);
+        assert_eq!(planted.len(), 11);
         for (facts, check, expected) in planted {
             let found = not_passed(&facts);
             assert!(
@@ -581,6 +624,9 @@ mod tests {
             stuck: 1,
             keys: Keys::default(),
             alarms: None,
+            endpoints: None,
+            has_stripe: true,
+            beacon: Some(Err("it is silent".to_owned())),
             forecast: None,
         };
         let found = not_passed(&facts);
@@ -592,8 +638,10 @@ mod tests {
             "payment providers",
             "secrets of callbacks",
             "edge",
+            "beacon",
             "stuck",
             "alarms",
+            "webhook endpoint",
         ];
         assert_eq!(checks, expected);
         assert_eq!(worst(&assess(&facts)), Verdict::Fail);

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use engine::domain::admission::room::counts::{Came, Coming, Entry, Tally};
-use engine::domain::admission::room::draw::{Closing, Commitment};
+use engine::domain::admission::room::draw::{Closing, Terms};
 use engine::domain::admission::room::serving::{Closed, Given, Reservations, Room, State};
 use engine::domain::basics::bytes::{Hash, Secret};
 use engine::domain::sale::Sale;
@@ -29,9 +29,9 @@ impl Waiting {
     pub fn new(sale: &Sale) -> Option<Self> {
         let settings = sale.room()?;
         let state = State::first(&settings);
-        let draw = Commitment { commitment: Secret([0; 32]).commitment(), beacon: None };
+        let draw = Terms::Secret(Secret([0; 32]).commitment());
         let last_ms = settings.opens_at_ms;
-        let room = Room { sale: sale.file().sale.clone(), draw, settings };
+        let room = Room::new(sale.file().sale.clone(), draw, sale.seat_legs(), settings);
         let (tally, seconds) = (Tally::default(), VecDeque::from([Reservations::default()]));
         Some(Self { room, state, tally, last_ms, joined: 0.0, seconds })
     }

@@ -11,11 +11,11 @@ use std::time::Duration;
 use engine::domain::basics::ids::{SaleId, UserId};
 use engine::domain::basics::number::OrderNumber;
 use engine::domain::basics::time::Timestamp;
-use engine::domain::sale::{RoomSettings, Sale, SaleFile};
+use engine::domain::sale::{BeaconChoice, ByOperator, RoomSettings, Sale, SaleFile};
 use fake_identity::{Identity, Role};
 use local::up::beacon_config;
 use ops::draw::publication::{Admission, Publication};
-use ops::draw::{Own, verify};
+use ops::draw::{Own, Seen, verify};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde::Serialize;
@@ -31,6 +31,8 @@ use super::rig::{Rig, Setup};
 pub const PEOPLE: usize = 12;
 /// Time from the publication to the closing of the first window, in seconds.
 const JOIN_SECONDS: i64 = 5;
+/// Time between the closing of a first window and the opening, in seconds: a draw has three quarters of it before its round.
+const LEAD_SECONDS: u32 = 8;
 /// Time within which people come, in milliseconds: some of them join later windows.
 const COME_MS: std::ops::Range<u64> = 0..8_000;
 /// Tickets of each room: more than the people, and the indices that nobody has, can hold.
@@ -272,7 +274,7 @@ impl Rooms {
 /// published. A later window has no leaves.
 fn unpublished(sale: &SaleId, publication: &Publication, people: &[Person]) -> Vec<String> {
     let chains = beacon_config("").chains;
-    let all = verify(publication, &chains, &[], None).violations;
+    let all = verify(publication, &chains, &Seen::default(), None).violations;
     let mut violations: Vec<String> =
         all.iter().map(|violation| format!("room {sale}: {violation}")).collect();
     for Person { buyer, told, .. } in people {
@@ -286,7 +288,7 @@ fn unpublished(sale: &SaleId, publication: &Publication, people: &[Person]) -> V
         }
         if window == "first" {
             let own = Own { group, index, buyer: buyer.clone(), nonce };
-            let found = verify(publication, &chains, &[], Some(&own)).violations;
+            let found = verify(publication, &chains, &Seen::default(), Some(&own)).violations;
             let of_own = found.iter().filter(|violation| !all.contains(violation));
             violations.extend(of_own.map(|what| format!("room {sale}, for {buyer}: {what}")));
         }
@@ -301,19 +303,20 @@ fn room_file(
     by_beacon: bool,
     pay_window_seconds: u32,
 ) -> Result<SaleFile, Error> {
-    let beacon = beacon_config("").chains.others().first().map(|chain| chain.hash);
+    // The engine's own chain decides where no other is named.
+    let beacon = (!by_beacon).then_some(BeaconChoice::Operator(ByOperator::Operator));
     let room = RoomSettings {
         show_up_seconds: VISIT_SECONDS,
         visit_seconds: VISIT_SECONDS,
         window_seconds: 2,
-        draw_lead_seconds: 1,
+        draw_lead_seconds: LEAD_SECONDS,
         max_attempts: MAX_ATTEMPTS,
-        beacon: beacon.filter(|_| by_beacon),
+        beacon,
         ..RoomSettings::default()
     };
     let file = json!({
         "sale": sale, "title": "Room", "currency": "EUR",
-        "opens_at": now.plus_seconds(JOIN_SECONDS + 1), "closes_at": "2099-01-01T00:00:00Z",
+        "opens_at": now.plus_seconds(JOIN_SECONDS + i64::from(LEAD_SECONDS)), "closes_at": "2099-01-01T00:00:00Z",
         "limit_per_buyer": 4, "pay_window_seconds": pay_window_seconds, "room": room,
         "tiers": [{
             "tier": "standing", "name": "Standing", "price_minor": 500,

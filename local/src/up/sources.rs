@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use aws_lambda_events::eventbridge::EventBridgeEvent;
 use chrono::Utc;
+use engine::domain::basics::time::Timestamp;
 use engine::flows::reconcile::Report;
 use fake_limits::Limits;
 use shared::runtime::app::App;
@@ -13,11 +14,13 @@ use shared::runtime::functions::{Consumer, Function, QueueName};
 
 use crate::concurrency::Concurrency;
 use crate::event_sources::{Failure, Mapping, Source, poll, schedule};
-use crate::handlers::{consume, read_captures, send_events};
+use crate::handlers::{consume, read_bills, read_captures, send_events};
 use crate::queues::Queues;
 
 /// Time between two readings of captures: payment windows are seconds here, and reads cost nothing.
 const READ_EVERY: Duration = Duration::from_secs(1);
+/// Time between two looks for bills of days that are over: as in a deployment.
+const BILLS_EVERY: Duration = Duration::from_secs(3600);
 /// Time between two looks at what webhooks were not told.
 const TELL_EVERY: Duration = Duration::from_secs(1);
 pub(super) const RECONCILE_TIMEOUT: Duration = Function::Reconcile.row().timeout;
@@ -44,7 +47,7 @@ pub(super) fn start_sources(
     });
     let mut sources: Vec<Source> = consumers.collect();
     let period = Duration::from_secs(u64::from(reconcile_seconds.max(1)));
-    let [app, of_reader, of_teller] = [(); 3].map(|()| Arc::clone(app));
+    let [app, of_reader, of_bills, of_teller] = [(); 4].map(|()| Arc::clone(app));
     let reconciled = move || {
         let app = Arc::clone(&app);
         async move { report(Ok(reconcile(app).await)) }
@@ -58,6 +61,13 @@ pub(super) fn start_sources(
     let name = Function::ReadCaptures.as_str();
     let timeout = Function::ReadCaptures.row().timeout;
     sources.push(schedule(name, READ_EVERY, timeout, captures_read));
+    let bills_read = move || {
+        let app = Arc::clone(&of_bills);
+        async move { read_all_bills(&app).await }
+    };
+    let name = Function::ReadBills.as_str();
+    let timeout = Function::ReadBills.row().timeout;
+    sources.push(schedule(name, BILLS_EVERY, timeout, bills_read));
     let told = move || {
         let app = Arc::clone(&of_teller);
         async move { tell(&app).await }
@@ -103,6 +113,13 @@ async fn read(app: &App) {
         Ok(reading) if reading.decided > 0 => tracing::info!(?reading, "captures read"),
         Ok(_) => {}
         Err(error) => tracing::warn!(%error, "captures were not read; the next run tries again"),
+    }
+}
+
+/// Reads the bills that are there and not read yet, and logs that it failed.
+async fn read_all_bills(app: &App) {
+    if let Err(error) = read_bills::read(app, Timestamp::now).await {
+        tracing::warn!(%error, "bills were not read; the next run tries again");
     }
 }
 

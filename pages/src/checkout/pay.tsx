@@ -5,7 +5,7 @@ import { buyer, problem, reply, type OnsaleProblem, type Schemas } from "../shar
 import { clock } from "../shared/clock.ts";
 import { config } from "../shared/config.ts";
 import { clockTime, countdown, duration, money } from "../shared/format.ts";
-import { useNow } from "../shared/hooks.ts";
+import { useNow, useTold } from "../shared/hooks.ts";
 import { href } from "../shared/language.ts";
 import { Loading, Problem } from "../shared/layout.tsx";
 import { announce } from "../shared/live.ts";
@@ -198,7 +198,9 @@ function Ways({ ways, chosen, closed, isBusy, onChosen }: WaysProps) {
 
 function Busy({ going }: { readonly going: Going }) {
   const now = useNow(500);
-  return <p class="busy" role="status">{going.kind === "again" ? t("starting-again", { seconds: Math.max(0, Math.ceil((going.atMs - now) / 1000)) }) : t("starting")}</p>;
+  const text = going.kind === "again" ? t("starting-again", { seconds: Math.max(0, Math.ceil((going.atMs - now) / 1000)) }) : t("starting");
+  useTold(going.kind, text);
+  return <p class="busy">{text}</p>;
 }
 
 /** Counts down to the place in which this page starts the payment by itself. */

@@ -7,7 +7,7 @@ import { hullOf, readMapDocument } from "./document.ts";
 import { SeatGrid } from "./grid.ts";
 import { layOut } from "./lay-out.ts";
 import { isWithin } from "./layout.ts";
-import { nearestFree, nearestTogether } from "./nearest.ts";
+import { insteadOfSingle, nearestFree, nearestTogether, singlesLeft } from "./nearest.ts";
 import { type FileForMap, type FileTier, type Plan, PlanMismatch, type TierGrid, readPlan, rowLabels, shortName } from "./plan.ts";
 import { rowOrder } from "./rows.ts";
 import { choosesAt, choosesFrom } from "./press.ts";
@@ -229,6 +229,33 @@ test("a lost seat is replaced by the nearest free one, beside those that are kep
   assert.deepEqual(nearestFree(plan, layout.xy, 1, read(0, 0), [3], [2]), []);
   assert.deepEqual(names(nearestTogether(plan, layout.xy, read(0b1011_0000, 0b0001_1100), 3, 3)), ["S-2-4", "S-2-5", "S-2-6"]);
   assert.deepEqual(nearestTogether(plan, layout.xy, read(0b1010_1010, 0), 3, 2), []);
+  // Of a run of four, two at its end: in the middle they would leave one on either side.
+  assert.deepEqual(names(nearestTogether(plan, layout.xy, read(0b0111_1000, 0), 2, 2)), ["S-1-2", "S-1-3"]);
+  // Of a run of three, any two leave one.
+  assert.deepEqual(names(nearestTogether(plan, layout.xy, read(0b0111_0000, 0), 3, 2)), ["S-1-3", "S-1-4"]);
+});
+
+test("a single seat that a choice by hand leaves is found, and what to take instead", () => {
+  const row = (label: string) => ({ row: label, seats: { first: 1, count: 8, aisles_after: [6] } });
+  const file = { tiers: [{ tier: "a", name: "A", price_minor: 1, sections: [{ section: "S", rows: [row("1"), row("2")] }] }] };
+  const plan = planOf(file);
+  const read = (first: number[]) => readAvailability(plan, {
+    as_of: "", max_age_seconds: 1, tiers: [{ tier: "a", price_minor: 1, available: 1, row_bytes: 2, free: Buffer.from([...first, 0, 0]).toString("base64") }],
+  });
+  // Seats 1 to 6, the aisle, seats 7 and 8.
+  const empty = read([0b1111_1101, 0b1000_0000]);
+  assert.deepEqual(singlesLeft(plan, empty, [2, 3]), []);
+  assert.deepEqual(singlesLeft(plan, empty, [1, 2]), [0], "at the end of the row");
+  assert.deepEqual(singlesLeft(plan, empty, [3, 4]), [5], "at the aisle");
+  assert.deepEqual(singlesLeft(plan, empty, [1, 3]), [0, 2], "and between two of them");
+  assert.deepEqual(singlesLeft(plan, empty, [7]), [6]);
+  assert.equal(insteadOfSingle(plan, empty, [1, 2], 0), 2);
+  assert.equal(insteadOfSingle(plan, empty, [3, 4], 5), 3);
+  // Three are free: two of them always leave one.
+  const three = read([0b1110_0000, 0]);
+  assert.deepEqual(singlesLeft(plan, three, [1, 2]), [0]);
+  assert.equal(insteadOfSingle(plan, three, [1, 2], 0), undefined);
+  assert.deepEqual(singlesLeft({ ...plan, isTrain: true }, empty, [1, 2]), []);
 });
 
 test("the camera keeps the map on the screen and the point under the pointer", () => {

@@ -1,12 +1,13 @@
 /** Parts that operators' pages share: who may what, and how old a figure is. */
 import type { ComponentChildren } from "preact";
-import { useRef } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 
 import { words } from "../order/words.ts";
 import { clockTime, duration } from "../shared/format.ts";
 import { useNow, useSession } from "../shared/hooks.ts";
 import { locale } from "../shared/language.ts";
 import { SignInButton } from "../shared/layout.tsx";
+import { announce } from "../shared/live.ts";
 import { allows, type Right } from "./api.ts";
 import { t } from "./words.ts";
 
@@ -27,7 +28,12 @@ export function Age({ atMs }: { readonly atMs: number }) {
 /** Says that figures are old, once they are. */
 export function Stale({ atMs }: { readonly atMs: number }) {
   const now = useNow(1_000);
-  return now - atMs > STALE_MS ? <p class="notice warn" role="status">{t("age-stale", { age: duration(now - atMs) })}</p> : null;
+  const isStale = now - atMs > STALE_MS;
+  const text = t("age-stale", { age: duration(now - atMs) });
+  useEffect(() => {
+    if (isStale) announce(text);
+  }, [isStale]);
+  return isStale ? <p class="notice warn">{text}</p> : null;
 }
 
 /**

@@ -22,6 +22,26 @@ export function fill(element: Element, children: readonly Child[]): void {
   element.replaceChildren(...children.filter((child): child is Node | string => child !== null && child !== false));
 }
 
+/** Puts children into an element and leaves those alone that are the same: whoever reads there stays where they are. */
+export function refill(element: Element, children: readonly Child[]): void {
+  renew(element, h("div", {}, ...children));
+}
+
+function renew(old: Element, now: Element): void {
+  const is = [...now.childNodes];
+  if (old.childNodes.length !== is.length) {
+    old.replaceChildren(...is);
+  }
+  is.forEach((other, at) => {
+    const one = old.childNodes[at];
+    if (one?.firstChild && one.cloneNode().isEqualNode(other.cloneNode())) {
+      renew(one as Element, other as Element);
+    } else if (!one?.isEqualNode(other)) {
+      one?.replaceWith(other);
+    }
+  });
+}
+
 /** Sets a text, if it is another one: a live region speaks when it is touched. */
 export function say(element: Element, text: string): void {
   if (element.textContent !== text) {

@@ -33,6 +33,8 @@ export class Room {
   isGone = false;
   /** Requests that failed since the last answer. */
   failures = 0;
+  /** True if the page is to tell of the turn also while nobody looks at it. */
+  isReminding = false;
   #roots: Readonly<Record<string, string>> = {};
   #retryAfterSeconds: number | null = null;
   /** When to ask again, by a clock that nobody sets. */
@@ -130,7 +132,7 @@ export class Room {
 
   #pauseMs(): number {
     return pauseMs({
-      document: this.document, standing: this.standing(), nowMs: clock.nowMs(), isHidden: document.hidden,
+      document: this.document, standing: this.standing(), nowMs: clock.nowMs(), isHidden: document.hidden && !this.isReminding,
       failures: this.failures, retryAfterSeconds: this.#retryAfterSeconds, random: Math.random(),
     });
   }

@@ -4,12 +4,15 @@ import { clockTime, countdown } from "../shared/format.ts";
 import { href, language, LANGUAGES } from "../shared/language.ts";
 import { session } from "../shared/session.ts";
 import { isForgetful, tabStore } from "../shared/storage.ts";
-import { fill, h, say, type Child } from "./dom.ts";
+import { fill, h, refill, say, type Child } from "./dom.ts";
 import { CheckView } from "./check-view.ts";
+import type { Reminders, Told } from "./reminders.ts";
 import type { Room } from "./room.ts";
 import { admits, type Range, type Standing } from "./standing.ts";
 import { number, t } from "./text.ts";
 
+/** The address of the file with the reminders, which the build puts in. */
+declare const REMINDERS: string;
 /** Milliseconds between two things that a reader is told of a wait. */
 const TOLD_EVERY_MS = 60_000;
 const MINUTE_MS = 60_000;
@@ -36,18 +39,21 @@ export class View {
   readonly #tiers = h("p", { hidden: "" });
   readonly #fresh = h("p", { class: "soft" });
   readonly #told = h("p", { class: "unseen", role: "status" });
-  readonly #check: CheckView;
+  readonly #check = new CheckView();
+  readonly #remind = h("p", {}, h("button", { type: "button" }, t("remind")), h("span", { class: "soft", role: "status" }));
+  #reminders: Reminders | null = null;
+  #known: Told | null = null;
   #actionsOf = "";
   #toldAtMs = 0;
 
   constructor(private readonly sale: string) {
-    this.#check = new CheckView();
+    this.#remind.firstChild?.addEventListener("click", () => void this.#openReminders());
     const languages = LANGUAGES.map(({ language: other, name, tag }) => h("li", {}, h("a", {
       href: href(location.pathname, other), lang: tag, hreflang: tag, "aria-current": other === language ? "true" : null,
     }, name)));
     const header = h("header", {}, h("a", { href: this.#path("") }, t("back")), h("ul", { "aria-label": t("language") }, ...languages));
     const main = h("main", { id: "main", tabindex: "-1" }, this.#title, h("div", { role: "status" }, this.#headline), this.#notice, this.#state, this.#trouble,
-      this.#body, this.#actions, this.#tiers, this.#check.element, this.#fresh, this.#told);
+      this.#body, this.#actions, this.#remind, this.#tiers, this.#check.element, this.#fresh, this.#told);
     document.getElementById("app")?.replaceChildren(h("a", { class: "skip", href: "#main" }, t("skip")), header, main);
   }
 
@@ -59,15 +65,21 @@ export class View {
     say(this.#title, `${title} · ${t("title")}`);
     const headline = this.#headlineOf(room, standing);
     say(this.#headline, headline);
-    document.title = `${standing?.kind === "due" ? "● " : ""}${headline} · ${title}`;
+    const mark = standing?.kind === "due" ? "● " : standing?.kind === "waiting" ? `${number(standing.ahead)} · ` : "";
+    document.title = `${mark}${headline} · ${title}`;
     this.#showBoxes(room);
-    fill(this.#body, this.#bodyOf(room, standing, nowMs));
+    refill(this.#body, this.#bodyOf(room, standing, nowMs));
     this.#showActions(room, standing);
     this.#showTiers(room);
     this.#check.show(room);
     say(this.#fresh, room.document === null ? "" : t("fresh", { time: clockTime(room.document.as_of) }));
     this.#tell(standing, nowMs);
-    this.#goIfDue(room, standing);
+    const isDue = standing?.kind === "due" && room.document !== null && admits(room.document) && room.failures === 0;
+    const told = this.#known = { title, document: room.document, standing, isDue, nowMs };
+    this.#remind.hidden = standing === null || standing.kind === "due" || standing.kind === "passed";
+    const waitMs = this.#reminders?.show(told) ?? 0;
+    room.isReminding = this.#reminders?.isOn ?? false;
+    if (isDue) this.#goOn(standing.place, waitMs);
   }
 
   #path(rest: string): string {
@@ -163,13 +175,24 @@ export class View {
     }
   }
 
+  async #openReminders(): Promise<void> {
+    try {
+      const { Reminders } = (await import(REMINDERS)) as typeof import("./reminders.ts");
+      this.#reminders = new Reminders();
+      this.#reminders.show(this.#known as Told);
+      this.#remind.replaceWith(this.#reminders.element);
+      this.#reminders.element.focus();
+    } catch {
+      say(this.#remind.lastChild as HTMLElement, t("failing"));
+    }
+  }
+
   /** Goes on by itself, once for each place: whoever comes back by the back button decides for themselves. */
-  #goIfDue(room: Room, standing: Standing | null): void {
-    const isDue = standing?.kind === "due" && room.document !== null && admits(room.document);
+  #goOn(place: number, waitMs: number): void {
     const key = `onsale.went.${this.sale}`;
-    if (isDue && room.failures === 0 && !document.hidden && tabStore.get(key) !== String(standing.place)) {
-      tabStore.set(key, String(standing.place));
-      location.assign(this.#target());
+    if (!document.hidden && tabStore.get(key) !== String(place)) {
+      tabStore.set(key, String(place));
+      setTimeout(() => location.assign(this.#target()), waitMs);
     }
   }
 }

@@ -13,7 +13,7 @@ import { t } from "./text.ts";
 /** The words for a refusal of joining; null: the shared ones. */
 function refusalText(problem: OnsaleProblem): string | undefined {
   switch (problem.slug) {
-    case "joins-not-open": case "code-refused": case "registration-over": case "room-full": case "sale-closed": case "refused-by-rule":
+    case "joins-not-open": case "code-refused": case "group-differs": case "too-many-guesses": case "registration-over": case "room-full": case "sale-closed": case "refused-by-rule":
       return t(`refused.${problem.slug}`);
     default: return undefined;
   }

@@ -99,7 +99,7 @@ function joining({ sale, isSignedIn, again, kept, nowMs }: Situation, until: Nex
 
 /** When the first window closes. */
 export const drawClosesAtMs = (sale: Sale): number =>
-  Date.parse(sale.opens_at) - (sale.file.room?.draw_lead_seconds ?? 120) * 1_000;
+  Date.parse(sale.opens_at) - (sale.file.room?.draw_lead_seconds ?? 300) * 1_000;
 
 function untilOf(sale: Sale, nowMs: number): Next["until"] {
   const closesMs = drawClosesAtMs(sale);

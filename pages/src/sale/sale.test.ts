@@ -66,7 +66,7 @@ test("a sale with a room: sign in, join, wait, choose", () => {
   const sale = roomed();
   assert.deepEqual(stepOf({ sale }), ["sign-in", "sign-in"]);
   assert.deepEqual(stepOf({ sale, isSignedIn: true }), ["join", "join"]);
-  assert.deepEqual(nextStep(situation({ sale })).until, { what: "draw", atMs: OPENS - 120_000 });
+  assert.deepEqual(nextStep(situation({ sale })).until, { what: "draw", atMs: OPENS - 300_000 });
   assert.deepEqual(nextStep(situation({ sale, nowMs: OPENS - 60_000 })).until, { what: "opening", atMs: OPENS });
   assert.deepEqual(stepOf({ sale, kept: KEPT, room: ROOM, nowMs: OPENS }), ["room", "room"]);
   const due = { sale, kept: { ...KEPT, place: 5 }, room: ROOM, nowMs: OPENS };

@@ -4,7 +4,7 @@ import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks"
 import { prefersDark, tierColour } from "../map/colours.ts";
 import { layOut } from "../map/lay-out.ts";
 import type { Layout } from "../map/layout.ts";
-import { nearestFree, nearestTogether } from "../map/nearest.ts";
+import { insteadOfSingle, nearestFree, nearestTogether, singlesLeft } from "../map/nearest.ts";
 import { type FileForMap, type Plan, indexByName, readPlan, sectionOf, tierOf } from "../map/plan.ts";
 import { naturally } from "../map/rows.ts";
 import { SeatMap } from "../map/seat-map.ts";
@@ -18,6 +18,7 @@ import { Counter, type WayProps, leftOf } from "./best-form.tsx";
 import { type ChosenSeat, mostTickets, ticketsIn } from "./choice.ts";
 import { priceOf, priceText, seatLabel, sectionText } from "./labels.ts";
 import { LostSeats } from "./lost-seats.tsx";
+import { SingleSeats } from "./single-seats.tsx";
 import { Tick, Whole } from "./icons.tsx";
 import { SeatTip, type SeatTipProps } from "./seat-tip.tsx";
 import { SectionGrid, stateWord } from "./section-grid.tsx";
@@ -155,12 +156,16 @@ function usePicks({ choice, lost }: MapWayProps, plan: Plan, byName: Map<string,
     for (const seat of kept) widened.bySeat[seat] = 1;
     return nearestTogether(plan, layout.xy, widened, from, indices.filter((seat) => tierOf(plan, seat) === tierOf(plan, from)).length);
   }, [free, layout, pickKey]);
+  const singles = useMemo(
+    () => (free === undefined || lostSeats.length > 0 ? [] : singlesLeft(plan, free, kept).map((seat) => ({ seat, gone: insteadOfSingle(plan, free, kept, seat) }))),
+    [free, pickKey],
+  );
   const states = useMemo(() => {
     const made = new Uint8Array(plan.seats);
     writeStates(plan, made, free, { chosen: new Set(kept), lost: new Set(lostSeats), offered: new Set(offered) });
     return made;
   }, [plan, free, pickKey, offered.join()]);
-  return { kept, lostSeats, offered, together, states };
+  return { kept, lostSeats, offered, together, singles, states };
 }
 
 /** Choosing a seat or giving it up, and taking others in the place of lost ones. */
@@ -202,7 +207,7 @@ function Plotted(props: MapWayProps & { readonly plan: Plan }) {
   const { layout, map, hasFailed } = useDrawn(props, plan, host, events, tip);
   useLost(props, plan, free, byName);
 
-  const { kept, lostSeats, offered, together, states } = usePicks(props, plan, byName, free, layout);
+  const { kept, lostSeats, offered, together, singles, states } = usePicks(props, plan, byName, free, layout);
   useEffect(() => map?.setStates(states, { bySection: free?.bySection, byTier: free?.byTier }), [map, states]);
   useEffect(() => map?.setOpen(open), [map, open]);
 
@@ -226,6 +231,7 @@ function Plotted(props: MapWayProps & { readonly plan: Plan }) {
           onShow={(seats) => map?.goToSeats(seats)}
         />
       )}
+      {singles.length > 0 && <SingleSeats plan={plan} singles={singles} onReplace={(gone, by) => replace([gone], [by])} />}
       {plan.sections.length > 0 && <SectionChoice plan={plan} free={free} open={open} price={price} onOpen={(section) => { setOpen(section); map?.goToSection(section); }} />}
       <div class="map-frame" hidden={hasFailed}>
         <div class="map-host" ref={host} aria-hidden="true" data-ready={map !== null && free !== undefined ? "yes" : "no"}>

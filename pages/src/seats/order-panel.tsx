@@ -5,7 +5,7 @@ import type { OnsaleProblem } from "../shared/api.ts";
 import { type Answer, ChallengeForm } from "../shared/challenge.tsx";
 import { clock } from "../shared/clock.ts";
 import { dateTime, duration } from "../shared/format.ts";
-import { useNow } from "../shared/hooks.ts";
+import { useNow, useTold } from "../shared/hooks.ts";
 import { href } from "../shared/language.ts";
 import { problemText } from "../shared/layout.tsx";
 import { type Choice, type Fault, MOST_LINES, type Terms, mostTickets, ticketTiers } from "./choice.ts";
@@ -111,9 +111,11 @@ export function Progress({ step, isLeaving, onStop }: { readonly step: Step; rea
   useNow(500);
   const element = useRef<HTMLDivElement>(null);
   useEffect(() => element.current?.focus(), []);
+  const text = isLeaving ? t("step.leaving") : stepText(step, clock.nowMs());
+  useTold(isLeaving ? "leaving" : step.kind === "again" ? `again ${step.isOrder || step.slug}` : step.kind, text);
   return (
     <div class="progress card" tabIndex={-1} ref={element}>
-      <p class="busy" role="status">{isLeaving ? t("step.leaving") : stepText(step, clock.nowMs())}</p>
+      <p class="busy">{text}</p>
       {!isLeaving && <button type="button" onClick={onStop}>{t("stop")}</button>}
     </div>
   );

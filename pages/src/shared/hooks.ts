@@ -3,6 +3,7 @@ import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 
 import { problem, type OnsaleProblem } from "./api.ts";
 import { clock } from "./clock.ts";
+import { announce } from "./live.ts";
 import { askTabs, onSession, session, type Role, type Session } from "./session.ts";
 
 /** The session of a role; the component renders again when somebody signs in or out, and when it has run out. */
@@ -33,6 +34,20 @@ export function useNow(everyMs = 1_000): number {
     return () => clearInterval(timer);
   }, [everyMs]);
   return now;
+}
+
+/**
+ * Announces what is going on, each kind of it once: a text that counts seconds is no live region, which would be read out each
+ * second, and what is tried again and again is not news.
+ */
+export function useTold(kind: string, text: string): void {
+  const told = useRef(new Set<string>());
+  useEffect(() => {
+    if (!told.current.has(kind)) {
+      told.current.add(kind);
+      announce(text);
+    }
+  }, [kind]);
 }
 
 /** Calls a function when the page is looked at again: from another tab or program, by the back button, or with a network again. */

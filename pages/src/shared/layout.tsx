@@ -6,8 +6,8 @@ import "./styles.css";
 import { useSession } from "./hooks.ts";
 import { href, language, LANGUAGES } from "./language.ts";
 import { announce, openLiveRegion } from "./live.ts";
-import { askTabs, shareSessions, signOut, type Role } from "./session.ts";
-import { prepareSignIn, signIn, SignInError } from "./sign-in.ts";
+import { askTabs, shareSessions, type Role } from "./session.ts";
+import { asksAlways, isSharedComputer, keepSharedComputer, prepareSignIn, signIn, SignInError, signOutAtIssuer } from "./sign-in.ts";
 import { shared } from "./text.ts";
 import type { OnsaleProblem } from "./api.ts";
 
@@ -43,6 +43,7 @@ export function Page({ title, role = "buyers", ownHeading = false, banner, child
   useEffect(() => {
     document.title = `${tabName ?? title} · ${t("brand")}`;
   }, [title]);
+  const [goesOn, setGoesOn] = useState(false);
   return (
     <>
       <a class="skip" href="#main">{t("skip")}</a>
@@ -52,12 +53,13 @@ export function Page({ title, role = "buyers", ownHeading = false, banner, child
           {role === "buyers" && <a href={href("/my/orders")}>{t("my-orders")}</a>}
           {role === "operators" && <a href={href("/operator/desk")}>{t("desk")}</a>}
         </nav>
-        {role !== null && <WhoIsSignedIn role={role} />}
+        {role !== null && <WhoIsSignedIn role={role} onSignOut={setGoesOn} />}
         <Languages />
       </header>
       {banner}
       <main id="main" tabIndex={-1}>
         {!ownHeading && <h1>{title}</h1>}
+        {goesOn && <p class="notice warn">{t("sign-out-goes-on")}</p>}
         {children}
       </main>
     </>
@@ -76,16 +78,41 @@ function Languages() {
   );
 }
 
-function WhoIsSignedIn({ role }: { readonly role: Role }) {
+/** `onSignOut` is told whether the issuer's session goes on after somebody has signed out here. */
+function WhoIsSignedIn({ role, onSignOut }: { readonly role: Role; readonly onSignOut: (goesOn: boolean) => void }) {
   const session = useSession(role);
+  useEffect(() => {
+    if (session !== null) onSignOut(false);
+  }, [session]);
+  const leave = async () => {
+    if ((await signOutAtIssuer(role)) === "goes-on") {
+      onSignOut(true);
+      announce(t("sign-out-goes-on"));
+    }
+  };
   if (session === null) {
     return <div class="who"><SignInButton role={role} quiet /></div>;
   }
   return (
     <div class="who">
       {session.name !== null && <span class="name">{session.name}</span>}
-      <button type="button" class="quiet" onClick={() => signOut(role)}>{t("sign-out")}</button>
+      <button type="button" class="quiet" onClick={() => void leave()}>{t("sign-out")}</button>
     </div>
+  );
+}
+
+/** Said once for a browser: whoever signs in here is asked who they are, also while somebody is signed in at the issuer. */
+function SharedComputer() {
+  const [isShared, setIsShared] = useState(isSharedComputer);
+  const choose = (chosen: boolean) => {
+    keepSharedComputer(chosen);
+    setIsShared(chosen);
+  };
+  return (
+    <label class="hint shared-computer">
+      <input type="checkbox" checked={isShared} onChange={(event) => choose(event.currentTarget.checked)} />
+      {t("shared-computer")}
+    </label>
   );
 }
 
@@ -115,6 +142,7 @@ export function SignInButton({ role, quiet = false, label = t("sign-in"), return
   return (
     <>
       <button type="button" class={quiet ? "quiet" : "primary"} disabled={state === "leaving"} onClick={() => void leave()}>{label}</button>
+      {!quiet && !asksAlways(role, location.pathname) && <SharedComputer />}
       {state !== "ready" && state !== "leaving" && <p class="problem">{t(state)}</p>}
     </>
   );

@@ -20,6 +20,8 @@ export interface Session {
   readonly name: string | null;
   /** What the token allows, as the issuer said. */
   readonly scope: string;
+  /** The id token that came with it: the issuer is shown it when the session is to end there too. */
+  readonly idToken?: string;
   /** The mark of the last signing out before it began; a session with another mark than the browser's is over. */
   readonly since?: string;
 }

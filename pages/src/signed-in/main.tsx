@@ -1,14 +1,24 @@
-/** `/signed-in`: where the issuer sends people back to. Goes on to the page where they wanted to sign in. */
+/** `/signed-in`: where the issuer sends people back to. Goes on to the page where they wanted to sign in, or says that they are signed out. */
 import { useEffect, useState } from "preact/hooks";
 
 import en from "../i18n/signed-in.en.json";
 import zh from "../i18n/signed-in.zh.json";
 import { Page, start } from "../shared/layout.tsx";
 import { href } from "../shared/language.ts";
-import { completeSignIn, SignInError } from "../shared/sign-in.ts";
+import { completeSignIn, completeSignOut, SignInError } from "../shared/sign-in.ts";
 import { texts } from "../shared/text.ts";
 
 const { t } = texts(en, zh);
+
+/** Says that the issuer has ended its session. Loaded again, it says the same. */
+function SignedOut({ from }: { readonly from: string }) {
+  return (
+    <Page title={t("out.title")} role={null}>
+      <p role="status">{t("out")}</p>
+      <p><a class="button" href={from}>{t("out.back")}</a></p>
+    </Page>
+  );
+}
 
 function SignedIn() {
   const [failure, setFailure] = useState<SignInError["reason"] | null>(null);
@@ -30,4 +40,5 @@ function SignedIn() {
   );
 }
 
-void start(<SignedIn />, { role: null });
+const from = completeSignOut(new URL(location.href));
+void start(from === null ? <SignedIn /> : <SignedOut from={from} />, { role: null });

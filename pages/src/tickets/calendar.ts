@@ -1,6 +1,6 @@
 /**
  * A calendar file (RFC 5545) of one event, to be kept beside its ticket. Our own lines, 0.8 kB as they are sent, rather than
- * a library: `ics` 3.12 takes 24 kB and `ical-generator` 11.1 9 kB, for repetition, alarms and time zones that nothing here needs.
+ * a library: `ics` 3.12 takes 24 kB and `ical-generator` 11.1 9 kB, for repetition and time zones that nothing here needs.
  */
 
 /** An event. Times are in a form that `Date` reads, with their offset from UTC. */
@@ -16,6 +16,8 @@ export interface CalendarEvent {
   readonly url: string;
   /** When this was known. */
   readonly stamp: string;
+  /** How long before the start the calendar says so. */
+  readonly alarm_minutes?: number;
 }
 
 /** The type of the file. */
@@ -90,6 +92,7 @@ export function calendarFile(event: CalendarEvent): string | null {
     ...(ends !== null && Date.parse(event.ends_at ?? "") > Date.parse(event.starts_at) ? [`DTEND:${ends}`] : []),
     ...text("SUMMARY", event.title), ...text("LOCATION", event.location), ...text("DESCRIPTION", event.description),
     ...(url === null ? [] : [`URL:${url}`]),
+    ...(event.alarm_minutes === undefined ? [] : ["BEGIN:VALARM", "ACTION:DISPLAY", ...text("DESCRIPTION", event.title), `TRIGGER:-PT${event.alarm_minutes}M`, "END:VALARM"]),
     "END:VEVENT", "END:VCALENDAR",
   ];
   return lines.map((line) => `${folded(line)}\r\n`).join("");

@@ -1,14 +1,13 @@
-//! drand's HTTP API: `/{chain}/public/latest` and `/{chain}/public/{round}`.
+//! drand's HTTP API: `/{chain}/public/{round}`.
 //!
 //! Source: <https://docs.drand.love/dev-guide/developer/http-api>. A server is trusted with nothing: what it
 //! answers counts only with the signature that the chain's key makes of that very round. What it can still do
-//! is to be silent, or to say that a round which is out is not, or that an older one is the latest.
+//! is to be silent, or to say that a round which is out is not.
 
 use std::time::Duration;
 
 use aws_smithy_types::body::SdkBody;
 use aws_smithy_types::error::display::DisplayErrorContext;
-use futures_util::future::join_all;
 use http::{Request, Response, StatusCode};
 use hyper::body::Bytes;
 use serde::Deserialize;
@@ -30,14 +29,6 @@ const MAX_ANSWER_BYTES: usize = 4096;
 struct Answer {
     round: u64,
     signature: Signature,
-}
-
-/// A round that was asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wish {
-    Latest,
-    /// The one of this number.
-    Number(u64),
 }
 
 /// The beacon, at servers of drand's HTTP API. Clones share their connections.
@@ -71,23 +62,19 @@ impl DrandBeacon {
     }
 
     /// Asks one server; `None` if it says that the round is not out.
-    async fn ask(&self, url: &str, chain: Hash, wish: Wish) -> Stored<Option<Answer>> {
-        if !self.chains.has(chain) {
+    async fn ask(&self, url: &str, chain: Hash, round: u64) -> Stored<Option<Answer>> {
+        if self.chains.rounds(chain).is_none() {
             // No server can mend that.
             return Err(StoreError::Contract(format!("beacon {chain}: {}", Wrong::UnknownChain)));
         }
         let unavailable = |why: String| StoreError::Unavailable(format!("beacon {url}: {why}"));
-        let what = match wish {
-            Wish::Latest => "latest".to_owned(),
-            Wish::Number(round) => round.to_string(),
-        };
-        let request = Request::get(format!("{url}/{chain}/public/{what}")).body(SdkBody::empty());
+        let request = Request::get(format!("{url}/{chain}/public/{round}")).body(SdkBody::empty());
         let request = request.map_err(|error| unavailable(error.to_string()))?;
         let answered = timeout(self.limit, self.https.request_within(request, MAX_ANSWER_BYTES));
         let answered = answered.await.map_err(|late| unavailable(late.to_string()))?;
         let answered =
             answered.map_err(|broken| unavailable(DisplayErrorContext(broken).to_string()))?;
-        let Some(answer) = read(&answered, wish).map_err(unavailable)? else { return Ok(None) };
+        let Some(answer) = read(&answered, round).map_err(unavailable)? else { return Ok(None) };
         match self.chains.verify(chain, answer.round, &answer.signature) {
             Ok(()) => Ok(Some(answer)),
             Err(wrong @ (Wrong::UnknownChain | Wrong::Key)) => {
@@ -98,21 +85,20 @@ impl DrandBeacon {
     }
 }
 
-/// Reads an answer, whose signature is still to be verified; `None` if the round is not out.
-fn read(answered: &Response<Bytes>, wish: Wish) -> Result<Option<Answer>, String> {
+/// Reads an answer to the question for a round, whose signature is still to be verified; `None` if the round is not out.
+fn read(answered: &Response<Bytes>, round: u64) -> Result<Option<Answer>, String> {
     match answered.status() {
         StatusCode::OK => {}
         // Servers say either of a round that is to come.
-        StatusCode::NOT_FOUND | StatusCode::TOO_EARLY if wish != Wish::Latest => return Ok(None),
+        StatusCode::NOT_FOUND | StatusCode::TOO_EARLY => return Ok(None),
         other => return Err(format!("it answers {other}")),
     }
     let answer: Answer =
         serde_json::from_slice(answered.body()).map_err(|error| error.to_string())?;
-    match wish {
-        Wish::Number(asked) if asked != answer.round => {
-            Err(format!("it answers round {} to the question for {asked}", answer.round))
-        }
-        Wish::Latest | Wish::Number(_) => Ok(Some(answer)),
+    if answer.round == round {
+        Ok(Some(answer))
+    } else {
+        Err(format!("it answers round {} to the question for {round}", answer.round))
     }
 }
 
@@ -125,30 +111,12 @@ fn worst(errors: Vec<StoreError>) -> StoreError {
 }
 
 impl Beacon for DrandBeacon {
-    /// All servers are asked at once, and the highest round counts that has its signature: one server that
-    /// lags, or keeps an old answer for too long, cannot make an older round the latest.
-    async fn latest(&self, chain: Hash) -> Stored<u64> {
-        let asked = self.urls.iter().map(|url| self.ask(url, chain, Wish::Latest));
-        let mut errors = Vec::new();
-        let mut latest = None;
-        for answer in join_all(asked).await {
-            match answer {
-                Ok(answer) => latest = latest.max(answer.map(|answer| answer.round)),
-                Err(error) => {
-                    tracing::warn!(%error, "a server of the beacon does not say its latest round");
-                    errors.push(error);
-                }
-            }
-        }
-        latest.ok_or_else(|| worst(errors))
-    }
-
     /// The servers are asked in turn until one has the round.
     async fn round(&self, chain: Hash, round: u64) -> Stored<Option<Signature>> {
         let mut errors = Vec::new();
         let mut is_to_come = false;
         for url in &self.urls {
-            match self.ask(url, chain, Wish::Number(round)).await {
+            match self.ask(url, chain, round).await {
                 Ok(Some(answer)) => return Ok(Some(answer.signature)),
                 Ok(None) => is_to_come = true,
                 Err(error) => {

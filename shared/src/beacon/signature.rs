@@ -9,6 +9,7 @@ use std::str::FromStr;
 
 use blst::BLST_ERROR;
 use blst::min_sig::{PublicKey as Key, Signature as Point};
+use engine::domain::admission::room::draw::BeaconChain;
 use engine::domain::basics::bytes::{Hash, InvalidHex, PublicKey, Signature};
 
 /// The hash by which drand names quicknet.
@@ -28,6 +29,12 @@ const QUICKNET_KEY: PublicKey = PublicKey([
     0xa6, 0xe9, 0xc7, 0x6a, 0x4b, 0xc0, 0x9e, 0x76, 0xea, 0xe8, 0x99, 0x1e, 0xf5, 0xec, 0xe4, 0x5a,
 ]);
 
+/// Quicknet, with the times of its rounds. Source: as of the key.
+const QUICKNET_CHAIN: Chain = Chain {
+    rounds: BeaconChain { chain: QUICKNET, genesis: 1_692_803_367, period: 3 },
+    key: QUICKNET_KEY,
+};
+
 /// The domain separation tag of the scheme.
 const TAG: &[u8] = b"BLS_SIG_BLS12381G1_XMD:SHA-256_SSWU_RO_NUL_";
 
@@ -45,25 +52,28 @@ pub enum Wrong {
     Signature,
 }
 
-/// A chain of a beacon, as text `hash:key`.
+/// A chain of a beacon, as text `hash:key:genesis:period`, both times in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chain {
-    /// The hash that names it.
-    pub hash: Hash,
+    /// The hash that names it, and when its rounds are out.
+    pub rounds: BeaconChain,
     pub key: PublicKey,
 }
 
 impl fmt::Display for Chain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.hash, self.key)
+        let BeaconChain { chain, genesis, period } = self.rounds;
+        write!(f, "{chain}:{}:{genesis}:{period}", self.key)
     }
 }
 
 /// The text is no chain.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidChain {
-    /// It has not two parts.
-    #[error("a chain must be its hash and its public key, hash:key")]
+    /// It has not four parts, or no times.
+    #[error(
+        "a chain must be its hash, its public key, and genesis and period in seconds, hash:key:genesis:period"
+    )]
     Form,
     /// One part is not what it should be.
     #[error(transparent)]
@@ -73,39 +83,66 @@ pub enum InvalidChain {
 impl FromStr for Chain {
     type Err = InvalidChain;
     fn from_str(text: &str) -> Result<Self, InvalidChain> {
-        let (hash, key) = text.split_once(':').ok_or(InvalidChain::Form)?;
-        Ok(Self { hash: hash.parse()?, key: key.parse()? })
+        let parts: Vec<&str> = text.split(':').collect();
+        let [hash, key, genesis, period] = parts[..] else { return Err(InvalidChain::Form) };
+        let genesis = genesis.parse().map_err(|_| InvalidChain::Form)?;
+        let period = period.parse().ok().filter(|period| *period > 0).ok_or(InvalidChain::Form)?;
+        let rounds = BeaconChain { chain: hash.parse()?, genesis, period };
+        Ok(Self { rounds, key: key.parse()? })
     }
 }
 
 /// The chains whose public keys are known: drand's quicknet, and others that are named with theirs.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Chains(Vec<Chain>);
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chains {
+    others: Vec<Chain>,
+    /// The one that decides where a sale file names none.
+    default: Hash,
+}
+
+impl Default for Chains {
+    fn default() -> Self {
+        Self::with([])
+    }
+}
 
 impl Chains {
-    /// Quicknet and these. Quicknet's key is never another one.
+    /// Quicknet, which decides where nothing is said, and these. Quicknet's key is never another one.
     #[must_use]
     pub fn with(others: impl IntoIterator<Item = Chain>) -> Self {
-        Self(others.into_iter().collect())
+        Self { others: others.into_iter().collect(), default: QUICKNET }
+    }
+
+    /// The same chains, where this one decides if nothing is said; `None` if it is not among them.
+    #[must_use]
+    pub fn by_default(self, chain: Hash) -> Option<Self> {
+        self.rounds(chain)?;
+        Some(Self { default: chain, ..self })
     }
 
     /// Those beside quicknet, as they were given.
     #[must_use]
     pub fn others(&self) -> &[Chain] {
-        &self.0
+        &self.others
     }
 
-    /// True if the key of this chain is known.
+    /// The chain that decides where a sale file names none.
     #[must_use]
-    pub fn has(&self, chain: Hash) -> bool {
-        self.key(chain).is_some()
+    pub fn default_chain(&self) -> BeaconChain {
+        self.rounds(self.default).unwrap_or(QUICKNET_CHAIN.rounds)
     }
 
-    fn key(&self, chain: Hash) -> Option<PublicKey> {
+    /// When the rounds of this chain are out; none if it is not known.
+    #[must_use]
+    pub fn rounds(&self, chain: Hash) -> Option<BeaconChain> {
+        self.chain(chain).map(|known| known.rounds)
+    }
+
+    fn chain(&self, chain: Hash) -> Option<Chain> {
         if chain == QUICKNET {
-            return Some(QUICKNET_KEY);
+            return Some(QUICKNET_CHAIN);
         }
-        self.0.iter().find(|other| other.hash == chain).map(|other| other.key)
+        self.others.iter().find(|other| other.rounds.chain == chain).copied()
     }
 
     /// Checks the signature of a round of the chain that drand names by this hash. It is deterministic, so
@@ -114,7 +151,7 @@ impl Chains {
     /// # Errors
     /// Says why the round is not accepted.
     pub fn verify(&self, chain: Hash, round: u64, signature: &Signature) -> Result<(), Wrong> {
-        let key = self.key(chain).ok_or(Wrong::UnknownChain)?;
+        let Chain { key, .. } = self.chain(chain).ok_or(Wrong::UnknownChain)?;
         // The key is checked too: one outside of the group, or at infinity, would accept forgeries.
         let key = Key::key_validate(&key.0).map_err(|_| Wrong::Key)?;
         let point = Point::sig_validate(&signature.0, true).map_err(|_| Wrong::Signature)?;
@@ -142,6 +179,11 @@ mod tests {
             "fe290beca10872ef2fb164d2aa4442de4566183ec51c56ff3cd603d930e54fdd",
         ),
     ];
+
+    /// A chain of this name and key.
+    fn named(chain: Hash, key: PublicKey) -> Chain {
+        Chain { rounds: BeaconChain { chain, genesis: 7, period: 1 }, key }
+    }
 
     /// The point at infinity of either group, compressed.
     fn infinity<const N: usize>() -> [u8; N] {
@@ -182,7 +224,8 @@ mod tests {
     fn quicknets_hash_is_that_of_its_key() {
         let seed: Hash =
             "f477d5c89f21a17c863a7f937c6a6d15859414d2be09cd448d4279af331c5d3e".parse().unwrap();
-        let (period, genesis) = (3_u32.to_be_bytes(), 1_692_803_367_i64.to_be_bytes());
+        let BeaconChain { genesis, period, .. } = QUICKNET_CHAIN.rounds;
+        let (period, genesis) = (period.to_be_bytes(), genesis.to_be_bytes());
         let parts = [&period[..], &genesis, &QUICKNET_KEY.0, &seed.0, &b"quicknet"[..]];
         assert_eq!(Hash::of_parts(&parts), QUICKNET);
     }
@@ -195,7 +238,7 @@ mod tests {
         let verify = |chains: &Chains, chain| chains.verify(chain, round, &signature);
         assert_eq!(verify(&Chains::default(), other), Err(Wrong::UnknownChain));
         // Under another name with the same key its rounds are the same.
-        let chains = Chains::with([Chain { hash: other, key: QUICKNET_KEY }]);
+        let chains = Chains::with([named(other, QUICKNET_KEY)]);
         assert_eq!(verify(&chains, other), Ok(()));
         assert_eq!(verify(&chains, QUICKNET), Ok(()));
         assert_eq!(verify(&chains, Hash([8; 32])), Err(Wrong::UnknownChain));
@@ -204,27 +247,40 @@ mod tests {
         let forger = PublicKey(secret.sk_to_pk().to_bytes());
         let forged = secret.sign(&Hash::of_parts(&[&round.to_be_bytes()]).0, TAG, &[]);
         let forged = Signature(forged.to_bytes());
-        let chains = Chains::with([QUICKNET, other].map(|hash| Chain { hash, key: forger }));
+        let chains = Chains::with([QUICKNET, other].map(|hash| named(hash, forger)));
         assert_eq!(chains.verify(other, round, &forged), Ok(()), "the control");
         assert_eq!(chains.verify(QUICKNET, round, &forged), Err(Wrong::Signature));
     }
 
     #[test]
     fn a_chain_has_one_text() {
-        let text = format!("{QUICKNET}:{QUICKNET_KEY}");
+        let text = format!("{QUICKNET}:{QUICKNET_KEY}:1692803367:3");
         let chain: Chain = text.parse().unwrap();
-        assert_eq!((chain.hash, chain.key), (QUICKNET, QUICKNET_KEY));
+        assert_eq!(chain, QUICKNET_CHAIN);
         assert_eq!(chain.to_string(), text);
-        for bad in ["", ":", &text[1..], &text[..text.len() - 1], &text.replace(':', "=")] {
+        let (short, none) = (&text[..text.len() - 2], &text[..text.len() - 1]);
+        let zero = format!("{short}:0");
+        for bad in ["", ":", &text[1..], short, none, &zero, &text.replace(':', "=")] {
             assert!(bad.parse::<Chain>().is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_chain_that_is_known_may_decide_by_default() {
+        let other = named(Hash([7; 32]), QUICKNET_KEY);
+        let chains = Chains::with([other]);
+        assert_eq!(chains.default_chain(), QUICKNET_CHAIN.rounds);
+        let chains = chains.by_default(Hash([7; 32])).unwrap();
+        assert_eq!(chains.default_chain(), other.rounds);
+        assert_eq!(chains.rounds(QUICKNET), Some(QUICKNET_CHAIN.rounds));
+        assert_eq!(chains.by_default(Hash([8; 32])), None);
     }
 
     /// At infinity, with a signature at infinity, everything would be signed.
     #[test]
     fn what_is_no_key_accepts_nothing() {
         for bad in [infinity(), [0; 96], [0xff; 96]] {
-            let chains = Chains::with([Chain { hash: Hash([7; 32]), key: PublicKey(bad) }]);
+            let chains = Chains::with([named(Hash([7; 32]), PublicKey(bad))]);
             for signature in [ROUNDS[0].1.parse().unwrap(), Signature(infinity())] {
                 let found = chains.verify(Hash([7; 32]), 123, &signature);
                 assert_eq!(found, Err(Wrong::Key), "{bad:?}");

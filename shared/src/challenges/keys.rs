@@ -6,7 +6,7 @@
 use aws_lc_rs::hmac::{self, HMAC_SHA256};
 use jsonwebtoken::{DecodingKey, EncodingKey};
 
-use crate::providers::callback::to_hex;
+use crate::hex::to_hex;
 
 /// What each key of a secret is made for: the text that the secret signs.
 const PROOF_OF_WORK: &str = "onsale challenge: proof of work";

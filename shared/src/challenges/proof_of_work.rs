@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::keys::{ChallengeKeys, NoKey};
 use super::{Bound, Defect, MAX_ANSWER_BYTES, Ticket};
-use crate::providers::callback::{from_hex, to_hex};
+use crate::hex::{from_hex, to_hex};
 use engine::domain::admission::challenge::{Attempts, ITERATIONS_PER_ATTEMPT};
 use engine::domain::basics::ids::{SaleId, UserId};
 use engine::domain::basics::time::Timestamp;

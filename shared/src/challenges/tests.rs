@@ -130,7 +130,7 @@ fn a_wrong_solution_or_a_changed_challenge_is_refused() {
     let prefix = prefix["challenge"]["parameters"]["keyPrefix"].clone();
     let own_signature = {
         let tag = aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, b"mine");
-        json!(crate::providers::callback::to_hex(aws_lc_rs::hmac::sign(&tag, b"").as_ref()))
+        json!(crate::hex::to_hex(aws_lc_rs::hmac::sign(&tag, b"").as_ref()))
     };
     let cases = [
         ("another counter", early, Defect::Wrong),

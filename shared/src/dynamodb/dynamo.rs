@@ -24,6 +24,7 @@ use super::errors::{Failure, failure};
 use super::expressions::built;
 use super::items::{Item, item, number, text};
 use super::tables::{SALES_LIST, Tables};
+use crate::hex::to_hex;
 use crate::runtime::connections::pause;
 use engine::flows::load::MAX_REQUEST_MS;
 use engine::ports::{StoreError, Stored};
@@ -136,7 +137,7 @@ pub(super) fn random_hex(bytes: usize) -> Stored<String> {
     let mut random = vec![0; bytes];
     rand::fill(&mut random)
         .map_err(|_| StoreError::Unavailable("the system gives no entropy".to_owned()))?;
-    Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(to_hex(&random))
 }
 
 impl Dynamo {

@@ -106,7 +106,8 @@ pub(super) fn filtered(
         .set_expression_attribute_values(values(with))
 }
 
-/// Sets what a single update does, its condition, and that it answers with the item as it is then.
+/// Sets what a single update does, its condition, and that it answers with the item as it is then; an empty condition always
+/// holds.
 pub(super) fn conditional(
     update: UpdateItemFluentBuilder,
     expression: &str,
@@ -115,7 +116,7 @@ pub(super) fn conditional(
 ) -> UpdateItemFluentBuilder {
     update
         .update_expression(expression)
-        .condition_expression(condition)
+        .set_condition_expression((!condition.is_empty()).then(|| condition.to_owned()))
         .set_expression_attribute_names(names(&[expression, condition]))
         .set_expression_attribute_values(values(with))
         .return_values(ReturnValue::AllNew)

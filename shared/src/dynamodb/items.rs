@@ -42,6 +42,8 @@ const ATTENDEE_HASHES: &str = "attendee_hashes";
 pub(super) const TICKET_REFUND: &str = "refund";
 /// The attribute of a refund of an order: how many of its names at the provider came to nothing.
 pub(super) const REFUND_ENDED: &str = "ended";
+/// How often the money of a whole payment's refund was back and came to us again.
+pub(super) const REFUND_UNDONE: &str = "undone";
 
 /// The attributes of a line that say until when a ticket may be given back, and for what fee.
 const REFUND_TERMS: [&str; 2] = ["refund_until_ms", "refund_fee_minor"];
@@ -623,7 +625,17 @@ fn read_attendee(fields: &Fields<'_>) -> Stored<Option<Attendee>> {
 
 /// A payment as an item. One that goes back is due until the money is back.
 pub(super) fn payment_item(record: &PaymentRecord) -> Item {
-    let PaymentRecord { capture, outcome, decided_at, refund, back, disputes, captured } = record;
+    let PaymentRecord {
+        capture,
+        outcome,
+        decided_at,
+        refund,
+        ended,
+        undone,
+        back,
+        disputes,
+        captured,
+    } = record;
     let mut item = payment_key(capture.order, &capture.key);
     add(
         &mut item,
@@ -654,6 +666,9 @@ pub(super) fn payment_item(record: &PaymentRecord) -> Item {
     if let Some(refund) = refund {
         add(&mut item, refund_attributes(capture.order, refund));
     }
+    let counts = [(REFUND_ENDED, *ended), (REFUND_UNDONE, *undone)];
+    let counts = counts.into_iter().filter(|(_, count)| *count > 0);
+    add(&mut item, counts.map(|(name, count)| (name, number(count))));
     item
 }
 
@@ -672,6 +687,9 @@ pub(super) fn dispute_list_attributes(
     Some([("dispute_list", text(list)), ("dispute_at", text(at))])
 }
 
+/// The attribute of a payment that has the turn of its refund.
+pub(super) const REFUND_TURN: &str = "refund_turn_ms";
+
 /// The state of a refund, as attributes of its payment.
 pub(super) fn refund_attributes(
     order: OrderNumber,
@@ -681,7 +699,9 @@ pub(super) fn refund_attributes(
     let changed = ("refund_ms", number(refund.changed_at.ms()));
     let refusal = refund.refusal.as_ref().map(|why| ("refusal", text(why)));
     let again = refund.again_at().map(|at| due(order, at));
-    [state, changed].into_iter().chain(refusal).chain(again.into_iter().flatten())
+    let turn = refund.turn_at.map(|at| (REFUND_TURN, number(at.ms())));
+    let again = again.into_iter().flatten();
+    [state, changed].into_iter().chain(refusal).chain(turn).chain(again)
 }
 
 fn read_refund(fields: &Fields<'_>) -> Stored<Option<Refund>> {
@@ -691,6 +711,7 @@ fn read_refund(fields: &Fields<'_>) -> Stored<Option<Refund>> {
         state: known.ok_or_else(|| fields.broken("refund_state", "is no state"))?,
         changed_at: fields.time("refund_ms")?,
         refusal: fields.maybe_text("refusal")?,
+        turn_at: fields.maybe_number(REFUND_TURN)?.map(Timestamp::from_ms),
     }))
 }
 
@@ -718,6 +739,8 @@ pub(super) fn read_payment(item: &Item) -> Stored<PaymentRecord> {
         outcome,
         decided_at: fields.time("decided_ms")?,
         refund: read_refund(&fields)?,
+        ended: fields.maybe_number(REFUND_ENDED)?.unwrap_or_default(),
+        undone: fields.maybe_number(REFUND_UNDONE)?.unwrap_or_default(),
         back: fields.maybe_number("back_minor")?.unwrap_or_default(),
         disputes: fields.maybe_json("disputes")?.unwrap_or_default(),
         captured: fields.maybe_json("captured")?,
@@ -882,10 +905,18 @@ mod tests {
         }
         for state in RefundState::ALL {
             let refusal = (state == RefundState::Failed).then(|| "no funds".to_owned());
-            let refund = Refund { state, changed_at: order.created_at.plus_ms(9), refusal };
+            let turn_at = (state == RefundState::Requested).then(|| order.created_at.plus_ms(99));
+            let changed_at = order.created_at.plus_ms(9);
+            let refund = Refund { state, changed_at, refusal, turn_at };
             let outcome = PaymentOutcome::Refund(RefundReason::TooLate);
             let is_due = state.again_after_seconds().is_some();
-            let record = PaymentRecord { refund: Some(refund), ..decided(outcome) };
+            let undone = u8::from(state == RefundState::FailedLater);
+            let record = PaymentRecord {
+                refund: Some(refund),
+                ended: 2 * undone,
+                undone,
+                ..decided(outcome)
+            };
             let item = payment_item(&record);
             assert_eq!(item.contains_key("due_ms"), is_due, "{state:?}");
             assert_eq!(read_payment(&item), Ok(record));
@@ -908,7 +939,12 @@ mod tests {
                     asked_by,
                     reason: (asked_by == AskedBy::Operator).then(|| "rain".to_owned()),
                     made_at: order.created_at,
-                    refund: Refund { state, changed_at: order.created_at.plus_ms(9), refusal },
+                    refund: Refund {
+                        state,
+                        changed_at: order.created_at.plus_ms(9),
+                        refusal,
+                        turn_at: None,
+                    },
                     ended: u8::from(state == RefundState::FailedLater),
                 };
                 let item = order_refund_item(&refund);

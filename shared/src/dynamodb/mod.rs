@@ -8,6 +8,7 @@
 pub mod tables;
 mod told;
 
+mod bills;
 mod calls;
 mod catalogue;
 mod codes;
@@ -28,6 +29,7 @@ mod subscriptions;
 mod transaction;
 mod webhooks;
 
+pub use bills::{DIFFERENCES_DAYS, DynamoBills, MAX_READ};
 pub use calls::DynamoCalls;
 pub use catalogue::{DynamoCatalogue, train_call_item};
 pub use codes::CodeCounts;

@@ -156,7 +156,7 @@ pub const SEATS: TableDefinition = TableDefinition {
     expires: None,
 };
 
-/// The table of sales. Only snapshots of tokens expire.
+/// The table of sales. Snapshots of tokens, actions of operators and differences of bills expire.
 pub const SALES: TableDefinition = TableDefinition {
     partition: text("pk"),
     sort: text("sk"),
@@ -305,6 +305,8 @@ pub const SALE_HEADER: &str = "sale";
 
 /// The sort key of a provider's cursor.
 pub const CURSOR: &str = "captures";
+/// The sort key of how far a provider's bills are read.
+pub const BILLS: &str = "bills";
 
 /// The sort key of the header of a sale's rules.
 pub const RULES_HEADER: &str = "rules";
@@ -357,6 +359,12 @@ pub fn minute_key(minute: i64) -> String {
 #[must_use]
 pub fn provider_key(provider: &ProviderId) -> String {
     format!("#provider#{provider}")
+}
+
+/// The partition of what differs in a provider's bills; no sale id has a `#`.
+#[must_use]
+pub fn differences_key(provider: &ProviderId) -> String {
+    format!("#bills#{provider}")
 }
 
 /// The partition of what is kept of a subscriber: how far it was told; no sale id has a `#`.

@@ -4,6 +4,7 @@ use aws_lc_rs::hmac::{self, HMAC_SHA256};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+use crate::hex::to_hex;
 use crate::runtime::config::Secret;
 use crate::runtime::listed_secrets::ListedSecrets;
 use engine::domain::basics::ids::SubscriberId;
@@ -27,7 +28,7 @@ pub struct WebhookKeys(pub ListedSecrets);
 /// The id of a key, from which nobody finds the key.
 fn id_of(Secret(key): &Secret) -> String {
     let tag = hmac::sign(&hmac::Key::new(HMAC_SHA256, key), b"id of a key of webhooks");
-    tag.as_ref().iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+    to_hex(&tag.as_ref()[..6])
 }
 
 impl WebhookKeys {

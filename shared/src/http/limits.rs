@@ -26,6 +26,15 @@ pub enum Refused {
     Store(#[from] StoreError),
 }
 
+/// A request that passes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Passed {
+    /// The number of doublings by which a challenge is harder than usual: 0 for most requests.
+    pub harder: u8,
+    /// True if an order of the buyer in this sale ended unpaid.
+    pub gave_up: bool,
+}
+
 /// The sender of a request. An invalid device hint is left out: no request is refused for it.
 fn client(app: &App, request: &Request, buyer: &Buyer) -> Client {
     let hint = request.headers().get(DEVICE_HINT).and_then(|value| value.to_str().ok());
@@ -36,8 +45,7 @@ fn client(app: &App, request: &Request, buyer: &Buyer) -> Client {
     }
 }
 
-/// Counts a request, and checks it against the limits of its sale and the operator's rules. Returns the number of
-/// doublings by which a challenge is harder than usual: 0 for most requests.
+/// Counts a request, and checks it against the limits of its sale and the operator's rules.
 ///
 /// # Errors
 /// Returns [`Refused::ByRule`] if the request does not pass, [`Refused::Store`] if a store fails.
@@ -47,22 +55,22 @@ pub async fn check(
     sale: &Sale,
     buyer: &Buyer,
     now: Timestamp,
-) -> Result<u8, Refused> {
+) -> Result<Passed, Refused> {
     let client = client(app, request, buyer);
     let counters = app.ports.counters();
     let book = app.ports.rules().book(sale.id()).await?;
-    let verdict = match book.plan(&sale.file().limits, &client, now) {
+    let (verdict, gave_up) = match book.plan(&sale.file().limits, &client, now) {
         Ok(plan) => {
             let counts = counters.count(sale.id(), &client.buyer, &plan.checks, now).await?;
-            plan.judge(&counts, now)
+            (plan.judge(&counts, now), plan.given_up(&counts) > 0)
         }
-        Err(refusal) => Verdict::Refused(refusal),
+        Err(refusal) => (Verdict::Refused(refusal), false),
     };
     match verdict {
-        Verdict::Pass => Ok(0),
-        Verdict::Harder(level) => {
+        Verdict::Pass => Ok(Passed { harder: 0, gave_up }),
+        Verdict::Harder(harder) => {
             count(None, Metric::Suspected, 1);
-            Ok(level)
+            Ok(Passed { harder, gave_up })
         }
         Verdict::Refused(refusal) => {
             count(None, metric(&refusal.by), 1);

@@ -132,6 +132,7 @@ impl AdmissionKeys {
 mod tests {
     use base64::Engine as _;
     use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+    use engine::domain::admission::room::slot::Asking;
     use engine::domain::basics::number::Mint;
     use serde_json::{Value, json};
 
@@ -219,7 +220,15 @@ mod tests {
         let user = UserId::new("alice").unwrap();
         let order = Mint::new(7).mint(NOW, &user);
         let expires_at = NOW.plus_seconds(60);
-        let grant = Grant { sale: sale("g1"), user, order, tickets: 2, expires_at, entry: None };
+        let grant = Grant {
+            sale: sale("g1"),
+            user,
+            order,
+            tickets: 2,
+            expires_at,
+            entry: None,
+            asking: Asking::default(),
+        };
         let admission = keys().sign(&grant, NOW).unwrap();
         assert_eq!(check(&admission), Err(Defect::NotOurs));
         let place = keys().sign_place(&membership(), NOW).unwrap();

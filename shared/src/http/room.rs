@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::http::checks::{MAX_BODY_BYTES, Refusal, json_body};
 use engine::domain::admission::room::memory::EndedWindow;
-use engine::domain::admission::room::serving::{Command, MAX_NOTICE_BYTES};
+use engine::domain::admission::room::serving::{Command, MAX_NAME_BYTES, MAX_NOTICE_BYTES};
 use engine::domain::basics::bytes::{Hash, Signature};
 use engine::flows::room::bring::{Brought, Round};
 
@@ -20,6 +20,7 @@ enum CommandName {
     Rate,
     Notice,
     SoldOut,
+    BeaconGivenUp,
 }
 
 /// Body of an operator's command.
@@ -27,7 +28,8 @@ enum CommandName {
 #[serde(deny_unknown_fields, expecting = "an object with a command")]
 pub struct CommandBody {
     /// `pause`: nobody is served or admitted, and no visit runs out. `resume`: the end of a pause. `close`:
-    /// nobody is served any more, for good. The others set what is called as they are.
+    /// nobody is served any more, for good. `beacon_given_up`: the draw waits for the beacon no longer, from an hour after
+    /// its round on; nobody can verify it then. The others set what is called as they are.
     command: CommandName,
     /// Most places that are served a second; without it the operator sets no bound.
     #[serde(default)]
@@ -39,23 +41,28 @@ pub struct CommandBody {
     /// Whether the sale is said to be sold out, whatever is left.
     #[serde(default)]
     sold_out: Option<bool>,
+    /// Who gives the beacon up, for everybody to read, without control characters.
+    #[serde(default)]
+    #[schemars(length(min = 1, max = MAX_NAME_BYTES))]
+    by: Option<String>,
 }
 
 impl CommandBody {
-    /// Reads a request's body.
+    /// Reads a request's body. `fresh` is new randomness, for a beacon that is given up.
     ///
     /// # Errors
     /// Returns the first check that it does not pass.
-    pub fn read(request: &Request) -> Result<Command, Refusal> {
-        json_body::<Self>(request, MAX_BODY_BYTES)?.command()
+    pub fn read(request: &Request, fresh: Hash) -> Result<Command, Refusal> {
+        json_body::<Self>(request, MAX_BODY_BYTES)?.command(fresh)
     }
 
-    fn command(self) -> Result<Command, Refusal> {
-        let Self { command, rate, notice, sold_out } = self;
+    fn command(self, fresh: Hash) -> Result<Command, Refusal> {
+        let Self { command, rate, notice, sold_out, by } = self;
         let given = [
             ("rate", rate.is_some(), CommandName::Rate),
             ("notice", notice.is_some(), CommandName::Notice),
             ("sold_out", sold_out.is_some(), CommandName::SoldOut),
+            ("by", by.is_some(), CommandName::BeaconGivenUp),
         ];
         let strange = given.into_iter().find(|(_, is_given, of)| *is_given && *of != command);
         if let Some((at, ..)) = strange {
@@ -70,6 +77,10 @@ impl CommandBody {
             CommandName::SoldOut => {
                 let lacking = || Refusal::invalid("sold_out", "is needed");
                 Command::SoldOut(sold_out.ok_or_else(lacking)?)
+            }
+            CommandName::BeaconGivenUp => {
+                let by = by.ok_or_else(|| Refusal::invalid("by", "is needed"))?;
+                Command::BeaconGivenUp { by, randomness: fresh }
             }
         })
     }
@@ -140,7 +151,7 @@ mod tests {
 
     fn read(body: Value) -> Result<Command, String> {
         let body: CommandBody = serde_json::from_value(body).map_err(|error| error.to_string())?;
-        body.command().map_err(|refusal| refusal.to_string())
+        body.command(Hash([9; 32])).map_err(|refusal| refusal.to_string())
     }
 
     #[test]
@@ -155,6 +166,10 @@ mod tests {
             (json!({ "command": "notice", "notice": notice() }), Command::Notice(Some(notice()))),
             (json!({ "command": "notice" }), Command::Notice(None)),
             (json!({ "command": "sold_out", "sold_out": false }), Command::SoldOut(false)),
+            (
+                json!({ "command": "beacon_given_up", "by": "Ann" }),
+                Command::BeaconGivenUp { by: "Ann".to_owned(), randomness: Hash([9; 32]) },
+            ),
         ];
         for (body, command) in table {
             assert_eq!(read(body), Ok(command));
@@ -166,6 +181,7 @@ mod tests {
             (json!({ "command": "rate", "sold_out": true }), "sold_out"),
             (json!({ "command": "sold_out", "notice": "x" }), "notice"),
             (json!({ "command": "sold_out" }), "sold_out"),
+            (json!({ "command": "beacon_given_up" }), "by"),
             (json!({ "command": "rate", "rate": -1 }), "-1"),
             (json!({ "command": "pause", "by": "me" }), "by"),
         ] {

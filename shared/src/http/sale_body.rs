@@ -3,9 +3,13 @@
 use lambda_http::Request;
 
 use crate::beacon::Chains;
+use crate::http::Problem;
 use crate::http::checks::{MAX_SALE_FILE_BYTES, Refusal, json_body};
+use engine::domain::basics::bytes::Secret;
 use engine::domain::basics::ids::SaleId;
-use engine::domain::sale::{Sale, SaleFile};
+use engine::domain::sale::{BeaconChoice, ByOperator, Sale, SaleFile};
+use engine::flows::room::publish::DrawBy;
+use engine::ports::Stored;
 
 /// Reads a sale file, and checks every rule of it and that its id is the path's.
 ///
@@ -19,18 +23,24 @@ pub fn read(request: &Request, id: &SaleId) -> Result<Sale, Refusal> {
     Sale::new(file).map_err(Refusal::Defects)
 }
 
-/// Checks that this deployment can verify the rounds of the beacon that the room of a sale names. Otherwise the draw
-/// would never end, because it cannot be committed to another beacon.
+/// What decides the draw of the sale's room: the beacon that its file names or, if it names none, that of this deployment;
+/// a new secret if the file asks for one. The deployment must know the beacon's chain: otherwise the draw would never end.
 ///
 /// # Errors
-/// Returns a refusal if the key of the beacon's chain is not known.
-pub fn check_beacon(sale: &Sale, chains: &Chains) -> Result<(), Refusal> {
-    let chain = sale.file().room.as_ref().and_then(|room| room.beacon);
-    match chain {
-        Some(chain) if !chains.has(chain) => {
-            let rule = "must be drand's quicknet, or a chain whose key is configured";
-            Err(Refusal::invalid("room.beacon", rule))
+/// Returns a problem if the beacon's chain is not known, or if there is no randomness for a secret.
+pub fn draw_by(
+    sale: &Sale,
+    chains: &Chains,
+    new_secret: impl FnOnce() -> Stored<Secret>,
+) -> Result<DrawBy, Problem> {
+    let choice = sale.file().room.as_ref().and_then(|room| room.beacon);
+    let known = match choice {
+        None => Some(chains.default_chain()),
+        Some(BeaconChoice::Chain(chain)) => chains.rounds(chain),
+        Some(BeaconChoice::Operator(ByOperator::Operator)) => {
+            return Ok(DrawBy::Secret(new_secret()?));
         }
-        Some(_) | None => Ok(()),
-    }
+    };
+    let rule = "must be drand's quicknet, a chain whose key is configured, or operator";
+    known.map(DrawBy::Beacon).ok_or_else(|| Refusal::invalid("room.beacon", rule).into())
 }

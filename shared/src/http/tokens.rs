@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::http::identity::Buyer;
 use engine::domain::admission::room::counts::Entry;
+use engine::domain::admission::room::slot::Asking;
 use engine::domain::basics::ids::{SaleId, UserId};
 use engine::domain::basics::number::OrderNumber;
 use engine::domain::basics::time::Timestamp;
@@ -89,6 +90,9 @@ pub enum Defect {
     /// The token has expired, and no order was made with it.
     #[error("the admission has expired")]
     Expired,
+    /// The buyer has a later admission to the same visit of the waiting room.
+    #[error("a later admission of the same visit has ended this one")]
+    Replaced,
     /// The token admits its buyer with at most this many tickets, and the request has more.
     #[error("the admission is for at most {0} tickets")]
     TooManyTickets(u16),
@@ -112,6 +116,8 @@ pub struct Grant {
     pub expires_at: Timestamp,
     /// The mark by which the waiting room counts the order; `None` if the sale has no room.
     pub entry: Option<Entry>,
+    /// What the sale's slot has to know of its buyer's questions, if the sale has a room.
+    pub asking: Asking,
 }
 
 /// The claims as the token has them; times are whole seconds.
@@ -127,6 +133,8 @@ struct Claims {
     exp: i64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     entry: Option<Entry>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    asking: Option<Asking>,
     /// Ours have none; another issuer with our key may set it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     nbf: Option<i64>,
@@ -149,6 +157,12 @@ impl Admission {
     #[must_use]
     pub fn entry(&self) -> Option<Entry> {
         self.grant.entry
+    }
+
+    /// What the sale's slot has to know of its buyer's questions, if the sale has a room.
+    #[must_use]
+    pub fn asking(&self) -> Asking {
+        self.grant.asking
     }
 
     /// True while a new order may be made with the admission. Later the admission only finds the order that was made.
@@ -218,6 +232,7 @@ impl AdmissionKeys {
             iat: now.ms().div_euclid(1000),
             exp: grant.expires_at.ms().div_euclid(1000),
             entry: grant.entry,
+            asking: Some(grant.asking).filter(|asking| *asking != Asking::default()),
             nbf: None,
         })
     }
@@ -260,6 +275,7 @@ impl AdmissionKeys {
             tickets: claims.tickets,
             expires_at: Timestamp::from_ms(claims.exp.saturating_mul(1000)),
             entry: claims.entry,
+            asking: claims.asking.unwrap_or_default(),
         };
         Ok(Admission { grant })
     }
@@ -339,6 +355,7 @@ mod tests {
             tickets: 2,
             expires_at: NOW.plus_seconds(60),
             entry: None,
+            asking: Asking::default(),
         }
     }
 

@@ -21,6 +21,11 @@ use engine::ports::{StoreError, Stored};
 
 /// Time limit of one request. A refund may take two, which a queue function has ample time for.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(4);
+/// Time limit of a request for a bill or a page of it: a large file, or a hundred entries with all that is behind them.
+const BILL_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Seconds after which a call is made again that came too often for its provider, which does not say when.
+const THROTTLED_SECONDS: u32 = 5;
 
 pub(super) struct Account {
     pub(super) provider: ProviderId,
@@ -142,7 +147,42 @@ impl Account {
         body: Bytes,
         effect: Effect,
     ) -> Stored<Answer> {
+        let most = self.max_answer_bytes;
         let head = self.headers.iter().fold(head, |head, (name, value)| head.header(name, value));
+        self.ask_within(operation, head, body, effect, most).await
+    }
+
+    /// [`Account::ask`] of whom an answer of at most so many bytes is expected, without the headers of the account: what is
+    /// fetched from an address that the provider has given.
+    ///
+    /// # Errors
+    /// As [`Account::ask`].
+    pub(super) async fn fetch(&self, head: request::Builder, max_bytes: usize) -> Stored<Answer> {
+        let (operation, body, effect) = (Operation::ReadBill, Bytes::new(), Effect::Read);
+        self.ask_within(operation, head, body, effect, Some(max_bytes)).await
+    }
+
+    /// [`Account::ask`] for a page of a bill of at most so many bytes.
+    ///
+    /// # Errors
+    /// As [`Account::ask`].
+    pub(super) async fn ask_page(
+        &self,
+        head: request::Builder,
+        max_bytes: usize,
+    ) -> Stored<Answer> {
+        let head = self.headers.iter().fold(head, |head, (name, value)| head.header(name, value));
+        self.fetch(head, max_bytes).await
+    }
+
+    async fn ask_within(
+        &self,
+        operation: Operation,
+        head: request::Builder,
+        body: Bytes,
+        effect: Effect,
+        max_bytes: Option<usize>,
+    ) -> Stored<Answer> {
         let request: Request<SdkBody> = head
             .body(SdkBody::from(body))
             .map_err(|error| StoreError::Unavailable(error.to_string()))?;
@@ -153,18 +193,21 @@ impl Account {
             | Operation::SearchCaptures
             | Operation::ListCaptures
             | Operation::ReadDispute
+            | Operation::ReadBill
             | Operation::ListRefunds
-            | Operation::Refund => self.limit.turn(operation).await?,
+            | Operation::Refund
+            | Operation::RefundCapture => self.limit.turn(operation).await?,
         }
         let asked = async {
-            match self.max_answer_bytes {
+            match max_bytes {
                 Some(most) => self.https.request_within(request, most).await,
                 None => self.https.request(request).await,
             }
         };
-        let answered = tokio::time::timeout(REQUEST_TIMEOUT, asked).await;
-        let answered =
-            answered.map_err(|_| effect.lost(format!("no answer within {REQUEST_TIMEOUT:?}")))?;
+        let is_bill = operation == Operation::ReadBill;
+        let limit = if is_bill { BILL_TIMEOUT } else { REQUEST_TIMEOUT };
+        let answered = tokio::time::timeout(limit, asked).await;
+        let answered = answered.map_err(|_| effect.lost(format!("no answer within {limit:?}")))?;
         let (head, body) = answered.map_err(|broken| broken_off(broken, effect))?.into_parts();
         Ok(Answer { status: head.status, headers: head.headers, body })
     }
@@ -195,12 +238,15 @@ impl Account {
     ) -> StoreError {
         let text = self.said(answer, &why(answer));
         match answer.status {
-            // A key of ours in use, too many requests, a key of the account that is not accepted
-            // (yet): nothing happened.
-            StatusCode::CONFLICT
-            | StatusCode::TOO_MANY_REQUESTS
-            | StatusCode::UNAUTHORIZED
-            | StatusCode::FORBIDDEN => StoreError::Unavailable(text),
+            // Others ask it, too, or a clock here is wrong: as if it had been no turn.
+            StatusCode::TOO_MANY_REQUESTS => {
+                tracing::warn!(text, "a provider has refused a call that had its turn");
+                StoreError::Limited(THROTTLED_SECONDS)
+            }
+            // A key of ours in use, a key of the account that is not accepted (yet): nothing happened.
+            StatusCode::CONFLICT | StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                StoreError::Unavailable(text)
+            }
             status if status.is_server_error() => effect.lost(text),
             _ => StoreError::Contract(text),
         }

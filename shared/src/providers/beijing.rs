@@ -5,6 +5,8 @@ use engine::domain::basics::money::Currency;
 use engine::domain::basics::time::Timestamp;
 
 const AHEAD_SECONDS: i64 = 8 * 60 * 60;
+/// How far days begin there before those of UTC, in milliseconds.
+pub(super) const AHEAD_MS: i64 = AHEAD_SECONDS * 1000;
 /// Characters of a date and time to the second.
 const TO_THE_SECOND: usize = "2027-01-15T16:00:00".len();
 

@@ -50,16 +50,3 @@ impl<'a> VerifiedCallback<'a> {
         self.body
     }
 }
-
-/// Bytes that a header has in hexadecimal digits.
-pub(crate) fn from_hex(text: &str) -> Option<Vec<u8>> {
-    let digit =
-        |byte: &u8| char::from(*byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-    let (pairs, []) = text.as_bytes().as_chunks::<2>() else { return None };
-    pairs.iter().map(|[high, low]| Some(digit(high)? << 4 | digit(low)?)).collect()
-}
-
-/// Bytes in hexadecimal digits, as [`from_hex`] reads them.
-pub(crate) fn to_hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}

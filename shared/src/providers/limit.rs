@@ -45,22 +45,28 @@ pub enum Operation {
     ListCaptures,
     /// To read a dispute.
     ReadDispute,
+    /// To read the bill of a day, or a page of it.
+    ReadBill,
     /// To list the refunds of a payment.
     ListRefunds,
     /// To refund a payment.
     Refund,
+    /// To refund one because a capture decided so, and nobody else: a turn of this before that of the call.
+    RefundCapture,
 }
 
 impl Operation {
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::StartPayment,
         Self::ClosePayment,
         Self::ReadPayment,
         Self::SearchCaptures,
         Self::ListCaptures,
         Self::ReadDispute,
+        Self::ReadBill,
         Self::ListRefunds,
         Self::Refund,
+        Self::RefundCapture,
     ];
 
     /// The operation's part of the calls of an account, in hundredths. Starts come first: no order is sold
@@ -74,8 +80,10 @@ impl Operation {
             Self::ReadPayment => 3,
             Self::SearchCaptures => 15,
             Self::ListCaptures => 5,
-            Self::ReadDispute => 2,
+            Self::ReadDispute | Self::ReadBill => 1,
             Self::ListRefunds | Self::Refund => 15,
+            // It is no call: its rate is its own.
+            Self::RefundCapture => 0,
         }
     }
 
@@ -90,22 +98,29 @@ impl Operation {
     const fn turns(self) -> Ahead {
         match self {
             Self::StartPayment => Ahead::TurnsAmongPlaces,
+            Self::RefundCapture => Ahead::Refunds,
             Self::ClosePayment
             | Self::ReadPayment
             | Self::SearchCaptures
             | Self::ListCaptures
             | Self::ReadDispute
+            | Self::ReadBill
             | Self::ListRefunds
             | Self::Refund => Ahead::Turns,
         }
     }
 
     /// True if only the deployment may do it whose tables these are: what changes something at the provider, and the list
-    /// of captures, whose reader would pass what it takes for another's.
+    /// of captures and the bills, whose reader would pass what it takes for another's.
     #[must_use]
     pub const fn is_owners(self) -> bool {
         match self {
-            Self::StartPayment | Self::ClosePayment | Self::Refund | Self::ListCaptures => true,
+            Self::StartPayment
+            | Self::ClosePayment
+            | Self::Refund
+            | Self::RefundCapture
+            | Self::ListCaptures
+            | Self::ReadBill => true,
             Self::ReadPayment | Self::SearchCaptures | Self::ReadDispute | Self::ListRefunds => {
                 false
             }
@@ -122,8 +137,10 @@ impl Operation {
             Self::SearchCaptures => "search-captures",
             Self::ListCaptures => "list-captures",
             Self::ReadDispute => "read-dispute",
+            Self::ReadBill => "read-bill",
             Self::ListRefunds => "list-refunds",
             Self::Refund => "refund",
+            Self::RefundCapture => "refund-capture",
         }
     }
 }
@@ -141,6 +158,16 @@ pub struct TurnRequest<'a> {
     pub calls: u32,
     /// The time now, in microseconds since 1970.
     pub now_us: i64,
+}
+
+/// Refunds a second that captures decide, at one provider: one by default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CaptureRefunds(pub CallRate);
+
+impl Default for CaptureRefunds {
+    fn default() -> Self {
+        Self(CallRate::from_per_second(1).unwrap_or_default())
+    }
 }
 
 /// Where the turns of all processes are kept.
@@ -178,6 +205,8 @@ pub trait Turns: fmt::Debug + Send + Sync {
 #[derive(Debug, Clone, Default)]
 pub struct Limits {
     turns: Option<(Arc<dyn Turns>, CallRate)>,
+    /// Refunds a second that captures decide, at each provider.
+    capture_refunds: CaptureRefunds,
     own: Option<DeploymentId>,
 }
 
@@ -191,7 +220,13 @@ impl Limits {
     /// These calls a second for an endpoint of each provider, of which each operation has its part.
     #[must_use]
     pub fn new(turns: Arc<dyn Turns>, rate: CallRate) -> Self {
-        Self { turns: Some((turns, rate)), own: None }
+        Self { turns: Some((turns, rate)), ..Self::default() }
+    }
+
+    /// These, with so many turns a second for refunds that captures decide.
+    #[must_use]
+    pub fn with_capture_refunds(self, capture_refunds: CaptureRefunds) -> Self {
+        Self { capture_refunds, ..self }
     }
 
     /// These, and nothing is sent to a provider whose payments the store has under another deployment's id.
@@ -214,6 +249,7 @@ impl Limits {
             is_owned: OnceCell::new(),
             turns: Arc::clone(turns),
             rate: *rate,
+            capture_refunds: self.capture_refunds,
             provider: provider.clone(),
             queues: queues(),
         }))
@@ -262,6 +298,7 @@ struct Shared {
     is_owned: OnceCell<()>,
     turns: Arc<dyn Turns>,
     rate: CallRate,
+    capture_refunds: CaptureRefunds,
     provider: ProviderId,
     /// By the place of the operation in the list.
     queues: [Queue; Operation::ALL.len()],
@@ -324,14 +361,28 @@ impl Limit {
         }
     }
 
+    /// Takes the next turn of a refund that a capture decides, and waits for it if it is near.
+    ///
+    /// # Errors
+    /// As [`Limit::turn`]; [`StoreError::Limited`] if there is none within a day.
+    pub(super) async fn refund_turn(&self) -> Stored<Turn> {
+        self.kept(Operation::RefundCapture, Ahead::Refunds).await
+    }
+
     /// Takes the next start of a payment, and waits for it if it is a turn.
     ///
     /// # Errors
     /// As [`Limit::turn`]; [`StoreError::Limited`] if the next start is later than places are given out.
     pub(super) async fn start(&self) -> Stored<Turn> {
+        self.kept(Operation::StartPayment, Ahead::Places).await
+    }
+
+    /// Takes the next call of an operation of the tables' owner, and waits for it if it is near; the caller keeps one that is
+    /// later.
+    async fn kept(&self, operation: Operation, ahead: Ahead) -> Stored<Turn> {
         let Some(shared) = &self.0 else { return Ok(Turn::Now) };
         shared.own().await?;
-        Ok(come(shared.turn_at(Operation::StartPayment, Ahead::Places).await?).await)
+        Ok(come(shared.turn_at(operation, ahead).await?).await)
     }
 }
 
@@ -373,7 +424,7 @@ impl Shared {
             }
             let waiting = queue.waiting.load(Ordering::Relaxed).max(waiting);
             let calls = waiting.min(MAX_TURNS);
-            let (provider, rate) = (&self.provider, operation.rate(self.rate));
+            let (provider, rate) = (&self.provider, self.rate_of(operation));
             let request = TurnRequest { provider, operation, rate, ahead, calls, now_us };
             match self.turns.take(request).await? {
                 Take::Calls { calls, first_us, .. } => {
@@ -387,8 +438,15 @@ impl Shared {
         }
         let at_us = taken.first_us;
         taken.calls -= 1;
-        taken.first_us += operation.rate(self.rate).interval_us();
+        taken.first_us += self.rate_of(operation).interval_us();
         Ok(at_us)
+    }
+
+    fn rate_of(&self, operation: Operation) -> CallRate {
+        if operation == Operation::RefundCapture {
+            return self.capture_refunds.0;
+        }
+        operation.rate(self.rate)
     }
 }
 

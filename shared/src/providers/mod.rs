@@ -9,6 +9,7 @@
 pub(crate) mod account;
 pub mod alipay;
 mod beijing;
+pub mod bill;
 pub(crate) mod callback;
 #[cfg(test)]
 mod fake;
@@ -28,6 +29,7 @@ use futures_util::future::{BoxFuture, try_join_all};
 use http::HeaderMap;
 
 use self::alipay::Alipay;
+use self::bill::RawBill;
 use self::stripe::Stripe;
 use self::wechat::Wechat;
 use crate::runtime::config::{PaymentConfig, ProviderApi, ProvidersConfig};
@@ -40,6 +42,7 @@ use engine::domain::order::attempt::{Attempt, PaymentChoice, PaymentMethod};
 use engine::domain::order::order_refund::OrderRefund;
 use engine::domain::order::refund::RefundReply;
 use engine::domain::order::{Capture, Order, PaymentRecord};
+use engine::domain::payment::bill::{BillDay, Billed};
 use engine::domain::payment::captures::{CapturePage, ListLag, Listing};
 use engine::domain::payment::dispute::DisputeReport;
 use engine::domain::payment::ours::Reported;
@@ -48,8 +51,8 @@ use engine::domain::payment::start::{CloseReply, Offer, StartReply, Turn};
 use engine::ports::{Provider, StoreError, Stored};
 
 pub use self::callback::{EventDefect, SignatureDefect, VerifiedCallback};
-use self::limit::NextStarts;
-pub use self::limit::{Limits, Operation, TurnRequest, Turns};
+pub use self::limit::{CaptureRefunds, Limits, Operation, TurnRequest, Turns};
+use self::limit::{Limit, NextStarts};
 /// The body of a callback, for its description in OpenAPI.
 pub use self::stripe::event::{CaptureEvent, PaymentEvent};
 
@@ -180,6 +183,24 @@ pub trait PaymentProvider: fmt::Debug + Send + Sync {
         Box::pin(async move { Err(none()) })
     }
 
+    /// The account whose bills can be read here; `None` if none can.
+    fn billed(&self) -> Option<Billed> {
+        None
+    }
+
+    /// The bill of a day, or a page of it: the first, or the page behind the mark `after`.
+    ///
+    /// # Errors
+    /// As [`Bills::bill`](engine::ports::Bills::bill).
+    fn bill<'a>(
+        &'a self,
+        _day: BillDay,
+        _after: Option<&'a PageMark>,
+    ) -> BoxFuture<'a, Stored<RawBill>> {
+        let none = || StoreError::Contract("the provider has no bills".to_owned());
+        Box::pin(async move { Err(none()) })
+    }
+
     /// The text with which a callback must be answered that is taken; `None` if any success will do.
     fn acknowledgement(&self) -> Option<&'static str> {
         None
@@ -215,6 +236,8 @@ fn provider(settings: &Settings<'_>) -> Stored<Box<dyn PaymentProvider>> {
 struct Configured {
     has_secret: bool,
     has_key: bool,
+    /// Of refunds that captures decide.
+    limit: Limit,
     provider: Box<dyn PaymentProvider>,
 }
 
@@ -281,7 +304,8 @@ impl Providers {
             };
             let (has_secret, has_key) = (!settings.secrets.is_empty(), settings.api.is_some());
             let provider = provider(&settings)?;
-            by_name.insert(name.clone(), Configured { has_secret, has_key, provider });
+            let limit = limits.of(name);
+            by_name.insert(name.clone(), Configured { has_secret, has_key, limit, provider });
         }
         let (started_elsewhere, deployment) = (!apis.only_started_here, apis.deployment.clone());
         let known = STARTED_AT.iter().filter_map(|name| ProviderId::new(*name).ok());
@@ -320,7 +344,9 @@ impl Providers {
                     Box::new(Alipay::new(name.clone(), merchant, own, https, limits))
                 }
             };
-            self.by_name.insert(name, Configured { has_secret: true, has_key: true, provider });
+            let limit = limits.of(&name);
+            let configured = Configured { has_secret: true, has_key: true, limit, provider };
+            self.by_name.insert(name, configured);
         }
         Ok(self)
     }
@@ -361,6 +387,34 @@ impl Providers {
     pub fn offers(&self) -> Vec<Offer> {
         let asked = self.by_name.values().filter(|configured| configured.has_key);
         asked.filter_map(|configured| configured.provider.offer()).collect()
+    }
+
+    /// The accounts that are configured, and those under the usual names: where something may be kept of one.
+    #[must_use]
+    pub fn accounts(&self) -> Vec<ProviderId> {
+        let usual = STARTED_AT.iter().filter_map(|name| ProviderId::new(*name).ok());
+        let names: BTreeSet<ProviderId> = usual.chain(self.by_name.keys().cloned()).collect();
+        names.into_iter().collect()
+    }
+
+    /// The accounts whose bills can be read.
+    #[must_use]
+    pub fn billed(&self) -> Vec<Billed> {
+        let asked = self.by_name.values().filter(|configured| configured.has_key);
+        asked.filter_map(|configured| configured.provider.billed()).collect()
+    }
+
+    /// The bill of a day, or a page of it; see [`PaymentProvider::bill`].
+    ///
+    /// # Errors
+    /// As [`PaymentProvider::bill`].
+    pub async fn bill(
+        &self,
+        provider: &ProviderId,
+        day: BillDay,
+        after: Option<&PageMark>,
+    ) -> Stored<RawBill> {
+        self.asked(provider)?.bill(day, after).await
     }
 
     /// A provider that can be asked.
@@ -445,6 +499,14 @@ impl Provider for Providers {
         after: Option<&PageMark>,
     ) -> Stored<CapturePage> {
         self.asked(provider)?.list_captures(from, after).await
+    }
+
+    async fn refund_turn(&self, payment: &PaymentRecord) -> Stored<Turn> {
+        let provider = &payment.capture.key.provider;
+        match self.by_name.get(provider) {
+            Some(configured) => configured.limit.refund_turn().await,
+            None => Err(no_key(provider)),
+        }
     }
 
     async fn refund(&self, payment: &PaymentRecord) -> Stored<RefundReply> {

@@ -45,6 +45,12 @@ pub(super) fn read(
     Some((key, Mark::of(deployment, own)))
 }
 
+/// True for what the name of a further try ends with: `-2` of the second.
+pub(super) fn is_further_try(end: &str, dash: char) -> bool {
+    let number = end.strip_prefix(dash).and_then(|number| number.parse::<u16>().ok());
+    number.is_some_and(|number| (2..=u16::from(u8::MAX) + 1).contains(&number))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -191,6 +191,7 @@ mod tests {
         let grid = |index: usize| TierGrid {
             tier: TierId::new(format!("t{index}")).unwrap(),
             row_bytes: 1,
+            middles: Vec::new(),
             taken: vec![vec![0]; 64],
             sold: vec![vec![0]; 64],
             freed: Freed::default(),

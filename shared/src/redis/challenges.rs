@@ -5,7 +5,7 @@
 
 use super::Connection;
 use super::keys::ChallengeKeys;
-use crate::providers::callback::to_hex;
+use crate::hex::to_hex;
 use engine::domain::admission::gate::shard_of;
 use engine::domain::basics::ids::{SaleId, UserId};
 use engine::domain::basics::time::Timestamp;

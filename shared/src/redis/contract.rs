@@ -285,14 +285,14 @@ mod tests {
         let scripts = Scripts::standard();
         let (hold, repair) = (scripts.hold.contract(), scripts.repair.contract());
         let head = ["sale", "due"];
-        let line = ["tier[line]", "taken[line]"];
+        let line = ["tier[line]", "taken[line]", "middles[line]"];
         let two = [&head[..], &line, &line].concat();
         assert!(hold.takes_keys(&two));
-        let one_bitmap_more = [&two[..], &["taken[line]"]].concat();
-        assert!(!hold.takes_keys(&one_bitmap_more));
+        let one_key_more = [&two[..], &line[..1]].concat();
+        assert!(!hold.takes_keys(&one_key_more));
         assert!(hold.takes_keys(&head));
         assert!(!hold.takes_keys(&head[1..]));
-        let swapped = [&head[..], &["taken[line]", "tier[line]"]].concat();
+        let swapped = [&head[..], &["taken[line]", "tier[line]", "middles[line]"]].concat();
         assert!(!hold.takes_keys(&swapped));
         let legs = ["leg[leg]", "seats[leg]", "leg[leg]", "seats[leg]"];
         let head = ["epoch", "freed"];

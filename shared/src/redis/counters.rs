@@ -12,6 +12,7 @@ use redis::Pipeline;
 
 use super::Connection;
 use super::keys::CounterKeys;
+use crate::hex::to_hex;
 use engine::domain::admission::room::code::CodeHash;
 use engine::domain::admission::rules::{Check, Counter};
 use engine::domain::basics::ids::{SaleId, UserId};
@@ -139,8 +140,7 @@ impl Counters {
         let key = self.key.as_ref().ok_or_else(no_key)?;
         let text = format!("{sale}#{kind}#{window}#{subject}");
         let tag = hmac::sign(key, text.as_bytes());
-        let hash: String =
-            tag.as_ref().iter().take(HASH_BYTES).map(|byte| format!("{byte:02x}")).collect();
+        let hash = to_hex(&tag.as_ref()[..HASH_BYTES]);
         let keys = CounterKeys::new(sale, number_of(&hash));
         Ok((keys, keys.hashed(&hash), "INCR"))
     }
@@ -158,18 +158,25 @@ impl Counters {
         Ok(())
     }
 
-    /// Counts a code that a buyer tries. The same code counts once; the number of different ones within a day.
+    /// Counts a code that a buyer tries. The same code counts once: the number of different ones within a day of the first,
+    /// and the milliseconds that are left of that day.
     ///
     /// # Errors
     /// As [`Connection::pipeline`].
-    pub async fn code_tried(&self, sale: &SaleId, user: &UserId, code: CodeHash) -> Stored<u64> {
+    pub async fn code_tried(
+        &self,
+        sale: &SaleId,
+        user: &UserId,
+        code: CodeHash,
+    ) -> Stored<(u64, i64)> {
         let key = CounterKeys::new(sale, number_of(user.as_str())).codes(user);
         let mut pipeline = redis::pipe();
         pipeline.cmd("SADD").arg(&key).arg(code.0.to_string()).ignore();
-        pipeline.cmd("PEXPIRE").arg(&key).arg(SALE_MS).ignore();
+        // The day begins with the first: no further guess makes it longer.
+        pipeline.cmd("PEXPIRE").arg(&key).arg(SALE_MS).arg("NX").ignore();
         pipeline.cmd("SCARD").arg(&key);
-        let (tried,): (u64,) = self.connection.pipeline(&pipeline).await?;
-        Ok(tried)
+        pipeline.cmd("PTTL").arg(&key);
+        self.connection.pipeline(&pipeline).await
     }
 
     /// Counts a refusal of a rule or a limit.

@@ -80,6 +80,7 @@ pub(super) fn encode<'s>(script: &'s Script, command: &Hold) -> Stored<Call<'s>>
     for line in &command.lines {
         call.add_key("tier[line]", keys.tier(&line.tier));
         call.add_key("taken[line]", keys.taken(&line.tier));
+        call.add_key("middles[line]", keys.middles(&line.tier));
         let ChoiceArgs { way, search, detail } = encode_choice(&line.choice, line.legs);
         call.add_arg("tier[line]", line.tier.as_str());
         call.add_arg("from[line]", line.legs.from());

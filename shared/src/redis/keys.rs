@@ -63,8 +63,8 @@ impl InventoryKeys<'_> {
         format!("{{{}}}:loading_due", self.0)
     }
 
-    /// Hash: rows, bytes of a row, legs, `freed` (0, for releases that counted there); kind of search
-    /// and journey to the first row that may still hold it.
+    /// Hash: rows, bytes of a row, legs, `freed` (0, for releases that counted there); `middle`, if all rows have the same of
+    /// [`InventoryKeys::middles`]; kind of search and journey to the first row that may still hold it.
     #[must_use]
     pub fn tier(self, tier: &TierId) -> String {
         format!("{{{}}}:tier:{tier}", self.0)
@@ -89,10 +89,17 @@ impl InventoryKeys<'_> {
         format!("{{{}}}:sold:{tier}", self.0)
     }
 
+    /// Text of two bytes a row: twice the column of the row's middle, the higher byte first. There is none if seats are
+    /// best at the left, as in general admission, or if a release loaded the tier that knew of no middles.
+    #[must_use]
+    pub fn middles(self, tier: &TierId) -> String {
+        format!("{{{}}}:middles:{tier}", self.0)
+    }
+
     /// Every key of a tier.
     #[must_use]
-    pub fn of_tier(self, tier: &TierId) -> [String; 4] {
-        [self.tier(tier), self.freed(tier), self.taken(tier), self.sold(tier)]
+    pub fn of_tier(self, tier: &TierId) -> [String; 5] {
+        [self.tier(tier), self.freed(tier), self.taken(tier), self.sold(tier), self.middles(tier)]
     }
 }
 
@@ -235,10 +242,16 @@ impl RoomKeys<'_> {
         format!("{{room:{}}}:draw", self.0)
     }
 
-    /// Sorted set: the orders for which somebody asked in a second since the Unix epoch, by how often.
+    /// Sorted set: the buyers who asked the sale's slot in a second since the Unix epoch, by how often.
     #[must_use]
-    pub fn asked(self, second: i64) -> String {
-        format!("{{room:{}}}:asked:{second}", self.0)
+    pub fn buyers(self, second: i64) -> String {
+        format!("{{room:{}}}:buyers:{second}", self.0)
+    }
+
+    /// Sorted set: the buyers who have an admission, by the number of the latest in their visit.
+    #[must_use]
+    pub fn admitted(self) -> String {
+        format!("{{room:{}}}:admitted", self.0)
     }
 
     /// Hash: the reservations of a second since the Unix epoch.
@@ -289,6 +302,7 @@ mod tests {
                 keys.taken(&tier),
                 keys.sold(&tier),
                 keys.freed(&tier),
+                keys.middles(&tier),
             ]
         };
         let of_ever = [
@@ -300,6 +314,7 @@ mod tests {
             "{s}:taken:a",
             "{s}:sold:a",
             "{s}:freed:a",
+            "{s}:middles:a",
         ];
         assert_eq!(names(&InventoryId::whole(sale.clone())), of_ever);
         let of_tier = of_ever.map(|key| key.replace("{s}", "{s/a}"));

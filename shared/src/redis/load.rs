@@ -118,7 +118,19 @@ fn add_grid(call: &mut Call<'_>, keys: InventoryKeys<'_>, grid: &TierGrid) -> St
     call.add_key("sold[tier]", keys.sold(&grid.tier));
     call.add_arg("taken[tier]", leg_bytes::beside(&grid.taken));
     call.add_arg("sold[tier]", leg_bytes::beside(&grid.sold));
+    call.add_key("middles[tier]", keys.middles(&grid.tier));
+    call.add_arg("middles[tier]", middles_to_bytes(&grid.middles));
     Ok(())
+}
+
+fn middles_to_bytes(middles: &[u16]) -> Vec<u8> {
+    middles.iter().flat_map(|middle| middle.to_be_bytes()).collect()
+}
+
+/// Reads what [`middles_to_bytes`] wrote.
+pub(super) fn middles_from_bytes(bytes: &[u8]) -> Vec<u16> {
+    let (pairs, _) = bytes.as_chunks::<2>();
+    pairs.iter().map(|pair| u16::from_be_bytes(*pair)).collect()
 }
 
 /// `None` if other tiers are in the way than the call was made for: read them again.

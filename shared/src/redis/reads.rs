@@ -7,6 +7,7 @@ use super::connection::Connection;
 use super::hold_record;
 use super::keys::{EPOCH_FIELD, InventoryKeys};
 use super::leg_bytes;
+use super::load::middles_from_bytes;
 use engine::domain::basics::ids::{Epoch, InventoryId, TierId, UserId};
 use engine::domain::basics::number::OrderNumber;
 use engine::domain::basics::tickets::Tickets;
@@ -180,14 +181,16 @@ pub(super) async fn grid(
     pipeline.cmd("HGET").arg(keys.tier(tier)).arg("row_bytes");
     pipeline.cmd("GET").arg(keys.taken(tier));
     pipeline.cmd("GET").arg(keys.sold(tier));
+    pipeline.cmd("GET").arg(keys.middles(tier));
     type Bytes = Option<Vec<u8>>;
-    let (freed, row_bytes, taken, sold): (Bytes, Option<u32>, Bytes, Bytes) =
+    let (freed, row_bytes, taken, sold, middles): (Bytes, Option<u32>, Bytes, Bytes, Bytes) =
         connection.pipeline(&pipeline).await?;
     let absent = || StoreError::Unavailable(format!("tier {tier} of {inventory} is not loaded"));
     let of_legs = |bytes: Bytes| bytes.map(|bytes| leg_bytes::apart(&bytes, legs));
     Ok(TierGrid {
         tier: tier.clone(),
         row_bytes: row_bytes.ok_or_else(absent)?,
+        middles: middles_from_bytes(&middles.unwrap_or_default()),
         taken: of_legs(taken).ok_or_else(absent)?,
         sold: of_legs(sold).ok_or_else(absent)?,
         freed: freed_from_bytes(&freed.unwrap_or_default()),

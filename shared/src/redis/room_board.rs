@@ -16,16 +16,16 @@ use super::keys::RoomKeys;
 use super::{Connection, broken};
 use engine::domain::admission::room::counts::{Came, Coming, MarkCounts, ReservationReport, Tally};
 use engine::domain::admission::room::serving::Reservations;
-use engine::domain::basics::ids::SaleId;
-use engine::domain::basics::number::OrderNumber;
+use engine::domain::admission::room::slot::Asked;
+use engine::domain::basics::ids::{SaleId, UserId};
 use engine::domain::basics::time::Timestamp;
-use engine::ports::{Asked, Board, Shown, Stored};
+use engine::ports::{Board, Shown, Stored};
 
 /// Time for which what is not written any more is kept, in seconds.
 const KEPT_SECONDS: u32 = 86_400;
 /// The same of the reservations of one second.
 const SECOND_KEPT_SECONDS: u32 = 60;
-/// The same of the orders for which somebody asked in one second: as many as the slot takes requests.
+/// The same of the buyers who asked in one second: as many as the slot takes questions.
 const ASKED_KEPT_SECONDS: u32 = 10;
 /// Seconds over which reservations are summed.
 const SUMMED_SECONDS: i64 = 5;
@@ -154,7 +154,7 @@ impl Board for RedisBoard {
         pipeline.hgetall(keys.counts());
         for second in second(now) - SUMMED_SECONDS..second(now) {
             pipeline.cmd("HMGET").arg(keys.second(second)).arg(&["all", "bad"]);
-            pipeline.cmd("ZCARD").arg(keys.asked(second));
+            pipeline.cmd("ZCARD").arg(keys.buyers(second));
         }
         type Second = (Option<u64>, Option<u64>);
         type Read =
@@ -258,14 +258,27 @@ impl Board for RedisBoard {
         self.connection.pipeline(&pipeline).await
     }
 
-    async fn asked(&self, sale: &SaleId, order: OrderNumber, now: Timestamp) -> Stored<Asked> {
-        let of_second = RoomKeys(sale).asked(second(now));
+    async fn admitted(&self, sale: &SaleId, buyer: &UserId, attempt: u16) -> Stored<()> {
+        let admitted = RoomKeys(sale).admitted();
         let mut pipeline = redis::pipe();
-        pipeline.cmd("ZINCRBY").arg(&of_second).arg(1).arg(order.to_string());
+        // Of two admissions that are given at once, the later stays.
+        pipeline.cmd("ZADD").arg(&admitted).arg("GT").arg(attempt).arg(buyer.as_str()).ignore();
+        pipeline.expire(&admitted, KEPT_SECONDS.into()).ignore();
+        self.connection.pipeline(&pipeline).await
+    }
+
+    async fn asked(&self, sale: &SaleId, buyer: &UserId, now: Timestamp) -> Stored<Asked> {
+        let (keys, second) = (RoomKeys(sale), second(now));
+        let of_second = keys.buyers(second);
+        let mut pipeline = redis::pipe();
+        pipeline.cmd("ZINCRBY").arg(&of_second).arg(1).arg(buyer.as_str());
         pipeline.cmd("ZCARD").arg(&of_second);
         pipeline.expire(&of_second, ASKED_KEPT_SECONDS.into()).ignore();
-        let (own, orders): (u64, u64) = self.connection.pipeline(&pipeline).await?;
-        Ok(Asked { own, orders })
+        pipeline.cmd("ZCARD").arg(keys.buyers(second - 1));
+        pipeline.cmd("ZSCORE").arg(keys.admitted()).arg(buyer.as_str());
+        let (own, buyers, before, latest): (u64, u64, u64, Option<u16>) =
+            self.connection.pipeline(&pipeline).await?;
+        Ok(Asked { own, buyers, before, latest: latest.unwrap_or(0) })
     }
 }
 

@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 use super::keys::wallet_lock;
 use super::{Connection, Scripts, unlock};
 use crate::challenges::random;
-use crate::providers::callback::to_hex;
+use crate::hex::to_hex;
 use crate::runtime::connections::pause;
 use engine::domain::basics::ids::UserId;
 use engine::ports::Stored;

@@ -19,8 +19,8 @@ use crate::challenges::Challenges;
 use crate::challenges::keys::ChallengeKeys;
 use crate::challenges::siteverify::Siteverify;
 use crate::dynamodb::{
-    Dynamo, DynamoCalls, DynamoCatalogue, DynamoCursors, DynamoOperators, DynamoOrders,
-    DynamoRooms, DynamoRules, DynamoSubscriptions, DynamoWebhooks, StoreConfig,
+    Dynamo, DynamoBills, DynamoCalls, DynamoCatalogue, DynamoCursors, DynamoOperators,
+    DynamoOrders, DynamoRooms, DynamoRules, DynamoSubscriptions, DynamoWebhooks, StoreConfig,
 };
 use crate::events::{EventBus, WEBHOOK_KEYS, WebhookConnections};
 use crate::figures::FigureSource;
@@ -34,14 +34,14 @@ use crate::redis::counters::Counters;
 use crate::redis::{Bounds, Connection, Meter, RedisBoard, RedisChallenges, RedisGate, RedisSeats};
 use crate::runtime::callbacks::CallbackEntry;
 use crate::runtime::config::{
-    AdmissionConfig, AttendeeConfig, CA_FILE, ChallengeConfig, Config, Defect, SiteConfig,
-    WebhooksConfig,
+    AdmissionConfig, AttendeeConfig, CA_FILE, ChallengeConfig, Config, Defect, ProvidersConfig,
+    SiteConfig, WebhooksConfig,
 };
 use crate::runtime::connections::{Https, Trust};
 use crate::runtime::edge::EdgeSecrets;
 use crate::runtime::functions::{Function, QueueName};
 use crate::runtime::given_up::Reported;
-use crate::runtime::merchants::MerchantsDefect;
+use crate::runtime::merchants::{Merchants, MerchantsDefect, MerchantsSource};
 use crate::runtime::metrics::{Counted, Metrics};
 use crate::runtime::secret_document;
 use crate::sqs::{QueueConfig, SqsQueue};
@@ -150,6 +150,7 @@ struct Store {
     catalogue: DynamoCatalogue,
     rooms: Counted<DynamoRooms>,
     cursors: DynamoCursors,
+    bills: DynamoBills,
     calls: DynamoCalls,
     rules: DynamoRules,
     operators: DynamoOperators,
@@ -160,6 +161,22 @@ struct Store {
 /// The turns of calls to providers, in the store, which is built when the first one is taken.
 #[derive(Debug)]
 struct StoredTurns(Arc<Lazy<Store>>);
+
+/// The accounts of merchants, read where they are kept.
+async fn merchants(source: &MerchantsSource, secrets: &SdkConfig) -> Result<Merchants, Error> {
+    let document = match source.secret() {
+        Some(name) => Some(secret_document::read(secrets, name).await?),
+        None => None,
+    };
+    Ok(source.load(document.as_ref())?)
+}
+
+/// The limits on calls to providers, whose turns the tables keep.
+fn limits(config: &ProvidersConfig, turns: StoredTurns) -> Limits {
+    Limits::new(Arc::new(turns), config.call_rate)
+        .with_capture_refunds(config.capture_refunds)
+        .of_deployment(config.deployment.clone())
+}
 
 impl Turns for StoredTurns {
     fn take<'a>(&'a self, request: TurnRequest<'a>) -> BoxFuture<'a, Stored<Take>> {
@@ -184,6 +201,12 @@ impl Turns for StoredTurns {
 }
 
 impl LivePorts {
+    /// What is kept of the providers' bills.
+    #[must_use]
+    pub fn bills(&self) -> &DynamoBills {
+        &self.store.bills
+    }
+
     /// The locks of wallets.
     #[must_use]
     pub fn wallet_locks(&self) -> RedisWalletLocks {
@@ -217,6 +240,7 @@ impl LivePorts {
                 catalogue: DynamoCatalogue::new(dynamo.clone()),
                 rooms: Counted(DynamoRooms::new(dynamo.clone())),
                 cursors: DynamoCursors::new(dynamo.clone()),
+                bills: DynamoBills::new(dynamo.clone()),
                 calls: DynamoCalls::new(dynamo.clone()),
                 rules: DynamoRules::new(dynamo.clone()),
                 operators: DynamoOperators::new(dynamo.clone()),
@@ -226,15 +250,8 @@ impl LivePorts {
             }
         }));
         let store = Arc::new(store);
-        let turns = Arc::new(StoredTurns(Arc::clone(&store)));
-        let limits = Limits::new(turns, config.providers.call_rate)
-            .of_deployment(config.providers.deployment.clone());
-        let merchants = &config.providers.merchants;
-        let document = match merchants.secret() {
-            Some(name) => Some(secret_document::read(&secrets_sdk, name).await?),
-            None => None,
-        };
-        let merchants = merchants.load(document.as_ref())?;
+        let limits = limits(&config.providers, StoredTurns(Arc::clone(&store)));
+        let merchants = merchants(&config.providers.merchants, &secrets_sdk).await?;
         let tolerance_seconds = config.payments.tolerance_seconds;
         let provider = Providers::limited(&config.payments, &config.providers, &https, &limits)?
             .with_merchants(merchants, tolerance_seconds, &https, &limits)?;

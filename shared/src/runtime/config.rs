@@ -12,6 +12,7 @@ use crate::beacon::{Chain, Chains};
 use crate::dynamodb::{DEFAULT_CATALOGUE_BYTES, Tables};
 use crate::events::{Addresses, WEBHOOK_KEYS, WebhookKeys};
 use crate::http::origin::Origin;
+use crate::providers::CaptureRefunds;
 use crate::redis::Topology;
 use crate::runtime::callbacks::{CallbackEntry, is_key};
 use crate::runtime::edge::{EDGE_SECRETS, EdgeSecrets};
@@ -240,6 +241,8 @@ pub struct ProvidersConfig {
     pub grace: Grace,
     /// Calls a second to each operation of each provider.
     pub call_rate: CallRate,
+    /// Refunds a second that captures decide, at each provider.
+    pub capture_refunds: CaptureRefunds,
     /// The longest that a provider's list has a capture late.
     pub list_lag: ListLag,
     /// True if no payment is started but by `POST /orders/{order}/payments`: then an order without an open
@@ -683,6 +686,7 @@ impl ProvidersConfig {
         const URLS: &str = "ONSALE_PROVIDER_URLS";
         const GRACE: &str = "ONSALE_PAYMENT_GRACE_SECONDS";
         const CALLS: &str = "ONSALE_PROVIDER_CALLS_PER_SECOND";
+        const CAPTURE_REFUNDS: &str = "ONSALE_CAPTURE_REFUNDS_PER_SECOND";
         const LIST_LAG: &str = "ONSALE_PROVIDER_LIST_LAG_SECONDS";
         const ONLY_HERE: &str = "ONSALE_PAYMENTS_ONLY_STARTED_HERE";
         const ORIGINS: &str = "ONSALE_RETURN_ORIGINS";
@@ -712,6 +716,8 @@ impl ProvidersConfig {
         let grace = variables.number(GRACE, seconds, Grace::from_seconds)?.unwrap_or_default();
         let rule = "must be a whole number of calls, 1 to 10,000";
         let call_rate = variables.number(CALLS, rule, CallRate::from_per_second)?;
+        let capture_refunds = variables.number(CAPTURE_REFUNDS, rule, CallRate::from_per_second)?;
+        let capture_refunds = capture_refunds.map(CaptureRefunds).unwrap_or_default();
         let rule = "must be a whole number of seconds, at most 240";
         let list_lag = variables.number(LIST_LAG, rule, ListLag::from_seconds)?;
         let (call_rate, list_lag) = (call_rate.unwrap_or_default(), list_lag.unwrap_or_default());
@@ -739,6 +745,7 @@ impl ProvidersConfig {
             merchants,
             grace,
             call_rate,
+            capture_refunds,
             list_lag,
             only_started_here,
             return_origins,
@@ -751,6 +758,7 @@ impl BeaconConfig {
     fn read<F: Fn(&str) -> Option<String>>(variables: &Variables<F>) -> Result<Self, Defect> {
         const URLS: &str = "ONSALE_BEACON_URLS";
         const CHAINS: &str = "ONSALE_BEACON_CHAINS";
+        const DEFAULT: &str = "ONSALE_BEACON_DEFAULT";
         let mut urls = variables.list(URLS);
         if urls.is_empty() {
             urls = Self::default().urls;
@@ -761,12 +769,17 @@ impl BeaconConfig {
             return Err(Defect { variable: URLS, rule });
         }
         let chain = |text: String| {
-            let rule = "must be hash:key,hash:key, in lower-case hexadecimal digits";
+            let rule = "must be hash:key:genesis:period, more of them after commas: lower-case hexadecimal digits and seconds";
             text.parse().map_err(|_| Defect { variable: CHAINS, rule })
         };
         let chains: Vec<Chain> =
             variables.list(CHAINS).into_iter().map(chain).collect::<Result<_, _>>()?;
-        Ok(Self { urls, chains: Chains::with(chains) })
+        let chains = Chains::with(chains);
+        let Some(default) = variables.optional(DEFAULT) else { return Ok(Self { urls, chains }) };
+        let known = default.parse().ok().and_then(|default| chains.by_default(default));
+        let rule = "must be the hash of drand's quicknet, or of one of ONSALE_BEACON_CHAINS";
+        let chains = known.ok_or(Defect { variable: DEFAULT, rule })?;
+        Ok(Self { urls, chains })
     }
 }
 
@@ -807,6 +820,7 @@ mod tests {
         assert_eq!(config.providers.grace.seconds(), 120);
         assert_eq!(config.sales, SalesConfig::default());
         assert_eq!(config.providers.call_rate.per_second(), 20);
+        assert_eq!(config.providers.capture_refunds.0.per_second(), 1);
         assert_eq!(config.providers.list_lag.seconds(), 60);
         assert_eq!(config.metrics, MetricsConfig::Off);
         assert!(config.edge.is_empty());
@@ -835,12 +849,14 @@ mod tests {
         let (hash, key) = ("ab".repeat(32), "cd".repeat(96));
         let changes = [
             ("ONSALE_BEACON_URLS", "http://127.0.0.1:9, https://b.example/"),
-            ("ONSALE_BEACON_CHAINS", &format!("{hash}:{key}")),
+            ("ONSALE_BEACON_CHAINS", &format!("{hash}:{key}:1767225600:1")),
+            ("ONSALE_BEACON_DEFAULT", &hash),
         ];
         let beacon = read(&changes).unwrap().beacon;
         assert_eq!(beacon.urls, ["http://127.0.0.1:9", "https://b.example/"]);
         let chains: Vec<String> = beacon.chains.others().iter().map(Chain::to_string).collect();
-        assert_eq!(chains, [format!("{hash}:{key}")]);
+        assert_eq!(chains, [format!("{hash}:{key}:1767225600:1")]);
+        assert_eq!(beacon.chains.default_chain().chain.to_string(), hash);
         let nine = ["http://a"; 9].join(",");
         let short = format!("{hash}:{}", &key[2..]);
         for (variable, bad) in [

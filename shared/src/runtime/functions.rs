@@ -275,6 +275,8 @@ functions! {
     Draw: "draw", queue(QueueName::Draw, 1, 0, 2), [Queues], 1024 MiB, 120 s;
     ReadCaptures: "read-captures",
         Trigger::Schedule { every_seconds: 60 }, [Orders, Queues], 256 MiB, 90 s;
+    ReadBills: "read-bills",
+        Trigger::Schedule { every_seconds: 3600 }, [Orders, Queues], 1024 MiB, 900 s;
     SendEvents: "send-events",
         Trigger::Schedule { every_seconds: 60 }, [Orders, Sales, WebhookKeys], 256 MiB, 90 s;
     Reconcile: "reconcile",
@@ -321,6 +323,7 @@ impl Function {
             | Self::Refund
             | Self::Draw
             | Self::ReadCaptures
+            | Self::ReadBills
             | Self::SendEvents
             | Self::Reconcile => self.row().trigger.alarms(),
         }

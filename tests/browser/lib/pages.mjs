@@ -22,3 +22,10 @@ export async function violations(browser) {
   const { violations: found } = await new AxeBuilder(browser).setLegacyMode().withTags(["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]).analyze();
   return found.flatMap((rule) => rule.nodes.map((node) => `${rule.id}: ${rule.help}: ${node.target.join(" ")}: ${node.failureSummary?.split("\n").slice(1).join("; ").trim()}`));
 }
+
+/** Runs in a page before its own scripts: `window.saved` has the text of each file that the page saves. */
+export const KEEPS_FILES = `{
+  const make = URL.createObjectURL;
+  window.saved = [];
+  URL.createObjectURL = (blob) => { blob.text().then((text) => window.saved.push(text)); return make.call(URL, blob); };
+}`;

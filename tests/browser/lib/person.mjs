@@ -251,6 +251,17 @@ export class Person {
     }, "the sign-in does not come back");
   }
 
+  /** Signs out by the button of the page, and comes back to it from where an issuer that ends its session sends people. */
+  async signOut() {
+    const [shared, signedIn] = ["shared", "signed-in"].map((page) => texts(page, this.language));
+    await this.press(shared("sign-out"));
+    await this.wait(async () => (await this.text()).includes(shared("sign-out-goes-on")) || this.has(signedIn("out.back")), "nothing says what becomes of the issuer's session");
+    if (await this.has(signedIn("out.back"))) {
+      await this.press(signedIn("out.back"));
+      await this.wait(async () => (await this.path()) !== "/signed-in", "the page before does not come back");
+    }
+  }
+
   /**
    * Is signed in. Buyers are without the issuer's form: a token is put where the pages keep it. Operators' routes take
    * tokens of their issuer only, so that they sign in.
@@ -309,6 +320,36 @@ export class Person {
   /** Runs a script in every page before its own. */
   before(source) {
     return this.browser.sendDevToolsCommand("Page.addScriptToEvaluateOnNewDocument", { source });
+  }
+
+  /**
+   * From now on `window.heard` has what a screen reader is told, in every page: the text of a live region at each change of it,
+   * also where the same text is put in again.
+   */
+  hear() {
+    return this.before(`{
+      const LIVE = "[role=status], [role=alert], [aria-live=polite], [aria-live=assertive]";
+      window.heard = [];
+      new MutationObserver((records) => {
+        const regions = new Set();
+        for (const { target, addedNodes } of records) {
+          regions.add((target.nodeType === Node.ELEMENT_NODE ? target : target.parentElement)?.closest(LIVE));
+          for (const node of addedNodes) if (node.nodeType === Node.ELEMENT_NODE) [node, ...node.querySelectorAll(LIVE)].forEach((one) => one.matches(LIVE) && regions.add(one));
+        }
+        for (const region of regions) if (region?.isConnected && region.checkVisibility() && region.textContent.trim() !== "") window.heard.push(region.textContent.trim());
+      }).observe(document, { subtree: true, childList: true, characterData: true });
+    }`);
+  }
+
+  /** What was heard on this page. */
+  heard() {
+    return this.browser.executeScript(() => window.heard);
+  }
+
+  /** Waits until a text that counts has been seen to change so often. */
+  async changes(selector, times) {
+    const seen = new Set();
+    await this.wait(async () => seen.add(await this.text(selector)).size > times, async () => `${selector} does not count: ${[...seen].join(" | ")}`);
   }
 
   /** From now on the clock of the machine is wrong by so much. */

@@ -20,9 +20,9 @@ export function hall(name, changes = {}) {
   };
 }
 
-/** A hall with a waiting room that opens in so many seconds; its draw closes one second earlier. */
+/** A hall with a waiting room that opens in so many seconds; its draw closes one second earlier, by a secret: a round would take longer. */
 export function roomHall(name, opensInSeconds, changes = {}, room = {}) {
-  return hall(name, { opens_at: inSeconds(opensInSeconds), room: { draw_lead_seconds: 1, ...room }, ...changes });
+  return hall(name, { opens_at: inSeconds(opensInSeconds), room: { draw_lead_seconds: 1, beacon: "operator", ...room }, ...changes });
 }
 
 /** Text that would be a script, were it set as markup. */

@@ -6,16 +6,10 @@ import { join } from "node:path";
 import { crc32, deflateSync } from "node:zlib";
 import { fixture } from "../lib/fixture.mjs";
 import { texts } from "../lib/person.mjs";
+import { KEEPS_FILES } from "../lib/pages.mjs";
 import { evening, GREY, hall, SCRIPT } from "../lib/sales.mjs";
 
 const { it, test } = fixture();
-
-/** Keeps what the page saves as a file. */
-const KEEPS_FILES = `{
-  const make = URL.createObjectURL;
-  window.saved = [];
-  URL.createObjectURL = (blob) => { blob.text().then((text) => window.saved.push(text)); return make.call(URL, blob); };
-}`;
 
 /** True once all pictures that are to be seen are there, in the size that was said. */
 const picturesShown = (person, count) => person.wait(

@@ -203,6 +203,7 @@ test("without JavaScript the room leads to a page that loads itself anew, and sa
   const reader = await it.person(t, { name: "plain" });
   await reader.browser.sendDevToolsCommand("Emulation.setScriptExecutionDisabled", { value: true });
   await reader.go(`/s/${file.sale}/room`);
+  await reader.see("Joining, and seeing your place, need JavaScript.");
   await reader.browser.findElement({ css: "noscript a" }).click();
   await reader.at(`/s/${file.sale}/room/plain`);
   await reader.see("<img src=x");

@@ -173,7 +173,7 @@ test("a door goes on when its session has run out, and sends once somebody signs
   const words = texts("scan", "en");
   const { file, codes: [code] } = await soldTickets("session", 1);
   const door = await doorAt(t, file, "North");
-  await door.press(words("sign-out"));
+  await door.signOut();
   await door.see(words("sign-in-to-send"));
   await scan(door, code, "admitted");
   await door.see(words("admitted-unconfirmed"));

@@ -101,7 +101,7 @@ test("a second tab is signed in as the first is, and signing out in one is signi
   await buyer.see("Evening of shares");
   await buyer.browser.switchTo().window(second);
   await buyer.go("/my/orders");
-  await buyer.press(shared("sign-out"));
+  await buyer.signOut();
   await buyer.find(shared("sign-in"), "main button");
   assert.equal(await sessionOf(buyer), null);
   await buyer.browser.switchTo().window(third);
@@ -132,7 +132,7 @@ test("whoever waits in the room is signed in in another tab", async (t) => {
   const room = await buyer.browser.getWindowHandle();
   await newTab(buyer);
   await buyer.go("/my/orders");
-  await buyer.press(shared("sign-out"));
+  await buyer.signOut();
   await buyer.find(shared("sign-in"), "main button");
   await buyer.browser.switchTo().window(room);
   await buyer.wait(async () => (await sessionOf(buyer)) === null, "the room is signed in still");

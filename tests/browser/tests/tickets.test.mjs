@@ -82,7 +82,7 @@ test("signing out forgets the tickets, in the tab that shows them too, and anoth
   await buyer.browser.switchTo().newWindow("tab");
   await buyer.go("/");
   await buyer.signIn();
-  await buyer.press(texts("shared", "en")("sign-out"));
+  await buyer.signOut();
   await buyer.find(texts("shared", "en")("sign-in"));
   await buyer.browser.close();
   await buyer.browser.switchTo().window(first);

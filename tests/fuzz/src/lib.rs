@@ -42,7 +42,7 @@ pub struct Target {
     pub run: fn(&[u8]) -> Outcome,
 }
 
-pub static TARGETS: [Target; 18] = [
+pub static TARGETS: [Target; 19] = [
     targets::REQUEST,
     targets::ADMISSION_TOKEN,
     targets::CHALLENGE_ANSWER,
@@ -52,6 +52,7 @@ pub static TARGETS: [Target; 18] = [
     targets::WECHAT_MESSAGE,
     targets::ALIPAY_MESSAGE,
     targets::SETTLEMENT_REPORT,
+    targets::BILL,
     targets::NAMES,
     targets::SALE_FILE,
     targets::SEATING_PLAN,

@@ -2,11 +2,30 @@
 
 use aws_sdk_dynamodb::types::AttributeValue;
 
-use super::corruption::{Change, Corruptions, Snapshot, number, text, with, without};
+use engine::domain::basics::number::OrderNumber;
+
+use super::corruption::{Change, Corruptions, Item, Snapshot, number, text, with, without};
 use super::fixture::Numbers;
 
 /// What makes an item due.
 const DUE: [&str; 2] = ["due_ms", "due_shard"];
+
+/// A difference of a bill that tells of a refund of an order's payment.
+fn billed(order: OrderNumber) -> Item {
+    let item = [
+        ("pk", text("#bills#stripe")),
+        ("sk", text("2026-11-25#unknown_refund#re_9")),
+        ("bill_day", number(20_782)),
+        ("kind", text("unknown_refund")),
+        ("id", text("re_9")),
+        ("order", text(order)),
+        ("payment", text("pi_hal")),
+        ("amount_minor", number(70)),
+        ("currency", text("EUR")),
+        ("found_ms", number(1_800_000_000_000_i64)),
+    ];
+    item.map(|(name, value)| (name.to_owned(), value)).into()
+}
 
 /// I11 and I15, with what other rules make of it.
 pub(super) fn wrong_refunds(snapshot: &Snapshot, orders: &Numbers) -> Corruptions {
@@ -71,6 +90,13 @@ pub(super) fn wrong_refunds(snapshot: &Snapshot, orders: &Numbers) -> Corruption
                     "I15 {paid} of 140 EUR went back by 0, and its refunds say 70 and 0 under way"
                 ),
             ],
+        ),
+        // What a bill says, and no refund.
+        (
+            Change::Put("sales", billed(*returned)),
+            vec![format!(
+                "I15 {paid} went back by 70 EUR, says a bill (stripe 2026-11-25#unknown_refund#re_9), and no refund says so"
+            )],
         ),
         // Paid otherwise it is none of the provider's, and owed again it waits for an operator.
         (

@@ -14,6 +14,7 @@ use engine::flows::publish::publish;
 use engine::flows::room;
 use engine::flows::room::draw::{Drawing, draw};
 use engine::flows::room::join::{JoinRequest, join};
+use engine::flows::room::publish::DrawBy;
 use engine::flows::sync::sync;
 use engine::ports::{AppendReply, Beacon, RoomPorts, Rooms as _, StoreError, Stored};
 use serde_json::json;
@@ -35,9 +36,6 @@ pub(super) struct RoomEngine(pub(super) DynamoRooms);
 pub(super) struct NoBeacon;
 
 impl Beacon for NoBeacon {
-    async fn latest(&self, _: Hash) -> Stored<u64> {
-        Err(StoreError::Contract("no beacon is named".to_owned()))
-    }
     async fn round(&self, _: Hash, _: u64) -> Stored<Option<Signature>> {
         Err(StoreError::Contract("no beacon is named".to_owned()))
     }
@@ -63,7 +61,7 @@ fn hall() -> Sale {
     let file = json!({
         "sale": "hall", "title": "Hall", "currency": "EUR", "limit_per_buyer": 3,
         "opens_at": "2026-01-01T00:00:00Z", "closes_at": "2030-01-01T00:00:00Z",
-        "pay_window_seconds": 600, "room": {},
+        "pay_window_seconds": 600, "room": { "beacon": "operator" },
         "tiers": [{"tier": "floor", "name": "F", "price_minor": 70, "general_admission": 5}]
     });
     Sale::new(serde_json::from_value(file).unwrap()).unwrap()
@@ -74,8 +72,8 @@ impl Fixture {
     pub(super) async fn visit_the_hall(&self) {
         let (hall, rooms) = (hall(), &self.rooms);
         let settings = hall.room().unwrap();
-        let secret = Secret([4; 32]);
-        let of_room = room::publish::publish(rooms, hall.id(), &settings, None, &secret, NOW);
+        let by = DrawBy::Secret(Secret([4; 32]));
+        let of_room = room::publish::publish(rooms, hall.id(), &settings, 5, &by, NOW);
         let published_room = of_room.await.unwrap();
         let published = publish(&self.engine, &hall, &epoch(), NOW).await.unwrap();
         let stock = std::sync::Mutex::new(IndexStock::default());

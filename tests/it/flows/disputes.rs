@@ -6,19 +6,20 @@ use engine::domain::basics::money::MinorUnits;
 use engine::domain::basics::time::Timestamp;
 use engine::domain::order::dispute::DisputeState;
 use engine::domain::order::fact::FactKind;
-use engine::domain::order::order_refund::{RefundKey, RefundNumber};
+use engine::domain::order::order_refund::{AskedBy, RefundKey, RefundNumber};
 use engine::domain::order::refund::RefundState;
 use engine::domain::order::{Capture, Order, OrderState, PaymentRecord};
 use engine::domain::payment::captures::Cursor;
 use engine::domain::payment::dispute::MAX_DISPUTES;
-use engine::domain::payment::refund::RefundRefusal;
+use engine::domain::payment::refund::{RefundRefusal, RefundRequest};
 use engine::flows::captures::{Reading, read_captures};
 use engine::flows::dispute::record_dispute;
 use engine::flows::give_back::{Refusal, give_back};
 use engine::flows::pay::pay;
 use engine::flows::reconcile::reconcile;
-use engine::flows::refund::{PartOutcome, refund_part};
+use engine::flows::refund::{Outcome, ask_again, refund_part};
 use engine::flows::reserve::reserve;
+use engine::flows::stuck::stuck;
 use engine::flows::sync::sync;
 use engine::ports::{ChangeReply, CursorReply, Cursors, Orders, Ports};
 use fake_payments::{PROVIDER, RESTRICTED_KEY};
@@ -161,7 +162,7 @@ async fn disputes_are_read_though_nothing_is_sold_and_a_lost_one_is_a_refund() {
     assert_eq!(payment.left().amount_minor, MinorUnits(0));
     let key = RefundKey { order: lost.number, number: RefundNumber::FIRST };
     let done = refund_part(&fixture.ports, key, at(86_400)).await.unwrap();
-    let PartOutcome::Asked(refund) = done else { panic!("{done:?}") };
+    let Outcome::Asked(refund) = done else { panic!("{done:?}") };
     assert_eq!(refund.state, RefundState::Refunded);
     let (order, _) = fixture.now_is(&lost_by).await;
     assert_eq!(order.state, OrderState::Refunded);
@@ -222,7 +223,7 @@ async fn a_refund_that_the_provider_refuses_is_back_by_a_lost_dispute() {
     let dispute = fixture.disputed(&capture, 1000, LATER);
     let made = give_back(&fixture.ports, None, order.number, &whole(), LATER).await.unwrap();
     let key = made.refund.key;
-    let PartOutcome::Asked(refused) = refund_part(&fixture.ports, key, LATER).await.unwrap() else {
+    let Outcome::Asked(refused) = refund_part(&fixture.ports, key, LATER).await.unwrap() else {
         panic!("it is the first one")
     };
     assert_eq!(refused.state, RefundState::Failed);
@@ -245,13 +246,145 @@ async fn a_dispute_that_cannot_be_recorded_is_counted_and_anothers_passed_by() {
     let amount = capture.amount;
     let nobodys = fixture.provider.capture("pi_nobodys", "2048".parse().unwrap(), amount, NOW);
     fixture.disputed(&nobodys.unwrap(), 1000, LATER.plus_seconds(10));
-    let ours = fixture.disputed(&capture, 1000, LATER.plus_seconds(11));
-    // A second one beside it.
-    fixture.disputed(&capture, 1, LATER.plus_seconds(9));
+    // One more than is kept of a payment.
+    for seconds in 0..=i64::try_from(MAX_DISPUTES).unwrap() {
+        fixture.disputed(&capture, 50, LATER.plus_seconds(11 + seconds));
+    }
     let reading = fixture.reading("hour", LATER.plus_seconds(3600)).await;
-    assert_eq!((reading.disputes, reading.unreadable), (2, 1), "{reading:?}");
+    let disputes = u32::try_from(MAX_DISPUTES).unwrap() + 1;
+    assert_eq!((reading.disputes, reading.unreadable), (disputes, 1), "{reading:?}");
     let (_, payment) = fixture.now_is(&capture).await;
-    assert_eq!(payment.disputes.len(), 1);
-    assert_eq!(payment.open_dispute().map(|open| &open.id), Some(&ours));
-    assert!(payment.disputes.len() < MAX_DISPUTES);
+    assert_eq!(payment.disputes.len(), MAX_DISPUTES);
+}
+
+/// Finding M6: what was decided is decided otherwise, by arbitration or by the bank, and is recorded each time.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dispute_that_is_decided_otherwise_is_recorded_each_time() {
+    let fixture = Fixture::start().await;
+    let (_, won) = fixture.sold("won").await;
+    let (_, lost) = fixture.sold("lost").await;
+    let ids = [fixture.disputed(&won, 1000, LATER), fixture.disputed(&lost, 1000, LATER)];
+    for (id, is_won) in ids.iter().zip([true, false]) {
+        fixture.decided(id, is_won, LATER);
+        record_dispute(&fixture.ports, &stripe(), id, LATER).await.unwrap();
+        fixture.provider.reverse_dispute(id.as_str(), LATER.plus_seconds(1)).unwrap();
+    }
+    for id in &ids {
+        for _ in 0..2 {
+            record_dispute(&fixture.ports, &stripe(), id, LATER).await.unwrap();
+        }
+    }
+    // What was won is lost after all.
+    let (order, payment) = fixture.now_is(&won).await;
+    assert_eq!((payment.disputes[0].state, payment.disputes[0].reopened), (DisputeState::Lost, 1));
+    assert_eq!((order.live_tickets().count(), payment.left().amount_minor), (0, MinorUnits(0)));
+    // What was lost is won after all: it is owed, and goes back as any other refund.
+    let (order, payment) = fixture.now_is(&lost).await;
+    assert_eq!((payment.disputes[0].state, payment.disputes[0].reinstated), (DisputeState::Won, 1));
+    assert_eq!((order.state, order.live_tickets().count()), (OrderState::RefundDue, 0));
+    let key = RefundKey { order: order.number, number: RefundNumber::FIRST };
+    let now = LATER.plus_seconds(100);
+    let state = async || {
+        let refund = fixture.ports.orders().order_refund(key).await.unwrap().unwrap();
+        refund.refund.state
+    };
+    assert_eq!(state().await, RefundState::FailedLater);
+    refund_part(&fixture.ports, key, now).await.unwrap();
+    assert_eq!(state().await, RefundState::FailedLater, "nothing is sent by the clock");
+    ask_again(&fixture.ports, key, now).await.unwrap();
+    let sent = refund_part(&fixture.ports, key, now).await.unwrap();
+    assert!(matches!(&sent, Outcome::Asked(one) if one.state == RefundState::Refunded), "{sent:?}");
+    assert_eq!(fixture.now_is(&lost).await.0.state, OrderState::Refunded);
+    let ledger = fixture.provider.ledger();
+    let refunds = |payment: &str| {
+        let entry = ledger.iter().find(|entry| entry.payment == payment).unwrap();
+        entry.refunds.len()
+    };
+    assert_eq!((refunds("pi_won"), refunds("pi_lost")), (0, 1));
+    let numbers = [won.order, lost.order];
+    sync(&fixture.ports, &numbers, now).await.unwrap();
+    reconcile(&fixture.ports, &epoch("later"), now).await.unwrap();
+    fixture.must_be_consistent().await;
+}
+
+/// Whoever records that a lost dispute was won may die at any call.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_comes_back_after_a_lost_dispute_is_owed_once_from_any_crash_point_on() {
+    let fixture = Fixture::start().await;
+    let calls = at_every_call(async |call, cut| {
+        let (_, capture) = fixture.sold(&format!("won-{call}-{cut:?}")).await;
+        let dispute = fixture.disputed(&capture, 1000, LATER);
+        fixture.decided(&dispute, false, LATER);
+        record_dispute(&fixture.ports, &stripe(), &dispute, LATER).await.unwrap();
+        fixture.provider.reverse_dispute(dispute.as_str(), LATER).unwrap();
+        let crashing = Crashing::at(&fixture.ports, call, cut);
+        let _ = record_dispute(&crashing, &stripe(), &dispute, LATER).await;
+        record_dispute(&fixture.ports, &stripe(), &dispute, LATER).await.unwrap();
+        let (order, _) = fixture.now_is(&capture).await;
+        let told = [FactKind::DisputeWon, FactKind::RefundUndone]
+            .map(|kind| order.facts.all.iter().filter(|fact| fact.kind == kind).count());
+        assert_eq!((told, order.state), ([1; 2], OrderState::RefundDue), "{}", capture.key.payment);
+        crashing.has_died()
+    })
+    .await;
+    println!("a lost dispute that is won: cut off at each of {calls} calls");
+    assert!(calls > 6, "{calls}");
+    fixture.must_be_consistent().await;
+}
+
+/// A cancelled sale voids the tickets of a disputed payment too: the refund waits for the dispute, and is listed.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_refund_of_a_cancelled_sale_waits_for_a_dispute() {
+    let fixture = Fixture::start().await;
+    for (user, is_won) in [("kept", true), ("taken", false)] {
+        let (order, capture) = fixture.sold(user).await;
+        let dispute = fixture.disputed(&capture, 1000, LATER);
+        record_dispute(&fixture.ports, &stripe(), &dispute, LATER).await.unwrap();
+        let cancelled = RefundRequest { asked_by: AskedBy::SaleCancelled, ..whole() };
+        let made = give_back(&fixture.ports, None, order.number, &cancelled, LATER).await.unwrap();
+        let key = made.refund.key;
+        assert_eq!(made.order.live_tickets().count(), 0);
+        let asked = async |now: Timestamp| {
+            let done = refund_part(&fixture.ports, key, now).await.unwrap();
+            let Outcome::Asked(refund) = done else { panic!("{done:?}") };
+            refund
+        };
+        let waits = asked(LATER).await;
+        assert!(waits.waits_for_dispute() && waits.state == RefundState::Due, "{waits:?}");
+        let found = stuck(&fixture.ports, 120, LATER.plus_seconds(3700)).await.unwrap().stuck;
+        let why: Vec<&String> =
+            found.iter().filter(|one| one.order == order.number).flat_map(|one| &one.why).collect();
+        assert!(why.iter().any(|why| why.contains("waits for a dispute")), "{why:?}");
+        let sweep = LATER.plus_seconds(3601);
+        assert!(reconcile(&fixture.ports, &epoch(user), sweep).await.unwrap().refunds > 0);
+        assert!(asked(sweep).await.waits_for_dispute(), "it is looked at each hour");
+        fixture.decided(&dispute, is_won, sweep);
+        record_dispute(&fixture.ports, &stripe(), &dispute, sweep).await.unwrap();
+        assert_eq!(asked(sweep.plus_seconds(3600)).await.state, RefundState::Refunded);
+        let (order, _) = fixture.now_is(&capture).await;
+        assert_eq!(order.state, OrderState::Refunded, "{user}");
+        let ledger = fixture.provider.ledger();
+        let entry = ledger.iter().find(|entry| entry.payment == capture.key.payment.as_str());
+        assert_eq!(entry.unwrap().refunds.len(), usize::from(is_won), "{user}");
+    }
+}
+
+/// Finding M6: a payment has two disputes at once, and both are recorded.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_disputes_of_a_payment_may_be_open_at_once() {
+    let fixture = Fixture::start().await;
+    let (_, capture) = fixture.sold("twice").await;
+    let ids = [fixture.disputed(&capture, 400, LATER), fixture.disputed(&capture, 600, LATER)];
+    for id in &ids {
+        record_dispute(&fixture.ports, &stripe(), id, LATER).await.unwrap();
+    }
+    for id in &ids {
+        fixture.decided(id, false, LATER);
+        record_dispute(&fixture.ports, &stripe(), id, LATER).await.unwrap();
+    }
+    // The first one that is lost takes the tickets. There is no refund after that: what the other has taken stays in dispute.
+    let (order, payment) = fixture.now_is(&capture).await;
+    assert_eq!((payment.left().amount_minor, order.live_tickets().count()), (MinorUnits(600), 0));
+    assert!(payment.disputes.iter().all(|one| one.state == DisputeState::Lost), "{payment:?}");
+    fixture.must_be_consistent().await;
 }

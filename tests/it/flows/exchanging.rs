@@ -29,7 +29,7 @@ use engine::flows::give_back::{self, give_back};
 use engine::flows::outside::record_sent_back;
 use engine::flows::pay::pay;
 use engine::flows::publish::publish;
-use engine::flows::refund::{PartOutcome, refund_part};
+use engine::flows::refund::{Outcome, refund_part};
 use engine::flows::reserve::{Refusal, Reservation, reserve};
 use engine::ports::{Catalogue as _, Freshness, Orders as _, Ports};
 use fake_payments::PROVIDER;
@@ -227,8 +227,8 @@ async fn money_that_was_moved_goes_back_of_its_capture() {
     let back = async |order: &Order, now: Timestamp| {
         let refund = fair.refunds(order).await.pop().unwrap();
         match refund_part(&fair.0.ports, refund.key, now).await.unwrap() {
-            PartOutcome::Asked(refund) => refund.state,
-            PartOutcome::TooEarly(at) => panic!("not before {at:?}"),
+            Outcome::Asked(refund) => refund.state,
+            Outcome::TooEarly(at) => panic!("not before {at:?}"),
         }
     };
     assert_eq!(back(&old, NOW).await, RefundState::Refunded);
@@ -248,6 +248,26 @@ async fn money_that_was_moved_goes_back_of_its_capture() {
     let record = pay(&fair.0.ports, &late, NOW).await.unwrap();
     assert!(matches!(record.outcome, PaymentOutcome::Refund(_)), "{record:?}");
     assert_eq!(fair.now_is(&dearer).await.state, OrderState::RefundDue);
+}
+
+/// Finding M1 to its end: a dispute of a part of a payment may have no share in an order that has money of it. Its provider
+/// sends nothing back all the same, so that nothing of it is refunded, and no ticket is void for nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_of_a_disputed_payment_is_refunded_whichever_order_has_its_money() {
+    let fair = Fair::open().await;
+    let stripe = ProviderId::new(PROVIDER).unwrap();
+    let (old, capture) = fair.bought("few", "hall", 2).await;
+    let wanted = fair.exchange(&old, FAIR, "balcony", 1).await;
+    let new = reserve(&fair.0.ports, &wanted, NOW).await.unwrap().order;
+    assert_eq!(fair.now_is(&new).await.state, OrderState::Paid);
+    let payment = capture.key.payment.as_str();
+    let id = fair.0.provider.open_dispute(payment, MinorUnits(100), false, NOW).unwrap();
+    let id = DisputeId::new(id).unwrap();
+    record_dispute(&fair.0.ports, &stripe, &id, NOW).await.unwrap();
+    assert_eq!(fair.payment(&new).await.open_dispute(), None, "it has no share");
+    let refused = give_back(&fair.0.ports, None, new.number, &whole(), NOW).await.map(drop);
+    assert_eq!(refused, Err(give_back::Refusal::Refused(RefundRefusal::Disputed)));
+    assert_eq!(fair.now_is(&new).await.live_tickets().count(), 1);
 }
 
 /// Findings H2 and M1: a dispute of a payment follows its money to the order that has it now. While it is open nothing of that

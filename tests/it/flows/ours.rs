@@ -12,7 +12,7 @@ use engine::domain::payment::ours::Reported;
 use engine::flows::captures::read_captures;
 use engine::flows::pay::{pay, pay_reported};
 use engine::flows::reconcile::reconcile;
-use engine::flows::refund::refund;
+use engine::flows::refund::{Outcome, refund};
 use engine::flows::reserve::reserve;
 use engine::flows::stuck::{Kind, stuck};
 use engine::flows::unmatched::{Refusal, Word, tell};
@@ -125,8 +125,9 @@ async fn what_is_ours_and_of_no_order_waits_for_an_operator() {
     let unmatched = found.stuck.iter().filter(|stuck| stuck.kind == Kind::Unmatched);
     assert_eq!(unmatched.count(), 2, "{found:?}");
 
-    let say =
-        async |payment: &str, word| tell(&fixture.ports, lost, &key(payment), word, later).await;
+    let say = async |payment: &str, word| {
+        tell(&fixture.ports, lost, &key(payment), (word, "-"), later).await
+    };
     let known = say("pi_known", Word::Explain).await.unwrap();
     assert_eq!(known.refund.unwrap().state, RefundState::Explained);
     assert!(say("pi_known", Word::Explain).await.is_ok(), "the same again changes nothing");
@@ -135,6 +136,7 @@ async fn what_is_ours_and_of_no_order_waits_for_an_operator() {
     say("pi_back", Word::SendBack).await.unwrap();
     assert_eq!(say("pi_back", Word::Explain).await, Err(Refusal::SaidOtherwise));
     let back = refund(&fixture.ports, lost, &key("pi_back"), later).await.unwrap();
+    let Outcome::Asked(back) = back else { panic!("{back:?}") };
     assert_eq!((back.state, fixture.refunds_at_provider()), (RefundState::Refunded, 1));
     assert_eq!(fixture.owed(Account::Owed).await, 0);
     assert_eq!(say("pi_nobodys", Word::SendBack).await, Err(Refusal::NotFound));

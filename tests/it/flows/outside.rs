@@ -11,7 +11,7 @@ use engine::domain::payment::outside::OutsideRefusal;
 use engine::domain::payment::refund::{RefundRequest, RefundedTickets};
 use engine::flows::give_back::give_back;
 use engine::flows::outside::{Refusal, Told, keep, record_sent_back, settle};
-use engine::flows::refund::{PartOutcome, ask_again, refund_part};
+use engine::flows::refund::{Outcome, ask_again, refund_part};
 use engine::flows::stuck::{Kind, stuck};
 use engine::ports::{Orders as _, Ports as _};
 use fake_payments::{Fault, PROVIDER};
@@ -74,8 +74,8 @@ impl Fixture {
 
     async fn asked_for(&self, key: RefundKey, now: Timestamp) -> RefundState {
         match refund_part(&self.ports, key, now).await.unwrap() {
-            PartOutcome::Asked(refund) => refund.state,
-            PartOutcome::TooEarly(at) => panic!("not before {at:?}"),
+            Outcome::Asked(refund) => refund.state,
+            Outcome::TooEarly(at) => panic!("not before {at:?}"),
         }
     }
 
@@ -265,6 +265,7 @@ async fn a_refund_that_was_settled_and_is_sent_after_all_is_told() {
             state: RefundState::Failed,
             changed_at: at(3),
             refusal: Some("no".to_owned()),
+            turn_at: None,
         },
         ..fixture.refunds_now(&order).await.remove(0)
     };

@@ -1,21 +1,32 @@
 //! Money that goes back, and money that nobody was told of: each flow cut off at every call, and a
 //! provider that fails in every way it can.
 
+use std::sync::Mutex;
+
 use super::ended::ended;
 use engine::domain::basics::money::{Currency, MinorUnits, Money};
+use engine::domain::basics::number::Mint;
 use engine::domain::basics::time::Timestamp;
+use engine::domain::order::fact::FactKind;
 use engine::domain::order::refund::{Refund, RefundState};
 use engine::domain::order::{
-    Capture, Order, OrderState, PaymentOutcome, PaymentRecord, RefundReason,
+    Capture, Order, OrderState, PaymentKey, PaymentOutcome, PaymentRecord, RefundReason,
 };
 use engine::domain::payment::grace::Grace;
+use engine::domain::payment::outside::OutsideRefusal;
+use engine::domain::payment::start::Offer;
 use engine::flows::expire::Expired;
+use engine::flows::outside::{Refusal, record_sent_back};
 use engine::flows::pay::pay;
 use engine::flows::reconcile::{dry_run, reconcile};
-use engine::flows::refund::refund;
+use engine::flows::refund::{
+    Outcome, ask_whole_again, refund, refund_or_requeue, request, settle_whole,
+};
 use engine::flows::reserve::reserve;
-use engine::ports::{Orders, Ports, StoreError};
+use engine::flows::sync::sync;
+use engine::ports::{Catalogue as _, Freshness, Orders, Ports, StoreError, Stored, messages};
 use fake_payments::Fault;
+use model_stores::{Call, Caller, Driver, Message, Reply, Sent, Stores};
 
 use super::crash_points::at_every_call;
 use super::crashing::Crashing;
@@ -55,7 +66,9 @@ impl Fixture {
     }
 
     async fn refunded(&self, capture: &Capture, now: Timestamp) -> Refund {
-        refund(&self.ports, capture.order, &capture.key, now).await.unwrap()
+        let done = refund(&self.ports, capture.order, &capture.key, now).await.unwrap();
+        let Outcome::Asked(refund) = done else { panic!("{done:?}") };
+        refund
     }
 
     async fn record(&self, capture: &Capture) -> PaymentRecord {
@@ -98,8 +111,8 @@ async fn money_goes_back_once_from_any_crash_point_on() {
         })
         .await;
         println!("refund, answer lost {lost}: cut off at each of {calls} calls");
-        // Payment, provider, order, record and message; an attempt that loses the answer ends there.
-        assert_eq!(calls, if lost { 2 } else { 5 });
+        // Payment, turn, provider, order, record and message; an attempt that loses the answer ends there.
+        assert_eq!(calls, if lost { 3 } else { 6 });
     }
     fixture.must_be_consistent().await;
 }
@@ -117,6 +130,7 @@ async fn what_the_provider_says_is_recorded_and_asked_again_when_it_is_time() {
     let failed = fixture.refunded(&capture, later(2)).await;
     assert_eq!(failed.state, RefundState::Failed);
     assert_eq!(failed.refusal.as_deref(), Some("failed: expired_or_canceled_card"));
+    assert_eq!(fixture.refunded(&capture, later(3)).await.state, RefundState::Failed);
     assert_eq!(fixture.sent_back(&capture), ["failed"], "no other is sent after one that failed");
 
     let (_, refused) = fixture.too_late("poor").await;
@@ -143,6 +157,122 @@ async fn what_the_provider_says_is_recorded_and_asked_again_when_it_is_time() {
     assert_eq!(swept(later(25 * 3600 + 2)).await, 3, "and those that failed");
     assert_eq!(swept(later(25 * 3600 + 3)).await, 0);
     assert_eq!(fixture.refunded(&unheard, later(400)).await.state, RefundState::Refunded);
+}
+
+/// Finding H3 of whole payments: what was sent back because it came too late, was a second payment, or was of no order
+/// fails after it succeeded. It is owed again, nothing is sent by the clock, and an operator has it sent again under another
+/// name or says how it was paid.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_whole_payment_that_fails_after_it_went_back_is_owed_again() {
+    let fixture = Fixture::start().await;
+    let at = |seconds: i64| LATE.plus_seconds(seconds);
+    let look = async |capture: &Capture, now: Timestamp| {
+        let PaymentKey { provider, payment } = &capture.key;
+        record_sent_back(&fixture.ports, provider, payment, now).await
+    };
+    let (late, too_late) = fixture.too_late("late").await;
+    let (paid, _) = fixture.sold("paid").await;
+    let second = fixture.captured("pi_second", &paid, paid.total);
+    pay(&fixture.ports, &second, NOW).await.unwrap();
+    let ended = fixture.pending("never").await;
+    let of_none = tombstone(&fixture, &ended).await;
+    for (capture, order, before, after) in [
+        (&too_late, &late, OrderState::Refunded, OrderState::RefundDue),
+        (&second, &paid, OrderState::Paid, OrderState::Paid),
+        (&of_none, &ended, OrderState::Expired, OrderState::Expired),
+    ] {
+        let name = key_of(capture);
+        let state = async || fixture.record(capture).await.refund.unwrap().state;
+        assert_eq!(fixture.refunded(capture, LATE).await.state, RefundState::Refunded, "{name}");
+        assert_eq!(fixture.state(capture.order).await, Some(before), "{name}");
+        fixture.provider.fail_refunds_later(capture.key.payment.as_str(), LATE).unwrap();
+        for seconds in 1..3 {
+            look(capture, at(seconds)).await.unwrap();
+        }
+        assert_eq!(state().await, RefundState::FailedLater, "{name}");
+        assert_eq!(fixture.state(capture.order).await, Some(after), "{name}");
+        // The sweeper tells it again, each day, and nobody sends it.
+        fixture.provider.forget_keys();
+        for day in 1..3 {
+            reconcile(&fixture.ports, &epoch("sweep"), at(day * 90_000)).await.unwrap();
+            fixture.refunded(capture, at(day * 90_000 + 1)).await;
+        }
+        assert_eq!(state().await, RefundState::FailedLater, "{name}");
+        assert_eq!(fixture.sent_back(capture), ["failed"], "{name}");
+        let again =
+            |seconds| ask_whole_again(&fixture.ports, order.number, &capture.key, at(seconds));
+        again(300_000).await.unwrap();
+        assert_eq!(fixture.refunded(capture, at(300_001)).await.state, RefundState::Refunded);
+        assert_eq!(fixture.state(capture.order).await, Some(before), "{name}");
+        assert_eq!(fixture.sent_back(capture), ["succeeded", "failed"], "{name}");
+        // It fails once more, is sent under its third name, is refused, and is paid by the bank.
+        fixture.provider.fail_refunds_later(capture.key.payment.as_str(), LATE).unwrap();
+        look(capture, at(300_010)).await.unwrap();
+        again(300_020).await.unwrap();
+        fixture.provider.next(Fault::RefuseRefund);
+        assert_eq!(fixture.refunded(capture, at(300_021)).await.state, RefundState::Failed);
+        let record = fixture.record(capture).await;
+        assert_eq!((record.ended, record.undone), (2, 2), "{name}");
+        for _ in 0..2 {
+            let settled =
+                settle_whole(&fixture.ports, order.number, &capture.key, "cash", at(300_030));
+            let refund = settled.await.unwrap().unwrap().refund.unwrap();
+            assert_eq!(
+                (refund.state, refund.refusal.as_deref()),
+                (RefundState::Settled, Some("cash"))
+            );
+        }
+        assert_eq!(fixture.state(capture.order).await, Some(before), "{name}");
+        assert_eq!(fixture.refunded(capture, at(600_000)).await.state, RefundState::Settled);
+        assert_eq!(fixture.sent_back(capture), ["failed", "failed"], "{name}");
+    }
+    // What a hand sends after all is told, and books nothing.
+    let facts = fixture.ports.orders().get(late.number).await.unwrap().unwrap().facts.count();
+    let amount = too_late.amount.amount_minor;
+    fixture.provider.refund_by_hand("pi_late", amount, LATE).unwrap();
+    let told = look(&too_late, at(700_000)).await;
+    let twice = OutsideRefusal::WholePaidTwice(too_late.key.payment.clone());
+    assert_eq!(told, Err(Refusal::Refused(twice)));
+    let now_is = fixture.ports.orders().get(late.number).await.unwrap().unwrap();
+    assert_eq!(now_is.facts.count(), facts);
+    let numbers = [late.number, paid.number];
+    sync(&fixture.ports, &numbers, at(700_000)).await.unwrap();
+}
+
+/// A capture for an order that never came to be.
+async fn tombstone(fixture: &Fixture, order: &Order) -> Capture {
+    let number = Mint::new(77).mint(NOW, &order.user);
+    let capture = fixture.provider.capture("pi_none", number, order.total, NOW).unwrap();
+    let tombstone =
+        Order { number, state: OrderState::Expired, lines: Vec::new(), ..order.clone() };
+    fixture.ports.orders().write_tombstone(&tombstone).await.unwrap();
+    let record = pay(&fixture.ports, &capture, NOW).await.unwrap();
+    assert_eq!(record.outcome, PaymentOutcome::Refund(RefundReason::UnknownOrder));
+    capture
+}
+
+/// A reader that finds money to have come to us again may die at any call.
+#[tokio::test(flavor = "multi_thread")]
+async fn money_that_came_to_us_again_is_told_once_from_any_crash_point_on() {
+    let fixture = Fixture::start().await;
+    let calls = at_every_call(async |call, cut| {
+        let name = format!("undone-{call}-{cut:?}");
+        let (order, capture) = fixture.too_late(&name).await;
+        assert_eq!(fixture.refunded(&capture, LATE).await.state, RefundState::Refunded);
+        fixture.provider.fail_refunds_later(&format!("pi_{name}"), LATE).unwrap();
+        let crashing = Crashing::at(&fixture.ports, call, cut);
+        let PaymentKey { provider, payment } = &capture.key;
+        let _ = record_sent_back(&crashing, provider, payment, LATE).await;
+        record_sent_back(&fixture.ports, provider, payment, LATE).await.unwrap();
+        let now_is = fixture.ports.orders().get(order.number).await.unwrap().unwrap();
+        let undone = now_is.facts.all.iter().filter(|fact| fact.kind == FactKind::RefundUndone);
+        assert_eq!((now_is.state, undone.count()), (OrderState::RefundDue, 1), "{name}");
+        crashing.has_died()
+    })
+    .await;
+    println!("money that came to us again: cut off at each of {calls} calls");
+    assert!(calls > 3, "{calls}");
+    fixture.must_be_consistent().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -298,4 +428,115 @@ async fn an_order_is_past_its_bound_two_minutes_after_its_grace() {
     for (now, expected) in [(bound.plus_ms(-1), 0), (bound, 1)] {
         assert_eq!(dry_run(&fixture.ports, now).await.unwrap().past_bound, expected);
     }
+}
+
+/// Stores at a moment, at a provider whose refunds that captures decide have turns.
+struct Turned(Mutex<(Stores, Timestamp)>);
+
+impl Driver for Turned {
+    fn offers(&self) -> Vec<Offer> {
+        Vec::new()
+    }
+
+    async fn call(&self, call: Call) -> Stored<Reply> {
+        let (stores, now) = &mut *self.0.lock().unwrap();
+        stores.apply(*now, &call)
+    }
+}
+
+impl Turned {
+    /// An order with so many payments, all but the first of which go back, one a second.
+    async fn with_payments(fixture: &Fixture, count: u32) -> (Caller<Self>, Order, Vec<Capture>) {
+        let order = fixture.pending("turned").await;
+        let sale = fixture.ports.catalogue().sale(&order.sale, Freshness::Fresh).await.unwrap();
+        let mut stores = Stores::default();
+        stores.catalogue.publish(sale.unwrap().sale.file(), None).unwrap();
+        stores.orders.create(&order, order.tickets()).unwrap();
+        stores.provider.refund_interval_ms = 1000;
+        let captured = |number| fixture.captured(&format!("pi_{number}"), &order, order.total);
+        let captures: Vec<Capture> = (0..count).map(captured).collect();
+        for capture in &captures {
+            stores.provider.capture(capture.clone());
+        }
+        let ports = Caller(Self(Mutex::new((stores, NOW))));
+        for capture in &captures {
+            pay(&ports, capture, NOW).await.unwrap();
+        }
+        (ports, order, captures)
+    }
+
+    /// Delivers every message that is to be sent back and is visible at a time, `times` each; the refunds that the provider
+    /// has made then.
+    async fn deliver(ports: &Caller<Self>, now: Timestamp, times: usize) -> usize {
+        let messages: Vec<messages::Refund> = {
+            let (stores, clock) = &mut *ports.0.0.lock().unwrap();
+            *clock = now;
+            let visible: Vec<Sent> = stores.queues.visible(now).cloned().collect();
+            let taken = visible.into_iter().filter(|sent| stores.queues.take(sent));
+            let of = |sent: Sent| match sent.message {
+                Message::Refund(message) => Some(message),
+                Message::Expiry { .. }
+                | Message::Close(_)
+                | Message::Sync(_)
+                | Message::Load(_)
+                | Message::Callback(_)
+                | Message::Draw(_)
+                | Message::Points(_) => None,
+            };
+            taken.filter_map(of).collect()
+        };
+        for message in messages {
+            for _ in 0..times {
+                refund_or_requeue(ports, message.clone(), now).await.unwrap();
+            }
+        }
+        let (stores, _) = &*ports.0.0.lock().unwrap();
+        assert!(stores.provider.unturned.is_empty(), "{:?}", stores.provider.unturned);
+        stores.provider.refunded.len()
+    }
+}
+
+/// A mistake that takes a hundred captures for second payments sends few of them back before somebody has seen it.
+#[tokio::test(flavor = "multi_thread")]
+async fn refunds_that_captures_decide_go_one_by_one_however_often_they_are_asked_for() {
+    let fixture = Fixture::start().await;
+    let (ports, order, captures) = Turned::with_payments(&fixture, 101).await;
+    // Each message comes twice; the record keeps one turn, and the sweeper adds none before it is over.
+    assert_eq!(Turned::deliver(&ports, NOW, 2).await, 1, "the others wait");
+    let turn = async |capture: &Capture| {
+        let record = ports.orders().payment(order.number, &capture.key).await.unwrap().unwrap();
+        (record.refund.clone().unwrap().turn_at, record)
+    };
+    let (first, record) = turn(&captures[100]).await;
+    let first = first.expect("it has a turn");
+    let again_at = record.refund.as_ref().unwrap().again_at();
+    assert_eq!(again_at, Some(first.plus_seconds(300)), "the sweeper leaves it alone until then");
+    // Who has requested it, and has not seen the turn, does not take it away.
+    let unseen = Refund { turn_at: None, ..record.refund.clone().unwrap() };
+    let unseen = PaymentRecord { refund: Some(unseen), ..record };
+    request(&ports, &unseen, NOW).await.unwrap();
+    assert_eq!(turn(&captures[100]).await.0, Some(first));
+
+    let mut before = 1;
+    for second in 1..=120 {
+        let now = NOW.plus_seconds(second);
+        let done = Turned::deliver(&ports, now, 2).await;
+        assert!(done <= before + 1, "{} in second {second}", done - before);
+        before = done;
+    }
+    assert_eq!(before, 100, "every second payment is back");
+}
+
+/// A queue that was stopped for an hour does not make up for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_that_was_missed_is_not_made_up_for() {
+    let fixture = Fixture::start().await;
+    let (ports, _, _) = Turned::with_payments(&fixture, 31).await;
+    assert_eq!(Turned::deliver(&ports, NOW, 1).await, 1);
+    let hour = NOW.plus_seconds(3600);
+    assert_eq!(Turned::deliver(&ports, hour, 1).await, 2, "all were late, and one has a turn now");
+    for second in 1..=60 {
+        Turned::deliver(&ports, hour.plus_seconds(second), 1).await;
+    }
+    assert_eq!(Turned::deliver(&ports, hour.plus_seconds(61), 1).await, 30);
 }

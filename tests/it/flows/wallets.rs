@@ -22,7 +22,7 @@ use engine::flows::dispute::record_dispute;
 use engine::flows::give_back::{self, give_back};
 use engine::flows::pay::pay;
 use engine::flows::publish::{self, publish};
-use engine::flows::refund::{PartOutcome, refund_part};
+use engine::flows::refund::{Outcome, refund_part};
 use engine::flows::reserve::{Reservation, reserve};
 use engine::flows::wallet::{self, Refusal};
 use engine::ports::{Catalogue as _, Freshness, Orders as _, Ports};
@@ -36,12 +36,14 @@ use super::environment::{Fixture, NOW, PAY_WINDOW_SECONDS, epoch, whole};
 
 const FILLS: &str = "top-ups";
 const OPERA: &str = "opera";
+/// A sale whose tickets stay valid whatever becomes of the money.
+const KEPT: &str = "kept";
 
 fn euro() -> Currency {
     Currency::new("EUR").unwrap()
 }
 
-fn sales() -> [Sale; 3] {
+fn sales() -> [Sale; 4] {
     let sale = |name: &str, rest: serde_json::Value| {
         let mut file = json!({
             "sale": name, "title": name, "currency": "EUR",
@@ -56,6 +58,7 @@ fn sales() -> [Sale; 3] {
         sale(FILLS, json!({ "merchant": { "merchant": "wallet" } })),
         sale(OPERA, json!({ "wallet": true })),
         sale("cash", json!({})),
+        sale(KEPT, json!({ "wallet": true, "lost_dispute": "keeps" })),
     ]
 }
 
@@ -166,7 +169,7 @@ async fn an_order_is_paid_and_refunded_once_from_any_crash_point_on() {
         let _ = refund_part(&sending, made.refund.key, NOW).await;
         for _ in 0..2 {
             let sent = refund_part(&bank.0.ports, made.refund.key, NOW).await.unwrap();
-            let PartOutcome::Asked(refund) = sent else { panic!("{sent:?}") };
+            let Outcome::Asked(refund) = sent else { panic!("{sent:?}") };
             assert_eq!(refund.state, RefundState::Refunded);
         }
         let refunded = [(FactKind::Paid, 1000), (FactKind::Paid, -500), (FactKind::Refunded, 500)];
@@ -226,7 +229,7 @@ async fn a_wallet_pays_no_more_than_it_has_and_gives_back_no_more_than_is_left()
 async fn money_stays_money_and_is_refunded_however_late() {
     let bank = Bank::open().await;
     // Neither is a sale of money turned into one of tickets, nor the other way round, nor is the former cancelled.
-    let [fills, opera, _] = sales();
+    let [fills, opera, ..] = sales();
     for (sale, merchant) in [(&fills, "opera"), (&opera, "wallet")] {
         let merchant =
             MerchantTerms { merchant: merchant.parse().unwrap(), ..MerchantTerms::house() };
@@ -253,7 +256,7 @@ async fn money_stays_money_and_is_refunded_however_late() {
 async fn what_a_lost_dispute_takes_is_owed() {
     let bank = Bank::open().await;
     let (_, capture) = bank.filled("zhou", 2).await;
-    let order = bank.ordered("zhou", OPERA, 1).await;
+    let order = bank.ordered("zhou", KEPT, 1).await;
     bank.paid_from_wallet(&order).await.unwrap();
     let payment = capture.key.payment.as_str();
     let dispute = bank.0.provider.open_dispute(payment, MinorUnits(1000), false, NOW).unwrap();
@@ -272,6 +275,32 @@ async fn what_a_lost_dispute_takes_is_owed() {
     bank.filled("zhou", 2).await;
     bank.paid_from_wallet(&order).await.unwrap();
     assert_eq!(bank.has("zhou").await, 0);
+}
+
+/// Finding H2 of top-ups: what was bought with the money that a lost dispute takes is taken back, the newest first, until the
+/// wallet has no debt. A ticket that has let somebody in is passed over.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_dispute_of_a_top_up_takes_the_newest_unused_tickets_back() {
+    let bank = Bank::open().await;
+    let (_, capture) = bank.filled("thief", 3).await;
+    let mut bought = Vec::new();
+    for _ in 0..3 {
+        let order = bank.ordered("thief", OPERA, 1).await;
+        bank.paid_from_wallet(&order).await.unwrap();
+        bought.push(order);
+    }
+    let payment = capture.key.payment.as_str();
+    let dispute = bank.0.provider.open_dispute(payment, MinorUnits(1000), false, NOW).unwrap();
+    bank.0.provider.close_dispute(&dispute, false, NOW).unwrap();
+    let (provider, id) = (ProviderId::new(PROVIDER).unwrap(), dispute.parse().unwrap());
+    for _ in 0..2 {
+        record_dispute(&bank.0.ports, &provider, &id, NOW).await.unwrap();
+    }
+    let mut live = Vec::new();
+    for order in &bought {
+        live.push(bank.now_is(order).await.live_tickets().count());
+    }
+    assert_eq!((live, bank.has("thief").await), (vec![1, 0, 0], 0));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

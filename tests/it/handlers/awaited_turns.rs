@@ -23,7 +23,7 @@ async fn records(fixture: &Fixture) -> u64 {
 async fn the_schedule_makes_a_turn_where_somebody_waits_and_nobody_asks() {
     let fixture = Fixture::start().await;
     let mut open = hall();
-    open["room"] = json!({});
+    open["room"] = json!({ "beacon": "operator" });
     fixture.publish(&open).await.ok(200);
     let ports = &fixture.app.ports;
     assert_eq!(draw(ports, &sale(), Timestamp::now()).await, Ok(Drawing::Drawn));

@@ -12,9 +12,9 @@ use engine::flows::room::published;
 use engine::flows::room::turn::turn;
 use engine::ports::{RoomPorts as _, Rooms as _};
 use ops::draw::export::{Error, Exported, export};
-use ops::draw::publication::{ADMISSIONS, LEAVES, LOG, Publication};
-use ops::draw::report::Report;
-use ops::draw::verify;
+use ops::draw::publication::{ADMISSIONS, LEAVES, LOG, ORDERS, Publication};
+use ops::draw::report::{Because, Report};
+use ops::draw::{Seen, verify};
 use serde_json::{Value, json};
 use shared::beacon::Chains;
 use shared::dynamodb::ErasedPlaces;
@@ -26,7 +26,7 @@ fn open_hall() -> Value {
     let mut file = hall();
     file["room"] = json!({
         "groups": [{ "group": "all" }, { "group": "fans" }],
-        "show_up_seconds": 120, "visit_seconds": 120
+        "show_up_seconds": 120, "visit_seconds": 120, "beacon": "operator"
     });
     file
 }
@@ -78,11 +78,17 @@ impl Fixture {
         let place = drawn.place(u32::try_from(*index).unwrap()).unwrap();
         let body =
             json!({ "tickets": 1, "place": { "group": group, "token": token, "place": place } });
-        self.json(Sender::Buyer(buyer), "POST", "/sales/hall/admissions", &body).await.ok(201);
+        let admitted =
+            self.json(Sender::Buyer(buyer), "POST", "/sales/hall/admissions", &body).await.ok(201);
+        if buyer == "wren-1" {
+            let lines = super::best("vip", 1);
+            let body = json!({ "admission": admitted["token"], "lines": lines });
+            self.json(Sender::Buyer(buyer), "POST", "/sales/hall/orders", &body).await.ok(201);
+        }
     }
 
     async fn export(&self, folder: &Path) -> Exported {
-        export(&self.app.ports, &sale(), folder).await.unwrap()
+        export(&self.app.ports, &sale(), folder, Timestamp::now()).await.unwrap()
     }
 
     async fn records(&self) -> u64 {
@@ -91,7 +97,7 @@ impl Fixture {
 }
 
 fn checked(folder: &Path) -> Report {
-    verify(&Publication::read(folder).unwrap(), &Chains::default(), &[], None)
+    verify(&Publication::read(folder).unwrap(), &Chains::default(), &Seen::default(), None)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -100,9 +106,9 @@ async fn a_room_that_served_is_exported_and_verified() {
     fixture.publish(&open_hall()).await.ok(200);
     let folder = tempfile::tempdir().unwrap();
     // A room that is not drawn can be exported as well.
-    let early = Exported { records: 1, chunks: 0, admissions: 0 };
+    let early = Exported { records: 1, chunks: 0, admissions: 0, orders: 0 };
     assert_eq!(fixture.export(folder.path()).await, early);
-    assert!(checked(folder.path()).clean);
+    assert_eq!(checked(folder.path()).because, Some(Because::Secret));
 
     let mut members = Vec::new();
     for number in 0..12 {
@@ -128,12 +134,14 @@ async fn a_room_that_served_is_exported_and_verified() {
 
     let exported = fixture.export(folder.path()).await;
     let records = fixture.records().await;
-    assert_eq!(exported, Exported { records, chunks: 2, admissions: 9 });
+    assert_eq!(exported, Exported { records, chunks: 2, admissions: 9, orders: 1 });
     let report = checked(folder.path());
-    assert!(report.clean, "{report}");
+    assert_eq!(report.violations, [], "{report}");
+    let stock = report.stock.unwrap();
+    assert_eq!((stock.held, stock.left + stock.held), (1, stock.stock), "{report}");
     let admitted: Vec<u64> = report.groups.iter().map(|group| group.admitted).collect();
     assert_eq!((report.records, admitted.iter().sum::<u64>()), (records, 9));
-    for file in [LOG, LEAVES, ADMISSIONS] {
+    for file in [LOG, LEAVES, ADMISSIONS, ORDERS] {
         let text = fs::read_to_string(folder.path().join(file)).unwrap();
         assert!(!text.contains("wren"), "{file} says who it was");
     }
@@ -163,7 +171,11 @@ async fn a_room_that_served_is_exported_and_verified() {
     assert_eq!(planted(LEAVES, another_leaf), "chunk");
     let another_record = |text: &str| text.replacen("\"free\":1000", "\"free\":1001", 1);
     assert_eq!(planted(LOG, another_record), "chain");
-    assert!(checked(folder.path()).clean);
+    let without_admissions = |_: &str| String::new();
+    assert_eq!(planted(ADMISSIONS, without_admissions), "no_admission");
+    let without_orders = |text: &str| text.lines().next().unwrap().to_owned();
+    assert_eq!(planted(ORDERS, without_orders), "stock");
+    assert_eq!(checked(folder.path()).violations, []);
 
     // Who it was is erased; what can be checked of the draw stays.
     let groups = ["all", "fans"].map(|group| GroupId::new(group).unwrap());
@@ -173,7 +185,8 @@ async fn a_room_that_served_is_exported_and_verified() {
     }
     let after = fixture.export(folder.path()).await;
     assert_eq!(after, Exported { admissions: 0, ..exported });
-    assert!(checked(folder.path()).clean);
+    let kinds = serde_json::to_value(checked(folder.path()).violations).unwrap();
+    assert_eq!(kinds[0]["violation"], "no_admission", "export a room before it is erased: {kinds}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -181,6 +194,6 @@ async fn a_sale_without_a_room_has_nothing_to_export() {
     let fixture = Fixture::start().await;
     fixture.publish(&hall()).await.ok(200);
     let folder = tempfile::tempdir().unwrap();
-    let refused = export(&fixture.app.ports, &sale(), folder.path()).await;
+    let refused = export(&fixture.app.ports, &sale(), folder.path(), Timestamp::now()).await;
     assert!(matches!(refused, Err(Error::NoRoom)), "{refused:?}");
 }

@@ -15,7 +15,7 @@ use engine::domain::payment::refund::{
     PAUSE_SECONDS, REFUNDABLE_SECONDS, RefundRefusal, RefundRequest, RefundedTickets,
 };
 use engine::flows::give_back::{Refusal, give_back};
-use engine::flows::refund::{PartOutcome, refund_part};
+use engine::flows::refund::{Outcome, refund_part};
 use engine::ports::{Log as _, Orders as _, Ports as _};
 use fake_payments::Fault;
 use local::handlers::{read_captures, refund, sync_db};
@@ -141,12 +141,12 @@ async fn what_was_refused_and_paid_by_hand_is_not_sent_again() {
     let asked = async |now| refund_part(&fixture.app.ports, key, now).await.unwrap();
     fixture.provider.next(Fault::RefuseRefund);
     let now = Timestamp::now();
-    let PartOutcome::Asked(refused) = asked(now).await else { panic!("it is the first") };
+    let Outcome::Asked(refused) = asked(now).await else { panic!("it is the first") };
     assert_eq!(refused.state, RefundState::Failed);
     fixture.provider.refund_by_hand("pi_1", MinorUnits(PRICE), now).unwrap();
     for days in 1..4 {
         fixture.provider.forget_keys();
-        let PartOutcome::Asked(again) = asked(now.plus_seconds(days * 90_000)).await else {
+        let Outcome::Asked(again) = asked(now.plus_seconds(days * 90_000)).await else {
             panic!("it is the only one")
         };
         // The conflict is looked into: what was made by hand has paid it.
@@ -235,7 +235,7 @@ async fn an_operator_refunds_a_ticket_some_money_and_the_rest() {
         let key = RefundKey { order: number, number: RefundNumber::try_from(refund).unwrap() };
         let now = Timestamp::now().plus_seconds(minutes * (PAUSE_SECONDS + 5));
         let done = refund_part(&fixture.app.ports, key, now).await.unwrap();
-        assert!(matches!(done, PartOutcome::Asked(_)), "{done:?}");
+        assert!(matches!(done, Outcome::Asked(_)), "{done:?}");
     }
     assert_eq!(fixture.sent_back("pi_1"), [PRICE - 1000, 1000, PRICE]);
     assert_eq!(fixture.shown(ALICE, &order).await["state"], "refunded");

@@ -1,7 +1,7 @@
 //! Waiting rooms over HTTP: published with their sale, joined, shown, and run by an operator.
 
 use engine::domain::admission::room::document::Left;
-use engine::domain::admission::room::draw::Window;
+use engine::domain::admission::room::draw::{Terms, Window};
 use engine::domain::admission::room::leaves::Chunk;
 use engine::domain::admission::room::log::Record;
 use engine::domain::admission::room::memory::RoomMemory;
@@ -11,6 +11,7 @@ use engine::domain::basics::ids::{SaleId, UserId};
 use engine::domain::basics::time::Timestamp;
 use engine::domain::sale::{Sale, SaleFile};
 use engine::flows::room::draw::{Drawing, draw};
+use engine::flows::room::publish::DrawBy;
 use engine::flows::room::turn::turn;
 use engine::flows::room::{publish, published};
 use engine::ports::{Board as _, BoardPorts as _, RoomPorts as _, Rooms as _};
@@ -43,9 +44,12 @@ async fn a_room_is_published_before_its_sale_and_never_changes() {
     fixture.publish(&file).await.ok(200);
     let room = published(ports, &id).await.unwrap().unwrap();
     assert_eq!(Some(&room.settings), sale(&file).room().as_ref());
-    let secret = ports.rooms().secret(&id).await.unwrap().unwrap();
-    assert_eq!(room.draw.commitment, secret.commitment());
-    assert_ne!(secret, Secret([0; 32]));
+    // The deployment's beacon decides, by a round that is named; there is no secret.
+    let Terms::Beacon(named) = room.draw else { panic!("{room:?}") };
+    assert_eq!(named.chain(), fake_beacon::rounds());
+    assert_eq!(named.time_ms(named.round), room.settings.opens_at_ms - 60_000);
+    assert_eq!(ports.rooms().secret(&id).await, Ok(None));
+    assert_eq!(room.stock, Some(sale(&file).seat_legs()));
 
     let with = |name: &str, value: Value| {
         let mut file = file.clone();
@@ -57,6 +61,7 @@ async fn a_room_is_published_before_its_sale_and_never_changes() {
         with("title", json!("The hall")),
         with("limit_per_buyer", json!(3)),
         with("closes_at", json!("2101-01-01T00:00:00Z")),
+        with("room", json!({ "visit_seconds": 900, "beacon": fake_beacon::hash() })),
         file.clone(),
     ] {
         fixture.publish(&same).await.ok(200);
@@ -65,7 +70,8 @@ async fn a_room_is_published_before_its_sale_and_never_changes() {
     without.as_object_mut().unwrap().remove("room");
     for other in [
         with("room", json!({})),
-        with("room", json!({ "visit_seconds": 900, "beacon": fake_beacon::hash() })),
+        with("room", json!({ "visit_seconds": 900, "beacon": "operator" })),
+        with("room", json!({ "visit_seconds": 900, "beacon": QUICKNET })),
         with("opens_at", json!("2099-01-01T00:00:01Z")),
         with("limit_per_buyer", json!(5)),
         without,
@@ -73,7 +79,44 @@ async fn a_room_is_published_before_its_sale_and_never_changes() {
         fixture.publish(&other).await.problem(409, "room-differs");
     }
     assert_eq!(ports.rooms().last_record(&id).await.unwrap().unwrap().number, 0);
-    assert_eq!(ports.rooms().secret(&id).await, Ok(Some(secret)));
+    // A secret is made where the file asks for one.
+    let mut by_secret = waiting("by-secret");
+    by_secret["room"] = json!({ "beacon": "operator" });
+    fixture.publish(&by_secret).await.ok(200);
+    let id = sale(&by_secret).id().clone();
+    let room = published(ports, &id).await.unwrap().unwrap();
+    let secret = ports.rooms().secret(&id).await.unwrap().unwrap();
+    assert_eq!(room.draw, Terms::Secret(secret.commitment()));
+    assert_ne!(secret, Secret([0; 32]));
+    by_secret["room"] = json!({});
+    fixture.publish(&by_secret).await.problem(409, "room-differs");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_round_is_named_ahead_of_everybody() {
+    let fixture = Fixture::start().await;
+    // Whole seconds, as the local rounds are: a lead of one second has a round within it by other openings.
+    let now = Timestamp::from_ms(Timestamp::now().ms() / 1_000 * 1_000);
+    let in_seconds = |seconds: i64| now.plus_seconds(seconds);
+    let publish = async |id: &str, opens_at: Timestamp, room: Value| {
+        let mut file = waiting(id);
+        file["opens_at"] = json!(opens_at);
+        file["room"] = room;
+        fixture.publish(&file).await
+    };
+    // drand's rounds come to others as well: an hour and four minutes.
+    let quicknet = |lead: u32| json!({ "beacon": QUICKNET, "draw_lead_seconds": lead });
+    let soon = publish("soon", in_seconds(3_600), quicknet(300)).await.problem(422, "invalid");
+    assert_eq!(soon["defects"][0]["at"], "opens_at", "{soon}");
+    let short = publish("short", in_seconds(7_200), quicknet(239)).await.problem(422, "invalid");
+    assert_eq!(short["defects"][0]["at"], "room.draw_lead_seconds", "{short}");
+    publish("right", in_seconds(3_800), quicknet(240)).await.ok(200);
+    // The engine's own come each second.
+    let local = |lead: u32| json!({ "draw_lead_seconds": lead });
+    let none = publish("none", in_seconds(60), local(1)).await.problem(422, "invalid");
+    assert_eq!(none["defects"][0]["at"], "room.draw_lead_seconds", "{none}");
+    publish("local", in_seconds(60), local(10)).await.ok(200);
+    publish("past", in_seconds(-60), local(10)).await.problem(422, "invalid");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -115,14 +158,15 @@ async fn what_is_refused_leaves_no_room_behind() {
     let sale = sale(&file);
     let settings = sale.room().unwrap();
     let now = Timestamp::now();
-    let secret = Secret([1; 32]);
-    publish::publish(ports, sale.id(), &settings, None, &secret, now).await.unwrap();
+    let by = DrawBy::Beacon(fake_beacon::rounds());
+    let stock = sale.seat_legs();
+    publish::publish(ports, sale.id(), &settings, stock, &by, now).await.unwrap();
     fixture.get(Sender::Nobody, "/sales/died").await.problem(404, "not-found");
     let mut other = file.clone();
     other["room"] = json!({});
     fixture.publish(&other).await.problem(409, "room-differs");
     fixture.publish(&file).await.ok(200);
-    assert_eq!(ports.rooms().secret(sale.id()).await, Ok(Some(secret)));
+    assert_eq!(ports.rooms().secret(sale.id()).await, Ok(None));
 }
 
 impl Fixture {
@@ -146,6 +190,8 @@ impl Fixture {
 fn open_hall(id: &str) -> Value {
     let mut file = waiting(id);
     file["opens_at"] = json!("2020-01-01T00:00:00Z");
+    // No round of a beacon is ahead of it.
+    file["room"]["beacon"] = json!("operator");
     file
 }
 
@@ -172,6 +218,17 @@ async fn a_room_is_joined_drawn_shown_and_checked() {
     let headers = json!({ "content-type": "application/json" });
     let request = super::request(Sender::Buyer("bob"), "POST", "/sales/hall/places", headers, "{}");
     assert_eq!(super::send(&another, request).await.ok(201)["index"], bob["index"]);
+
+    // What is shown of those who have joined is of no record, and the head is that of the last one.
+    let first = ports.rooms().last_record(&id).await.unwrap().unwrap();
+    let joined = loop {
+        let shown = fixture.get(nobody, "/sales/hall/room").await.ok(200);
+        if shown["groups"][0]["joined"].as_u64() >= Some(2) {
+            break shown;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    };
+    assert_eq!((first.number, &joined["head"]), (0, &json!(first.hash())));
 
     assert_eq!(draw(ports, &id, Timestamp::now()).await, Ok(Drawing::Drawn));
     let log = fixture.get(nobody, "/sales/hall/room/log").await;
@@ -280,14 +337,27 @@ async fn who_has_a_due_place_is_let_in_and_nobody_else() {
     }
 
     // An order is counted for the next turn; the visit has three admissions.
-    let body =
-        json!({ "admission": admission, "lines": [{ "tier": "vip", "best": { "count": 2 } }] });
-    fixture.json(Sender::Buyer("alice"), "POST", "/sales/hall/orders", &body).await.ok(201);
+    let order = async |admission: &Value| {
+        let lines = json!([{ "tier": "vip", "best": { "count": 2 } }]);
+        let body = json!({ "admission": admission, "lines": lines });
+        loop {
+            let target = "/sales/hall/orders";
+            let got = fixture.json(Sender::Buyer("alice"), "POST", target, &body).await;
+            if got.body["type"] != "/problems/too-many-requests" {
+                break got;
+            }
+        }
+    };
+    let made = order(&admission).await.ok(201);
     let tally = fixture.app.ports.board().tally(&id, 0, Timestamp::now()).await.unwrap();
     assert_eq!((tally.came, tally.held), (1, 2));
-    for _ in 0..2 {
-        due().await.ok(201);
-    }
+    // A new one ends the one before, which finds what it has made and makes nothing more.
+    let second = due().await.ok(201)["token"].clone();
+    assert_eq!(order(&admission).await.ok(201)["order"], made["order"]);
+    let third = due().await.ok(201)["token"].clone();
+    let ended = order(&second).await.problem(403, "not-admitted");
+    assert!(ended["detail"].as_str().unwrap().contains("later admission"), "{ended}");
+    assert_ne!(order(&third).await.ok(201)["order"], made["order"]);
     due().await.problem(403, "too-many-attempts");
 
     // Nobody came for bob's place in time: three minutes of the clock of visits, a minute a turn at most.
@@ -310,7 +380,7 @@ async fn who_has_a_due_place_is_let_in_and_nobody_else() {
 async fn who_looks_at_the_map_for_four_minutes_has_a_ticket() {
     let fixture = Fixture::start().await;
     let mut file = open_hall("hall");
-    file["room"] = json!({ "visit_seconds": 600 });
+    file["room"] = json!({ "visit_seconds": 600, "beacon": "operator" });
     fixture.publish(&file).await.ok(200);
     fixture.publish(&open_hall("other")).await.ok(200);
     let id = SaleId::new("hall").unwrap();
@@ -409,6 +479,8 @@ async fn whoever_has_no_script_sees_the_room_as_a_page() {
     let drawing = shown().await;
     for part in [
         "<h1>&lt;script&gt;alert(1)&lt;/script&gt; &amp; &quot;Friends&quot;</h1>",
+        "Joining it, choosing seats and paying need a browser with JavaScript",
+        "加入等候室、选座和付款需要启用 JavaScript",
         "<p lang=\"en\">Places are being drawn.</p><p lang=\"zh-Hans\">正在抽签。</p>",
         "<meta http-equiv=\"refresh\" content=\"15\">",
         "<html lang=\"en\">",
@@ -490,11 +562,12 @@ async fn who_cannot_join_or_run_a_room_is_told_why() {
     none["sale"] = json!("none");
     let mut over = waiting("over");
     over["opens_at"] = json!("2020-01-01T00:00:00Z");
+    over["room"] = json!({ "beacon": "operator" });
     over["closes_at"] = json!("2021-01-01T00:00:00Z");
     let mut soon = waiting("soon");
     soon["room"] = json!({ "joins_open_at": "2098-12-31T00:00:00Z" });
     let mut late = open_hall("late");
-    late["room"] = json!({ "registered_only": true });
+    late["room"] = json!({ "registered_only": true, "beacon": "operator" });
     for file in [none, over, soon, late, waiting("hall")] {
         fixture.publish(&file).await.ok(200);
     }

@@ -21,6 +21,7 @@ use std::time::Duration;
 use aws_lc_rs::hmac;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use engine::domain::admission::room::slot::Asking;
 use engine::domain::basics::ids::{SaleId, UserId};
 use engine::domain::basics::number::{Mint, OrderNumber};
 use engine::domain::basics::time::Timestamp;
@@ -141,6 +142,7 @@ impl Fixture {
             tickets: 4,
             expires_at: now.plus_seconds(600),
             entry: None,
+            asking: Asking::default(),
         };
         change(&mut grant);
         let order = grant.order;

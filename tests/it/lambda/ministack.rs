@@ -207,7 +207,7 @@ impl Deployed {
         let soon = Redelivery { visibility: Duration::from_secs(6), max_receives: 2 };
         let prefix = "dev-onsale-".to_owned();
         let queues = Queues::create(&sqs, &prefix, Some(soon)).await.unwrap();
-        let beacon = FakeBeacon::start(Pace::QUICKNET).unwrap();
+        let beacon = FakeBeacon::start(Pace::OF_CHAIN).unwrap();
         let endpoints = Endpoints::from_servers(stack.endpoints(), &provider, &beacon, prefix);
         let dynamo = stores::dynamo(&endpoints);
         create_tables(dynamo.client(), &dynamo.config().tables).await.unwrap();

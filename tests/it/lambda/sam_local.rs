@@ -85,7 +85,10 @@ async fn sam_local_gives_a_function_all_but_the_secrets_of_others() {
             "SendEventsFunction" => &[addresses, webhooks, bus],
             "PayCallbackFunction" => &[payment],
             "TakeCallbackFunction" => &[key, sources, payment],
-            "ClosePaymentsFunction" | "ReadCapturesFunction" | "RefundFunction" => &[provider],
+            "ClosePaymentsFunction"
+            | "ReadCapturesFunction"
+            | "ReadBillsFunction"
+            | "RefundFunction" => &[provider],
             _ => &[],
         };
         let others = secrets.into_iter().filter(|secret| !own.contains(secret));

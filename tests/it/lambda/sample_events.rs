@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::Path;
 
+use engine::domain::admission::room::slot::Asking;
 use engine::domain::basics::ids::{SaleId, UserId};
 use engine::domain::basics::number::{Mint, OrderNumber};
 use engine::domain::basics::time::Timestamp;
@@ -88,6 +89,7 @@ fn order(buyer: &str, key: &[u8]) -> Value {
         tickets: TICKETS,
         expires_at: "2100-01-01T00:00:00Z".parse().unwrap(),
         entry: None,
+        asking: Asking::default(),
     };
     let token = AdmissionKeys::new([(SAMPLE_KEY.0, key)]).sign(&grant, made_at()).unwrap();
     json!({ "admission": token,
@@ -116,8 +118,9 @@ fn callback(secret: &[u8], target: String) -> Request<'static> {
 pub fn samples() -> Vec<Sample> {
     use Function::{
         AwardPoints, Cancel, ClosePayments, DecidePayment, Draw, ExpireOrders, Figures, LoadSale,
-        Operator, Orders, PayCallback, PayFromWallet, ReadCaptures, Reconcile, Refund, RefundOrder,
-        Reserve, Sales, SendEvents, StartPayment, SyncDb, TakeCallback, TokenGate, WaitingRoom,
+        Operator, Orders, PayCallback, PayFromWallet, ReadBills, ReadCaptures, Reconcile, Refund,
+        RefundOrder, Reserve, Sales, SendEvents, StartPayment, SyncDb, TakeCallback, TokenGate,
+        WaitingRoom,
     };
     let put = |sender| Request::json(sender, "PUT", "/sales/sample", &sale());
     let put_room = Request::json(Sender::Operator, "PUT", "/sales/sample-room", &sale_with_room());
@@ -301,6 +304,7 @@ pub fn samples() -> Vec<Sample> {
         (Draw, "draw", "no failure", batch("draw", &[json!({ "sale": SALE }).to_string()])),
         (Refund, "refund", "1 failure", batch("refund", &[refund.to_string()])),
         (ReadCaptures, "read-captures", "report", schedule()),
+        (ReadBills, "read-bills", "report", schedule()),
         (SendEvents, "send-events", "report", schedule()),
         (Reconcile, "reconcile", "report", schedule()),
     ];

@@ -145,7 +145,7 @@ fn in_words(answer: &Value) -> String {
             1 => "1 failure".to_owned(),
             many => format!("{many} failures"),
         }
-    } else if ["loaded", "pages", "told"].iter().any(|count| answer[*count].is_u64()) {
+    } else if ["loaded", "pages", "told", "days"].iter().any(|count| answer[*count].is_u64()) {
         "report".to_owned()
     } else {
         answer.to_string()

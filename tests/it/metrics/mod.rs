@@ -7,7 +7,7 @@ mod rooms;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use engine::domain::admission::room::draw::Commitment;
+use engine::domain::admission::room::draw::Terms;
 use engine::domain::admission::room::log::Record;
 use engine::domain::admission::room::serving::Room;
 use engine::domain::basics::bytes::Secret;
@@ -394,8 +394,8 @@ async fn a_late_draw_and_a_missing_secret_are_counted() {
     let app = &fixture.app;
     let hall = SaleId::new("hall").unwrap();
     let settings = Settings::new(GroupId::new("all").unwrap(), 0, 4);
-    let commitment = Commitment { commitment: Secret([4; 32]).commitment(), beacon: None };
-    let room = Room { sale: hall.clone(), draw: commitment, settings };
+    let draw_by = Terms::Secret(Secret([4; 32]).commitment());
+    let room = Room::new(hall.clone(), draw_by, 0, settings);
     app.ports.rooms().append(&hall, &Record::first(room, 0)).await.unwrap();
     let event = json!({ "detail-type": "Scheduled Event", "source": "aws.events", "detail": {} });
     reconcile::handle(app, serde_json::from_value(event).unwrap()).await.unwrap();

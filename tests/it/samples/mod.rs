@@ -135,8 +135,8 @@ async fn a_stadium_sells_in_each_tier_and_by_each_way_of_choosing() {
         assert_eq!(again, "seat-taken");
     });
     futures(buyers).await;
-    // The best seats of the lower ring are the front row of the block that faces the stage.
-    let taken = shop.buy(vec![shop.seats("lower-facing", all, &["119-A-1"])], 1).await;
+    // The best seats of the lower ring are in the front row of the block that faces the stage, beside its stairs.
+    let taken = shop.buy(vec![shop.seats("lower-facing", all, &["119-A-9"])], 1).await;
     assert_eq!(taken.problem(), "seat-taken");
     let kept = shop.buy(vec![shop.seats("lower-facing", all, &["119-Z-9"])], 1).await;
     assert_eq!(kept.problem(), "seat-taken", "camera places are not sold");
@@ -145,7 +145,7 @@ async fn a_stadium_sells_in_each_tier_and_by_each_way_of_choosing() {
     let order = shop.buy(vec![shop.seats("lower-side", all, &["124-A-5"])], 1).await.order();
     assert_eq!(order["amount_minor"], 11_500);
     let six = shop.buy(vec![shop.best("lower-side", all, 6, "required")], 6).await.order();
-    assert_eq!(seats_of(&six)[0], "124-A-11", "five are free before the stairs, ten after them");
+    assert_eq!(seats_of(&six)[0], "124-A-11", "too few are free before the stairs, ten after them");
 
     // A wheelchair user and a companion, until there is no platform left; and an order over three
     // tiers, all or nothing.
@@ -174,12 +174,12 @@ async fn a_stadium_sells_in_each_tier_and_by_each_way_of_choosing() {
 async fn a_theatre_sells_to_the_last_seat() {
     let shop = Shop::open(&THEATRE.file()).await;
     let all = shop.sale.whole();
-    // Rows A and B are before the stage; the best of the front stalls begin in row C.
+    // Rows A and B are before the stage; the best of the front stalls are in the middle of row C, left of its aisle.
     let best = shop.buy(vec![shop.best("stalls-front", all, 2, "required")], 2).await.order();
-    assert_eq!(seats_of(&best), ["Stalls-C-1", "Stalls-C-2"]);
-    // On the left of the circle the odd numbers go down towards the middle.
+    assert_eq!(seats_of(&best), ["Stalls-C-11", "Stalls-C-12"]);
+    // On the left of the circle the odd numbers go down towards the middle of the house, where the best are.
     let odd = shop.buy(vec![shop.best("circle", all, 3, "required")], 3).await.order();
-    assert_eq!(seats_of(&odd), ["Circle left-A-21", "Circle left-A-19", "Circle left-A-17"]);
+    assert_eq!(seats_of(&odd), ["Circle left-A-5", "Circle left-A-3", "Circle left-A-1"]);
     let even = ["Circle right-E-20", "Circle right-E-22"];
     let even = shop.buy(vec![shop.seats("circle", all, &even)], 2).await.order();
     assert_eq!(seats_of(&even).len(), 2);

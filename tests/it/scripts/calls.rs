@@ -55,6 +55,7 @@ pub(super) fn load(legs: u16) -> Load {
     let grid = TierGrid {
         tier: tier(),
         row_bytes: 1,
+        middles: Vec::new(),
         taken: empty(),
         sold: empty(),
         freed: Freed::default(),

@@ -515,7 +515,15 @@ impl SeededRng {
             // Nobody writes this, but both sides must read it alike.
             sold[0] = self.bitmap(bytes, 0.5);
         }
-        TierGrid { tier, row_bytes, taken, sold, freed: Freed::default() }
+        // None, one for all rows, or each its own, also such as no row has.
+        let columns = u16::try_from(row_bytes).unwrap() * 8;
+        let middle = self.rng.random_range(0..=2 * columns);
+        let middles = match self.rng.random_range(0..4) {
+            0 => Vec::new(),
+            1 => vec![middle; rows],
+            _ => (0..rows).map(|_| self.rng.random_range(0..=2 * columns)).collect(),
+        };
+        TierGrid { tier, row_bytes, middles, taken, sold, freed: Freed::default() }
     }
 
     /// The next part of the load under way; seldom one that is missing its predecessor.

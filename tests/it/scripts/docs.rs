@@ -74,6 +74,7 @@ async fn the_docs_name_every_key_and_field() {
     let ours = [
         ("{sale}:sale", keys.sale()),
         ("{sale}:tier:<t>", keys.tier(&tier)),
+        ("{sale}:middles:<t>", keys.middles(&tier)),
         ("{sale}:freed:<t>", keys.freed(&tier)),
         ("{sale}:taken:<t>", keys.taken(&tier)),
         ("{sale}:sold:<t>", keys.sold(&tier)),
@@ -269,6 +270,7 @@ fn load(inventory: &InventoryId, tier: &TierId) -> Load {
     let grid = TierGrid {
         tier: tier.clone(),
         row_bytes: 1,
+        middles: vec![7, 7],
         taken: empty(),
         sold: empty(),
         freed: Freed::default(),

@@ -9,7 +9,7 @@ use engine::domain::basics::number::OrderNumber;
 use engine::domain::basics::time::Timestamp;
 use engine::domain::inventory::{HoldRecord, Inconsistency, Inventory};
 use engine::domain::sale::SaleState;
-use engine::ports::{Gate as _, InventoryCounts, Seats as _, Stored};
+use engine::ports::{Gate as _, InventoryCounts, Seats as _, StoreError, Stored};
 use shared::redis::keys::{GateKeys, InventoryKeys};
 use shared::redis::{Connection, RedisGate, RedisSeats, Scripts, hold_record};
 
@@ -36,9 +36,13 @@ pub struct Tally {
     pub replies: BTreeMap<String, usize>,
 }
 
+/// # Panics
+/// If the server does not answer, say because a script never ends: that is no difference between answers, and every
+/// sequence after it would meet the same.
 fn same<T: Debug + PartialEq>(what: &str, redis: &Stored<T>, model: &T) -> Result<(), String> {
     match redis {
         Ok(answered) if answered == model => Ok(()),
+        Err(StoreError::Unavailable(why)) => panic!("{what}: the server does not answer: {why}"),
         _ => Err(format!("{what}\n  Redis: {redis:?}\n  model: {model:?}")),
     }
 }

@@ -53,6 +53,7 @@ fn large(legs: u16) -> Load {
     let grid = |index: usize| TierGrid {
         tier: tier(index),
         row_bytes: bytes as u32,
+        middles: Vec::new(),
         taken: vec![vec![0x92; bytes]; usize::from(legs)],
         sold: vec![vec![0x80; bytes]; usize::from(legs)],
         freed: Freed::default(),

@@ -13,13 +13,16 @@ use engine::domain::inventory::{
 use engine::ports::Seats as _;
 use local::servers::{Flavour, RedisServer};
 use serde_json::{Value, json};
-use shared::redis::{RedisSeats, Scripts};
+use shared::redis::keys::InventoryKeys;
+use shared::redis::{RedisSeats, Scripts, hold_record};
 
 use super::calls::{best, epoch, hold, inventory, load, record_of, seats_of, tier};
 use super::{connect, server};
 
 /// What this release writes, with what it has answered.
 const STATE: &str = include_str!("state.json");
+/// What a release wrote that knew of no middles of rows.
+const STATE_WITHOUT_MIDDLES: &str = include_str!("state_without_middles.json");
 /// What a release wrote that had a key for each leg of a tier.
 const STATE_WITH_A_KEY_A_LEG: &str = include_str!("state_with_a_key_a_leg.json");
 /// The orders whose hold stays, is sold and is given back.
@@ -75,6 +78,85 @@ async fn two_releases_work_side_by_side() {
     let stats: String = redis::cmd("INFO").arg("memory").query_async(&mut redis).await.unwrap();
     // Both texts are known there: load of one, and hold, sell and release of either.
     assert!(stats.contains("number_of_cached_scripts:7"), "{stats}");
+}
+
+/// `hold.lua` of a release that knew of no middles: its best seats are those at the left.
+const HOLD_WITHOUT_MIDDLES: &str = include_str!("hold_without_middles.lua");
+
+/// Holds the best two seats by that script; `None` if no two neighbours are left.
+async fn held_without_middles(server: &RedisServer, order: u64) -> Option<Vec<u32>> {
+    let sale = inventory();
+    let keys = InventoryKeys(&sale);
+    let mut call = redis::cmd("EVAL");
+    call.arg(HOLD_WITHOUT_MIDDLES).arg(4).arg(keys.sale()).arg(keys.due());
+    call.arg(keys.tier(&tier())).arg(keys.taken(&tier()));
+    let Hold { epoch, user, fingerprint, now, deadline, .. } = hold(order, Legs::ONE, best(2));
+    call.arg(epoch.as_str()).arg(order).arg(user.as_str()).arg(fingerprint.as_str());
+    call.arg(now.ms()).arg(deadline.ms()).arg(0);
+    call.arg("a").arg(0).arg(1).arg("best").arg(2).arg("2:0:1").arg("required");
+    let mut redis = server.connect().await.unwrap();
+    let reply: Vec<String> = call.query_async(&mut redis).await.unwrap();
+    match reply.as_slice() {
+        [tag, record, _] if tag == "held" => {
+            let record = hold_record::from_text(record).unwrap();
+            Some(record.lines[0].seats.iter().map(|seat| seat.0).collect())
+        }
+        [tag, _] if ["no_adjacent", "sold_out"].contains(&tag.as_str()) => None,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn is_refused(reply: &HoldReply) -> bool {
+    *reply == HoldReply::NoAdjacent(tier()) || *reply == HoldReply::SoldOut(tier())
+}
+
+/// Of a sale that either release has loaded, both sell every seat once, and what one gives back the other sells.
+#[tokio::test]
+async fn a_release_without_middles_sells_beside_this_one() {
+    let rows_differ = vec![7, 5, 0, 14];
+    for middles in [Vec::new(), vec![7; 4], rows_differ] {
+        let server = server(Flavour::Valkey).await;
+        let seats = RedisSeats::new(connect(&server));
+        let mut sale = load(1);
+        sale.tiers[0].middles = middles.clone();
+        assert_eq!(seats.load(&sale).await, Ok(LoadReply::Loaded));
+        let mut held: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
+        let mut order = 0;
+        loop {
+            order += 1;
+            let got = if order % 2 == 0 {
+                held_without_middles(&server, order).await
+            } else {
+                let reply = seats.hold(&hold(order, Legs::ONE, best(2))).await.unwrap();
+                Some(reply).filter(|reply| !is_refused(reply)).map(|reply| seats_of(&reply))
+            };
+            let Some(got) = got else { break };
+            held.insert(order, got);
+            if order % 5 == 0 {
+                // Of the first row, so that the searches of both go back to it.
+                let ended = *held.iter().min_by_key(|(_, seats)| seats[0]).unwrap().0;
+                let order = ended.to_string().parse().unwrap();
+                let record = seats.record(&inventory(), order).await.unwrap().unwrap();
+                let release = Release { inventory: inventory(), order, record };
+                assert_eq!(seats.release(&release).await, Ok(ReleaseReply::Released));
+                held.remove(&ended);
+            }
+        }
+        // Neither finds two more; what is left sells one by one.
+        let two = seats.hold(&hold(order + 1, Legs::ONE, best(2))).await.unwrap();
+        assert!(is_refused(&two), "{two:?}");
+        assert_eq!(held_without_middles(&server, order + 1).await, None);
+        let mut all: Vec<u32> = held.into_values().flatten().collect();
+        while all.len() < 32 {
+            order += 1;
+            let one = seats.hold(&hold(order, Legs::ONE, best(1))).await.unwrap();
+            all.extend(seats_of(&one));
+        }
+        all.sort_unstable();
+        assert_eq!(all, (0..32).collect::<Vec<_>>(), "{middles:?}");
+        let next = hold(order + 1, Legs::ONE, best(1));
+        assert_eq!(seats.hold(&next).await, Ok(HoldReply::SoldOut(tier())));
+    }
 }
 
 /// Every key, by name: its type, and what it holds as text or in hexadecimal digits.
@@ -192,6 +274,8 @@ async fn a_state_that_an_earlier_release_wrote_goes_on() {
         panic!("what is written has changed: {}", place.display());
     }
     goes_on(&server(Flavour::Valkey).await, &written).await;
+    let earlier: Value = serde_json::from_str(STATE_WITHOUT_MIDDLES).unwrap();
+    goes_on(&server(Flavour::Valkey).await, &earlier).await;
 }
 
 #[tokio::test]

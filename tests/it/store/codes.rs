@@ -12,7 +12,7 @@ use engine::domain::basics::bytes::{Nonce, Secret};
 use engine::domain::basics::ids::{GroupId, SaleId, UserId};
 use engine::domain::sale::serving::{DRAW_LEAD_MS, Settings};
 use engine::flows::room::join::{JoinRequest, Joined, Refusal, join};
-use engine::flows::room::publish::publish;
+use engine::flows::room::publish::{DrawBy, publish};
 use engine::ports::{RoomPorts, Rooms, Stored};
 use futures_util::future::join_all;
 use model_stores::{Call, Caller, Driver, Reply, Stores};
@@ -80,7 +80,9 @@ impl Environment {
         let ports = Self { rooms, beacon: Caller(Memory::default()) };
         let mut settings = Settings::new(group(), NOW.plus_ms(DRAW_LEAD_MS).ms(), 4);
         settings.groups[0].codes = true;
-        publish(&ports, &sale(), &settings, None, &Secret([4; 32]), NOW).await.unwrap();
+        publish(&ports, &sale(), &settings, 40, &DrawBy::Secret(Secret([4; 32])), NOW)
+            .await
+            .unwrap();
         ports
     }
 

@@ -91,6 +91,7 @@ fn train() -> Inventory {
     let grid = TierGrid {
         tier: tier("a"),
         row_bytes: 1,
+        middles: Vec::new(),
         taken: vec![vec![COACH_ROW; ROWS]; legs],
         sold: vec![vec![0; ROWS]; legs],
         freed: Freed::default(),

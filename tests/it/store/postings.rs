@@ -11,7 +11,7 @@ use engine::domain::basics::ids::PostingKey;
 use engine::domain::basics::money::{Currency, MinorUnits, Money};
 use engine::domain::ledger::posting::{PAUSES_MS, Posting, PostingKind};
 use engine::domain::ledger::{Account, Balance, Transfer};
-use engine::flows::post::{Posted, Refusal, post};
+use engine::flows::post::{Posted, Refusal, post, post_withholding};
 use engine::ports::{Accounts as _, PostReply, SeenAccount};
 use futures_util::future::join_all;
 use model_stores::{AccountsModel, seed_of_commit};
@@ -98,6 +98,17 @@ async fn a_merchant_is_settled_what_it_has_and_no_more() {
     assert_eq!(at_once(&ledger, &settle("s1", 700)).await, Ok(Posted::Made));
     // It has nothing left, and the same again is still the same.
     assert_eq!(at_once(&ledger, &settle("s1", 700)).await, Ok(Posted::Before));
+    // What it owes of other sales is withheld from the next one, and from nothing else.
+    let back = posting("w0", PostingKind::SettlementBack, merchant, euros(500));
+    assert_eq!(at_once(&ledger, &back).await, Ok(Posted::Made));
+    let withholding =
+        async |posting: Posting| post_withholding(&ledger, &posting, 120, async |_| ()).await;
+    let owes = Err(Refusal::Owes { has: 500, owes: 120 });
+    assert_eq!(withholding(settle("w1", 381)).await, owes);
+    assert_eq!(withholding(payout("w2", 1)).await, Ok(Posted::Made));
+    assert_eq!(withholding(settle("w1", 380)).await, Ok(Posted::Made));
+    assert_eq!(withholding(settle("w1", 380)).await, Ok(Posted::Before));
+    assert_eq!(at_once(&ledger, &settle("w3", 120)).await, Ok(Posted::Made));
     assert_eq!(at_once(&ledger, &settle("s1", 699)).await, Err(Refusal::Differs));
     assert_eq!(at_once(&ledger, &settle("s2", 1)).await, Err(Refusal::Short(0)));
     // And no more comes back than was settled.

@@ -7,10 +7,11 @@ use engine::domain::admission::room::counts::{
     Came, Coming, Entry, MarkCounts, ReservationReport, Tally,
 };
 use engine::domain::admission::room::serving::{Mode, Reservations};
+use engine::domain::admission::room::slot::Asked;
 use engine::domain::admission::room::view::{GroupView, View};
-use engine::domain::basics::ids::SaleId;
+use engine::domain::basics::ids::{SaleId, UserId};
 use engine::domain::basics::time::Timestamp;
-use engine::ports::{Asked, Board, Shown, Stored};
+use engine::ports::{Board, Shown, Stored};
 use futures_util::future::join_all;
 use local::servers::{Flavour, RedisOptions, RedisServer};
 use model_stores::{Call, Caller, Driver, Reply, Stores};
@@ -115,14 +116,19 @@ async fn counts(board: &impl Board) {
         asked: 0,
     };
     assert_eq!(board.tally(&sale(), 0, later.plus_seconds(5)).await, Ok(expected.clone()));
-    let (one, other) = ("7".parse().unwrap(), "8".parse().unwrap());
-    for (order, at, own, orders) in [
-        (one, later, 1, 1),
-        (other, later.plus_ms(999), 1, 2),
-        (one, later.plus_ms(999), 2, 2),
-        (one, later.plus_seconds(1), 1, 1),
+    let [one, other] = ["7", "8"].map(|user| UserId::new(user).unwrap());
+    // Of admissions that are noted in any order, the latest stays.
+    for attempt in [2, 11, 3] {
+        board.admitted(&sale(), &other, attempt).await.unwrap();
+    }
+    for (buyer, at, own, buyers, before, latest) in [
+        (&one, later, 1, 1, 0, 0),
+        (&other, later.plus_ms(999), 1, 2, 0, 11),
+        (&one, later.plus_ms(999), 2, 2, 0, 0),
+        (&one, later.plus_seconds(1), 1, 1, 2, 0),
     ] {
-        assert_eq!(board.asked(&sale(), order, at).await, Ok(Asked { own, orders }));
+        let asked = Asked { own, buyers, before, latest };
+        assert_eq!(board.asked(&sale(), buyer, at).await, Ok(asked));
     }
     // A second is over before it counts, and counts for five.
     for (after, all, bad, asked) in

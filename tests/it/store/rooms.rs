@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use chaos::proxy::http::{Act, HttpProxy, Request};
-use engine::domain::admission::room::draw::{Commitment, Source};
+use engine::domain::admission::room::draw::{BeaconChain, NoRound, Source, Terms};
 use engine::domain::admission::room::join::{
     BUCKETS, Index, IndexStock, JoinWindow, MAX_CHUNKS, MAX_INDICES, Membership, Replaced,
     TakenIndices, Tree, bucket_of,
@@ -20,7 +20,7 @@ use engine::domain::basics::time::Timestamp;
 use engine::domain::sale::serving::{DRAW_LEAD_MS, GroupSettings, MORE_TIME_FACTOR, Settings};
 use engine::flows::room::draw::{Drawing, draw};
 use engine::flows::room::join::{self, JoinRequest, Joined, Standing, join};
-use engine::flows::room::publish::{self, publish};
+use engine::flows::room::publish::{self, DrawBy, publish};
 use engine::ports::{AppendReply, RoomPorts, Rooms, Stored};
 use futures_util::future::join_all;
 use model_stores::{Call, Caller, Counter, Driver, Reply, Stores};
@@ -66,10 +66,15 @@ fn member(buyer: &str, number: u32, window: JoinWindow) -> Membership {
     }
 }
 
+/// A beacon whose rounds come each second.
+const CHAIN: BeaconChain = BeaconChain { chain: Hash([5; 32]), genesis: 0, period: 1 };
+/// A minute before the sale opens.
+const ROUND: u64 = 1_800_000_241;
+
 fn room() -> Room {
-    let commitment = Secret([4; 32]).commitment();
     let settings = Settings::new(group("all"), NOW.plus_ms(DRAW_LEAD_MS).ms(), 4);
-    Room { sale: sale(), draw: Commitment { commitment, beacon: Some(Hash([5; 32])) }, settings }
+    let named = CHAIN.name(settings.closes_at_ms, settings.opens_at_ms, 0).unwrap();
+    Room::new(sale(), Terms::Beacon(named), 40, settings)
 }
 
 async fn keeps_secrets_and_a_log(rooms: &impl Rooms) {
@@ -89,7 +94,7 @@ async fn keeps_secrets_and_a_log(rooms: &impl Rooms) {
     assert_eq!(rooms.append(&sale(), &other).await, Ok(AppendReply::Conflict));
     // As many that their numbers have two digits: the last one is found by number, not by text.
     let mut last = first.clone();
-    for at_ms in 0..11 {
+    for at_ms in 8..19 {
         let given = Given { joined: vec![0], ..Given::default() };
         last = last.next(&room, at_ms, Vec::new(), given).unwrap();
         assert_eq!(rooms.append(&sale(), &last).await, Ok(AppendReply::Appended));
@@ -452,12 +457,13 @@ async fn joining(ports: &Environment, stock: &Mutex<IndexStock>, number: u32) ->
 async fn a_room_is_joined_and_drawn_by_two_at_once() {
     let fixture = Fixture::new().await;
     let memory = Memory::default();
-    memory.0.lock().unwrap().beacon.latest = Some(100);
+    memory.0.lock().unwrap().beacon.latest = Some(ROUND - 1);
     let rooms = DynamoRooms::new(fixture.db.clone());
     let ports = Environment { rooms, beacon: Caller(memory.clone()) };
-    let Room { draw: Commitment { beacon, .. }, settings, .. } = room();
-    let secret = Secret([4; 32]);
-    publish(&ports, &sale(), &settings, beacon, &secret, NOW).await.unwrap();
+    let Room { settings, .. } = room();
+    let by = DrawBy::Beacon(CHAIN);
+    let published = publish(&ports, &sale(), &settings, 40, &by, NOW).await.unwrap();
+    assert_eq!(published, room());
     assert_eq!(draw(&ports, &sale(), NOW.plus_ms(-1)).await, Ok(Drawing::NotDue(NOW)));
 
     let stock = Mutex::new(IndexStock::default());
@@ -470,9 +476,15 @@ async fn a_room_is_joined_and_drawn_by_two_at_once() {
     )
     .await;
     for drawing in [one, other] {
-        assert_eq!(drawing, Ok(Drawing::AwaitsBeacon { round: 108 }));
+        assert_eq!(
+            drawing,
+            Ok(Drawing::AwaitsBeacon {
+                round: ROUND,
+                out_at: Timestamp::from_ms(CHAIN.time_ms(ROUND))
+            })
+        );
     }
-    memory.0.lock().unwrap().beacon.latest = Some(108);
+    memory.0.lock().unwrap().beacon.latest = Some(ROUND);
     assert_eq!(draw(&ports, &sale(), NOW).await, Ok(Drawing::Drawn));
 
     // Whoever was told is in the tree, whoever was not is told now.
@@ -509,7 +521,7 @@ async fn a_draw_of_many_goes_on_from_what_is_kept() {
     let mut settings = room().settings;
     settings.groups.push(GroupSettings { group: group("club"), share: 1, codes: false });
     let secret = Secret([4; 32]);
-    publish(&ports, &sale(), &settings, None, &secret, NOW).await.unwrap();
+    publish(&ports, &sale(), &settings, 40, &DrawBy::Secret(secret), NOW).await.unwrap();
     let members = async |name: &str, count: u16| {
         let taken = ports.take_indices(&sale(), &group(name), count).await.unwrap();
         let numbers = taken.first..taken.first + u32::from(count);
@@ -578,7 +590,9 @@ async fn a_secret_that_is_gone_or_wrong_draws_nothing() {
         let memory = Memory::default();
         let ports = Caller(memory.clone());
         let Room { settings, .. } = room();
-        publish(&ports, &sale(), &settings, None, &Secret([4; 32]), NOW).await.unwrap();
+        publish(&ports, &sale(), &settings, 40, &DrawBy::Secret(Secret([4; 32])), NOW)
+            .await
+            .unwrap();
         let secrets = kept.map(|kept| (sale(), kept));
         memory.0.lock().unwrap().rooms.secrets = secrets.into_iter().collect();
         assert_eq!(draw(&ports, &sale(), NOW).await, Ok(Drawing::NoSecret));
@@ -591,23 +605,27 @@ async fn a_secret_that_is_gone_or_wrong_draws_nothing() {
 async fn a_room_is_published_once() {
     let ports = Caller(Memory::default());
     let Room { settings, .. } = room();
-    let publishing = async |settings: &Settings, beacon, byte| {
-        publish(&ports, &sale(), settings, beacon, &Secret([byte; 32]), NOW).await
+    let publishing = async |settings: &Settings, by: DrawBy| {
+        publish(&ports, &sale(), settings, 40, &by, NOW).await
     };
+    let secret = |byte| DrawBy::Secret(Secret([byte; 32]));
+    let beacon = DrawBy::Beacon(CHAIN);
     assert_eq!(draw(&ports, &sale(), NOW).await, Ok(Drawing::NoRoom));
-    let first = publishing(&settings, None, 1).await.unwrap();
-    assert_eq!(first.draw.commitment, Secret([1; 32]).commitment());
-    assert_eq!(publishing(&settings, None, 2).await, Ok(first.clone()), "the first secret's");
+    let late = BeaconChain { period: 3, ..CHAIN };
+    let refused = publishing(&settings, DrawBy::Beacon(late)).await;
+    assert_eq!(refused, Err(publish::Refusal::Round(NoRound::Soon)), "it leaves no room behind");
+    let first = publishing(&settings, secret(1)).await.unwrap();
+    assert_eq!(first.draw, Terms::Secret(Secret([1; 32]).commitment()));
+    assert_eq!(publishing(&settings, secret(2)).await, Ok(first.clone()), "the first secret's");
     let smaller = Settings { max_units: 3, ..settings.clone() };
-    assert_eq!(publishing(&smaller, None, 1).await, Ok(first), "orders may become smaller");
+    assert_eq!(publishing(&smaller, secret(1)).await, Ok(first), "orders may become smaller");
     let larger = Settings { max_units: 5, ..settings.clone() };
-    assert_eq!(publishing(&larger, None, 1).await, Err(publish::Refusal::Differs));
+    assert_eq!(publishing(&larger, secret(1)).await, Err(publish::Refusal::Differs));
     let other = Settings { visit_ms: 700_000, ..settings.clone() };
-    assert_eq!(publishing(&other, None, 1).await, Err(publish::Refusal::Differs));
-    let beacon = Some(Hash([5; 32]));
-    assert_eq!(publishing(&settings, beacon, 1).await, Err(publish::Refusal::Differs));
+    assert_eq!(publishing(&other, secret(1)).await, Err(publish::Refusal::Differs));
+    assert_eq!(publishing(&settings, beacon).await, Err(publish::Refusal::Differs));
     let wrong = Settings { groups: Vec::new(), ..settings };
-    let refused = publishing(&wrong, None, 1).await;
+    let refused = publishing(&wrong, secret(1)).await;
     assert!(matches!(refused, Err(publish::Refusal::Settings(_))), "{refused:?}");
 }
 
@@ -628,7 +646,7 @@ async fn a_room_is_joined_while_it_lets_people_join() {
         registered_only: true,
         ..room().settings
     };
-    publish(&ports, &sale(), &settings, None, &Secret([4; 32]), NOW).await.unwrap();
+    publish(&ports, &sale(), &settings, 40, &DrawBy::Secret(Secret([4; 32])), NOW).await.unwrap();
     let early = ask(1, opens_at.plus_ms(-1)).await;
     assert_eq!(early, Err(join::Refusal::NotOpen(opens_at)));
     let member = ask(1, opens_at).await.unwrap();
@@ -668,7 +686,7 @@ async fn who_cannot_join_is_told_why() {
     };
     assert_eq!(ask("all").await, Err(join::Refusal::NoRoom));
     let Room { settings, .. } = room();
-    publish(&ports, &sale(), &settings, None, &Secret([4; 32]), NOW).await.unwrap();
+    publish(&ports, &sale(), &settings, 40, &DrawBy::Secret(Secret([4; 32])), NOW).await.unwrap();
     assert_eq!(ask("club").await, Err(join::Refusal::UnknownGroup));
     let counter = Counter { next: MAX_INDICES, closed: None };
     memory.0.lock().unwrap().rooms.counters.insert((sale(), group("all")), counter);

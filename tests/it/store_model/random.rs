@@ -413,14 +413,29 @@ impl SeededRng {
             state: self.of(&DisputeState::ALL),
             mark: Mark::Ours,
         };
-        let step = decide_dispute(&order, &payment, &[], &report, false, self.now).ok()?;
+        let refunds = stores.orders.order_refunds(order.number);
+        let step = decide_dispute(&order, &payment, &refunds, &report, false, self.now).ok()?;
+        let with = |refund: OrderRefund, order: Order| DisputePlan {
+            order,
+            before: payment.disputes.clone(),
+            payment: payment.clone(),
+            refund: Some(refund),
+        };
         let plan = match step {
             DisputeStep::Record(plan) => *plan,
             DisputeStep::Refund(request) => {
                 let plan = decide_refund(&order, Some(&payment), &request, self.now).ok()?;
                 return Some(Call::GiveBack { plan });
             }
-            DisputeStep::Nothing | DisputeStep::Back(_) => return None,
+            DisputeStep::Back(refund) | DisputeStep::Finish(refund) => {
+                let told = order.after_part(&refund, self.now);
+                with(*refund, told)
+            }
+            DisputeStep::Undo(refund) => {
+                let told = order.after_reinstated(&refund, self.now);
+                with(*refund, told)
+            }
+            DisputeStep::Nothing => return None,
         };
         self.disputed = self.once_in(2).then(|| plan.clone());
         Some(Call::Dispute { plan })
@@ -467,7 +482,7 @@ impl SeededRng {
         let mut refund = self.of(&known);
         let state = self.of(&RefundState::ALL[1..]);
         let refusal = (state == RefundState::Failed).then(|| "no".to_owned());
-        refund.refund = Refund { state, changed_at: self.now, refusal };
+        refund.refund = Refund { state, changed_at: self.now, refusal, turn_at: None };
         let order = stores.orders.get(refund.key.order);
         let order = order.filter(|_| state == RefundState::Refunded);
         let order = order.map(|order| order.after_part(&refund, self.now));
@@ -486,7 +501,8 @@ impl SeededRng {
         let state = self.of(&RefundState::ALL);
         let refusal = (state == RefundState::Failed).then(|| "no".to_owned());
         if payment.refund.is_some() || self.once_in(4) {
-            payment.refund = Some(Refund { state, changed_at: self.now, refusal });
+            let turn_at = self.once_in(3).then_some(self.now);
+            payment.refund = Some(Refund { state, changed_at: self.now, refusal, turn_at });
         }
         let order = stores.orders.get(payment.capture.order);
         let order = order.filter(|_| state == RefundState::Refunded || self.once_in(20));

@@ -16,7 +16,7 @@ use axum::http::StatusCode;
 use axum::routing::post;
 use engine::domain::admission::room::code::Code;
 use engine::domain::admission::room::document::Left;
-use engine::domain::admission::room::draw::{Commitment, ROUNDS_AHEAD};
+use engine::domain::admission::room::draw::{LATE_ROUNDS, Terms};
 use engine::domain::admission::room::join::{BUCKETS, Index, Membership, bucket_of};
 use engine::domain::admission::room::log::Record;
 use engine::domain::admission::room::serving::Room;
@@ -49,15 +49,15 @@ use local::endpoints::Endpoints;
 use local::handlers::consume;
 use local::handlers::{
     award_points, cancel, decide_payment, draw, expire_orders, figures, load_sale, operator,
-    orders, pay_callback, read_captures, reconcile, refund, reserve, sales, send_events, sync_db,
-    take_callback, token_gate, waiting_room,
+    orders, pay_callback, read_bills, read_captures, reconcile, refund, reserve, sales,
+    send_events, sync_db, take_callback, token_gate, waiting_room,
 };
 use local::handlers::{close_payments, pay_from_wallet, refund_order, start_payment};
 use local::queues::Queues;
 use local::servers::{FakeBeacon, PaymentProvider, Stack};
 use redis::aio::MultiplexedConnection;
 use serde_json::{Value, json};
-use shared::beacon::DrandBeacon;
+use shared::beacon::{Chain, DrandBeacon};
 use shared::dynamodb::{Dynamo, DynamoRooms, DynamoSubscriptions, DynamoWebhooks};
 use shared::events::EventBus;
 use shared::events::Webhook;
@@ -109,6 +109,11 @@ pub struct Deployed {
 struct Unrecorded<'a> {
     rooms: DynamoRooms,
     beacon: &'a DrandBeacon,
+}
+
+/// The chain of the fake beacon, as it is configured.
+fn local_chain() -> String {
+    Chain { rounds: fake_beacon::rounds(), key: fake_beacon::key() }.to_string()
 }
 
 impl RoomPorts for Unrecorded<'_> {
@@ -179,7 +184,7 @@ impl Deployed {
                 ("ONSALE_PROVIDER_KEYS", format!("stripe:{API_KEY}")),
                 ("ONSALE_DEPLOYMENT_ID", deployment().as_str().to_owned()),
                 ("ONSALE_BEACON_URLS", beacon.url()),
-                ("ONSALE_BEACON_CHAINS", format!("{}:{}", fake_beacon::hash(), fake_beacon::key())),
+                ("ONSALE_BEACON_CHAINS", local_chain()),
                 ("ONSALE_PROVIDER_URLS", format!("stripe:{}", provider.url())),
                 ("ONSALE_RETURN_ORIGINS", "https://shop.example".to_owned()),
                 ("ONSALE_OPERATOR_ISSUER", OPERATOR_ISSUER.to_owned()),
@@ -463,6 +468,7 @@ impl Deployed {
         self.other_payments(Function::TakeCallback, 3).await;
         self.ends().await;
         self.losses().await;
+        Box::pin(self.bills()).await;
         self.reads().await;
         self.webhook().await;
         self.bus().await;
@@ -478,7 +484,7 @@ impl Deployed {
         self.put(&json!({
             "sale": "club", "title": "Club", "currency": "EUR",
             "opens_at": "2099-01-01T00:00:00Z", "closes_at": "2100-01-01T00:00:00Z",
-            "limit_per_buyer": 4, "pay_window_seconds": 900, "room": {},
+            "limit_per_buyer": 4, "pay_window_seconds": 900, "room": { "beacon": "operator" },
             "tiers": [{ "tier": "all", "name": "all", "price_minor": PRICE, "general_admission": 2 }]
         }))
         .await;
@@ -490,7 +496,7 @@ impl Deployed {
         self.put(&json!({
             "sale": "open", "title": "Open", "currency": "EUR",
             "opens_at": "2020-01-01T00:00:00Z", "closes_at": "2100-01-01T00:00:00Z",
-            "limit_per_buyer": 4, "pay_window_seconds": 900, "room": {},
+            "limit_per_buyer": 4, "pay_window_seconds": 900, "room": { "beacon": "operator" },
             "tiers": [{ "tier": "all", "name": "all", "price_minor": PRICE, "general_admission": 9 }]
         }))
         .await;
@@ -591,17 +597,24 @@ impl Deployed {
         let rooms = DynamoRooms::new(self.dynamo.clone());
         let now = Timestamp::now();
         let secret = Secret([4; 32]);
-        for (name, beacon) in [("drawn", Some(fake_beacon::hash())), ("drawn-alone", None)] {
+        for (name, has_beacon) in [("drawn", true), ("drawn-alone", false)] {
             let sale = SaleId::new(name).unwrap();
             let mut file = self.file("Drawn");
             file["sale"] = json!(sale);
             self.put(&file).await;
             let group = GroupId::new("all").unwrap();
             let settings = Settings::new(group.clone(), now.plus_seconds(60).ms(), 4);
-            let draw = Commitment { commitment: secret.commitment(), beacon };
-            rooms.keep_secret(&sale, &secret).await.unwrap();
-            let room = Room { sale: sale.clone(), draw, settings };
-            rooms.append(&sale, &Record::first(room, now.ms())).await.unwrap();
+            let earlier = now.plus_seconds(-3_600);
+            let Settings { closes_at_ms, opens_at_ms, .. } = settings;
+            let draw = if has_beacon {
+                let chain = fake_beacon::rounds();
+                Terms::Beacon(chain.name(closes_at_ms, opens_at_ms, earlier.ms()).unwrap())
+            } else {
+                rooms.keep_secret(&sale, &secret).await.unwrap();
+                Terms::Secret(secret.commitment())
+            };
+            let room = Room::new(sale.clone(), draw, 2, settings);
+            rooms.append(&sale, &Record::first(room, earlier.ms())).await.unwrap();
             let taken = rooms.take_indices(&sale, &group, 1).await.unwrap();
             let buyer = UserId::new("wren").unwrap();
             let bucket = bucket_of(&buyer, BUCKETS);
@@ -631,7 +644,9 @@ impl Deployed {
         let batch = self.batch(&self.queues.draw.url).await;
         assert_eq!(batch.records.len(), 2);
         all_done(&draw::handle(self.app("draw"), batch.clone()).await);
-        self.beacon.advance(ROUNDS_AHEAD);
+        // The closing is late: a round of the series decides.
+        let latest = fake_beacon::rounds().last_by(Timestamp::now().ms());
+        self.beacon.advance(latest + LATE_ROUNDS - self.beacon.latest());
         all_done(&draw::handle(self.app("draw"), batch).await);
         for name in ["drawn", "drawn-alone"] {
             let last = rooms.last_record(&SaleId::new(name).unwrap()).await.unwrap().unwrap();
@@ -1302,6 +1317,32 @@ impl Deployed {
         let put = put.item("next_us", AttributeValue::N(next_us.to_string()));
         put.table_name(&self.dynamo.config().tables.sales).send().await.unwrap();
         all_done(&refund::handle(self.app("refund"), batch).await);
+    }
+
+    /// The bill of today is read tomorrow: captures of which nothing else has told, money that went back by hand, and what
+    /// nobody knows of.
+    async fn bills(&self) {
+        let paid = self.buy("wes", "4-14").await;
+        self.begin(&paid, "page").await;
+        let rescued = self.buy("xia", "4-15").await;
+        self.end(&rescued).await;
+        self.captured("pi_40", paid.number());
+        self.captured("pi_41", rescued.number());
+        self.captured_of_no_order("pi_42");
+        let known = self.buy("yan", "4-16").await;
+        self.captured("pi_43", known.number());
+        self.callback("pi_43", &known.number, PRICE).await;
+        // A second payment goes back by hand before it is sent.
+        self.captured("pi_44", known.number());
+        self.callback("pi_44", &known.number, PRICE).await;
+        for (payment, amount) in
+            [("pi_42", MinorUnits(100)), ("pi_43", MinorUnits(100)), ("pi_44", PRICE)]
+        {
+            self.provider.refund_by_hand(payment, amount, Timestamp::now()).unwrap();
+        }
+        let tomorrow = Timestamp::now().plus_seconds(25 * 3600);
+        let reading = read_bills::read(self.app("read-bills"), tomorrow).await.unwrap();
+        assert!(reading.decided >= 3 && reading.days == 1 && reading.failed == 0, "{reading:?}");
     }
 
     /// A webhook is told; of what it does not take some orders wait, and are told later.

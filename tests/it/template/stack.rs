@@ -175,6 +175,13 @@ impl Stack {
         })
     }
 
+    /// The statements of the policies of a function's role, of which other functions have none.
+    pub fn statements<'s>(&'s self, function: &Value) -> impl Iterator<Item = &'s Value> {
+        let role = self.behind(&function["Role"]).map(|(_, role)| &role["Policies"]);
+        let policies = role.and_then(Value::as_array).into_iter().flatten();
+        policies.flat_map(|policy| policy["PolicyDocument"]["Statement"].as_array().unwrap())
+    }
+
     /// The properties of a resource that another names, as `${Name}` or `${Name.Attribute}`.
     pub fn behind(&self, reference: &Value) -> Option<(&str, &Value)> {
         let name = name_in(reference.as_str()?)?;

@@ -86,8 +86,9 @@ fn scheduled(stack: &Stack, logical: &str) -> Option<u32> {
         .all("AWS::Scheduler::Schedule")
         .find(|(_, schedule)| name_in(text(&schedule["Target"]["Arn"])) == Some(logical))?;
     let rate = text(&schedule["ScheduleExpression"]);
-    let minutes: u32 = rate.strip_prefix("rate(")?.split(' ').next()?.parse().ok()?;
-    rate.contains("minute").then_some(minutes * 60)
+    let (number, unit) = rate.strip_prefix("rate(")?.strip_suffix(')')?.split_once(' ')?;
+    let seconds = if unit.starts_with("hour") { 3600 } else { 60 };
+    Some(number.parse::<u32>().ok()? * seconds)
 }
 
 /// The alarms of a function, and of its queue, that are not there or watch something else.

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use engine::domain::admission::room::counts::{Came, ReservationReport, Tally};
 use engine::domain::admission::room::serving::Reservations;
-use engine::domain::basics::number::OrderNumber;
+use engine::domain::admission::room::slot::Asked;
+use engine::domain::basics::ids::UserId;
 use engine::domain::basics::time::Timestamp;
-use engine::ports::{Asked, Shown};
+use engine::ports::Shown;
 
 /// Seconds over which reservations are summed.
 const SUMMED_SECONDS: i64 = 5;
@@ -22,8 +23,10 @@ pub struct BoardModel {
     pub seconds: BTreeMap<i64, Reservations>,
     /// End of the time in which nobody else requests the draw.
     pub draw_until: Option<Timestamp>,
-    /// By second the orders for which somebody asked at the sale's slot, each with how often.
-    pub asked: BTreeMap<i64, BTreeMap<OrderNumber, u64>>,
+    /// By second the buyers who asked at the sale's slot, each with how often.
+    pub asked: BTreeMap<i64, BTreeMap<UserId, u64>>,
+    /// The latest admission of each buyer.
+    pub admitted: BTreeMap<UserId, u16>,
 }
 
 impl BoardModel {
@@ -67,7 +70,7 @@ impl BoardModel {
             bad: sum.bad + of.bad,
         });
         let asked = self.asked.range(second - SUMMED_SECONDS..second);
-        let asked = asked.map(|(_, orders)| orders.len() as u64).sum();
+        let asked = asked.map(|(_, buyers)| buyers.len() as u64).sum();
         let tally = self.counted(now);
         tally.marks.retain(|mark, _| *mark >= oldest_mark);
         Tally { reservations, asked, ..tally.clone() }
@@ -79,12 +82,20 @@ impl BoardModel {
     }
 
     /// See [`engine::ports::Board::asked`].
-    pub fn asked(&mut self, order: OrderNumber, now: Timestamp) -> Asked {
-        let asked = self.asked.entry(now.ms().div_euclid(1_000)).or_default();
-        let own = asked.entry(order).or_default();
+    pub fn asked(&mut self, buyer: &UserId, now: Timestamp) -> Asked {
+        let second = now.ms().div_euclid(1_000);
+        let before = self.asked.get(&(second - 1)).map_or(0, |asked| asked.len() as u64);
+        let asked = self.asked.entry(second).or_default();
+        let own = asked.entry(buyer.clone()).or_default();
         *own += 1;
-        let own = *own;
-        Asked { own, orders: asked.len() as u64 }
+        let (own, latest) = (*own, self.admitted.get(buyer).copied().unwrap_or(0));
+        Asked { own, buyers: asked.len() as u64, before, latest }
+    }
+
+    /// See [`engine::ports::Board::admitted`].
+    pub fn admitted(&mut self, buyer: &UserId, attempt: u16) {
+        let latest = self.admitted.entry(buyer.clone()).or_default();
+        *latest = attempt.max(*latest);
     }
 
     /// See [`engine::ports::Board::reserved`].

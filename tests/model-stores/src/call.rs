@@ -272,6 +272,7 @@ impl Call {
             Self::StartPayment { .. }
             | Self::ClosePayment { .. }
             | Self::Refund { .. }
+            | Self::RefundTurn { .. }
             | Self::RefundPart { .. } => Effect::Money,
             Self::TakeCursor { .. } | Self::MoveCursor { .. } | Self::AskToRead { .. } => {
                 Effect::Cursor
@@ -291,6 +292,7 @@ impl Call {
             | Self::TakeDraw { .. }
             | Self::Tally { .. }
             | Self::Came { .. }
+            | Self::Admitted { .. }
             | Self::Asked { .. }
             | Self::Reserved { .. } => Effect::Board,
             Self::Epoch { .. }
@@ -350,7 +352,6 @@ impl Call {
             | Self::Joined { .. }
             | Self::Code { .. }
             | Self::ShownRoom { .. }
-            | Self::LatestRound { .. }
             | Self::Round { .. }
             | Self::VerifyRound { .. } => return None,
         })
@@ -559,7 +560,10 @@ impl Stores {
             Call::SentBack { provider: _, payment } => {
                 Reply::SentBack(self.provider.sent_back(payment))
             }
-            Call::Refund { payment } => Reply::Refund(self.provider.refund(&payment.capture.key)),
+            Call::RefundTurn { payment } => {
+                Reply::RefundTurn(self.provider.refund_turn(&payment.capture.key, now))
+            }
+            Call::Refund { payment } => Reply::Refund(self.provider.refund(payment, now)),
             Call::RefundPart { payment, refund, known_outside } => {
                 let payment = &payment.capture.key;
                 Reply::RefundPart(self.provider.refund_part(payment, refund, *known_outside))
@@ -620,7 +624,6 @@ impl Stores {
             Call::Tree { sale, group } => {
                 Reply::Tree(self.rooms.trees.get(&(sale.clone(), group.clone())).cloned())
             }
-            Call::LatestRound { chain: _ } => Reply::LatestRound(self.beacon.latest()?),
             Call::Round { chain: _, round } => Reply::Round(self.beacon.round(*round)?),
             Call::ShownRoom { sale } => {
                 let board = self.boards.get(sale);
@@ -641,7 +644,11 @@ impl Stores {
                 self.board(sale).came(came, *now);
                 Reply::Came(())
             }
-            Call::Asked { sale, order, now } => Reply::Asked(self.board(sale).asked(*order, *now)),
+            Call::Admitted { sale, buyer, attempt } => {
+                self.board(sale).admitted(buyer, *attempt);
+                Reply::Admitted(())
+            }
+            Call::Asked { sale, buyer, now } => Reply::Asked(self.board(sale).asked(buyer, *now)),
             Call::Reserved { sale, report, now } => {
                 self.board(sale).reserved(report, *now);
                 Reply::Reserved(())

@@ -64,10 +64,14 @@ pub fn accounts_at_rest(stores: &Stores) -> Option<String> {
 /// What operators say that they have paid otherwise.
 fn settled(stores: &Stores, currency: Currency) -> i128 {
     let refunds = stores.orders.refunds.values();
-    let of_it = refunds.filter(|refund| {
-        refund.refund.state == RefundState::Settled && refund.amount.currency == currency
+    let parts = refunds.map(|refund| (refund.refund.state, refund.amount));
+    let wholes = stores.orders.payments.values().filter_map(|record| {
+        record.refund.as_ref().map(|refund| (refund.state, record.capture.amount))
     });
-    of_it.map(|refund| i128::from(refund.amount.amount_minor)).sum()
+    let settled = parts
+        .chain(wholes)
+        .filter(|(state, amount)| *state == RefundState::Settled && amount.currency == currency);
+    settled.map(|(_, amount)| i128::from(amount.amount_minor)).sum()
 }
 
 /// What providers have captured, without what they have sent back.
@@ -103,7 +107,14 @@ pub fn wallets_as_told(stores: &Stores) -> Option<String> {
     if expected != wallets {
         return Some(format!("the orders' facts come to {expected:?}, wallets have {wallets:?}"));
     }
-    let below = wallets.iter().find(|(_, balance)| balance.left() < 0);
+    // But for what lost disputes have taken.
+    let gone = |(user, currency): &(UserId, Currency)| -> i128 {
+        let theirs = stores.orders.wallets.get(&(user.clone(), *currency));
+        let entries = theirs.into_iter().flat_map(|wallet| &wallet.entries);
+        let gone = entries.filter(|entry| entry.change.is_gone);
+        gone.map(|entry| -entry.change.entry().left()).sum()
+    };
+    let below = wallets.iter().find(|(key, balance)| balance.left() + gone(key) < 0);
     below.map(|((user, _), balance)| {
         let theirs = stores.orders.orders.values().filter(|order| order.user == *user);
         let entries: Vec<_> = theirs.flat_map(Order::wallet_entries).collect();

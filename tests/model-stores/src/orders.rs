@@ -516,18 +516,42 @@ impl OrdersModel {
             return Err(StoreError::Contract(format!("payment {key:?} was accepted")));
         };
         let is_own = |order: &Order| order.payment.as_ref() == Some(key);
+        let is_undone = refund.state == RefundState::FailedLater;
+        let (before, after) = if is_undone {
+            (OrderState::Refunded, OrderState::RefundDue)
+        } else {
+            (OrderState::RefundDue, OrderState::Refunded)
+        };
         if let Some(order) = order.filter(|order| is_own(order)) {
-            must(order, order.state == OrderState::Refunded, "is refunded in another state")?;
+            must(order, order.state == after, "is refunded in another state")?;
         }
-        if !RefundState::ALL.iter().any(|before| before.may_become(refund.state)) {
+        let moved = of_no_order_ended(payment);
+        // What nothing may become with an order that tells of it is no condition, and no question of what is stored.
+        let is_told = order.is_some() || moved.is_some();
+        if !RefundState::ALL.iter().any(|before| before.may_be_recorded(refund.state, is_told)) {
             return Err(StoreError::Contract(format!("{:?} follows nothing", refund.state)));
         }
         let place = self.place_of(payment.capture.order, key);
-        let known = place.as_ref().and_then(|place| self.payments.get(place)?.refund.clone());
-        let follows = known.is_some_and(|known| known.state.may_become(refund.state));
+        let known = place.as_ref().and_then(|place| self.payments.get(place));
+        // What waits for an operator is told again each day: nothing moves by that.
+        let is_again = is_undone && order.is_none() && moved.is_some();
+        let is_again = is_again
+            && known.is_some_and(|known| {
+                known.undone == payment.undone
+                    && known.refund.as_ref().is_some_and(|it| it.state == refund.state)
+            });
+        let moved = moved.filter(|_| !is_again);
+        let tells = order.is_some() || moved.is_some();
+        let follows = known.is_some_and(|known| {
+            let may_be = known.refund.as_ref().is_some_and(|before| {
+                let is_unseen = refund.has_seen_no_turn() && before.turn_at.is_some();
+                before.state.may_be_recorded(refund.state, tells) && !is_unseen
+            });
+            may_be && known.ended <= payment.ended
+        });
         let waits = |order: &Order| {
             let stored = self.orders.get(&order.number);
-            let before = if is_own(order) { OrderState::RefundDue } else { order.state };
+            let before = if is_own(order) { before } else { order.state };
             stored.is_some_and(|stored| stored.state == before)
         };
         if !follows || !order.is_none_or(waits) {
@@ -544,9 +568,11 @@ impl OrdersModel {
         // Only the refund is written; what was decided stays as it was.
         if let Some(stored) = place.and_then(|place| self.payments.get_mut(&place)) {
             stored.refund = Some(refund.clone());
+            stored.ended = payment.ended;
+            stored.undone = if payment.undone > 0 { payment.undone } else { stored.undone };
         }
         self.refund_due(payment);
-        self.book(of_no_order_ended(payment).as_slice());
+        self.book(moved.as_slice());
         Ok(ChangeReply::Done)
     }
 
@@ -611,11 +637,11 @@ impl OrdersModel {
             let all = payment.back + amount;
             let is_free = match refund.asked_by {
                 AskedBy::Dispute => {
-                    let open = payment.open_dispute().map(|open| open.id.as_str());
-                    open.is_some() && open == refund.reason.as_deref()
+                    let is_seen = payment.disputes == plan.payment.disputes;
+                    refund.payment.provider.is_wallet() || is_seen && !payment.disputes.is_empty()
                 }
-                AskedBy::Outside => true,
-                AskedBy::Buyer | AskedBy::Operator | AskedBy::SaleCancelled | AskedBy::Exchange => {
+                AskedBy::Outside | AskedBy::SaleCancelled => true,
+                AskedBy::Buyer | AskedBy::Operator | AskedBy::Exchange => {
                     !stands(Guard::DisputeOpen) || payment.open_dispute().is_none()
                 }
             };
@@ -663,7 +689,7 @@ impl OrdersModel {
     /// # Errors
     /// `Contract` if the order tells nothing.
     pub fn dispute(&mut self, plan: &DisputePlan) -> Stored<ChangeReply> {
-        let DisputePlan { order, payment, before } = plan;
+        let DisputePlan { order, payment, before, refund } = plan;
         let place = self.place_of(order.number, &payment.capture.key);
         let known = place.as_ref().and_then(|place| self.payments.get(place));
         let is_as_seen = known.is_some_and(|known| {
@@ -671,6 +697,18 @@ impl OrdersModel {
                 && known.back == payment.back
                 && (!stands(Guard::DisputesSeen) || known.disputes == *before)
         });
+        if let Some(refund) = refund {
+            if !is_as_seen {
+                return Ok(ChangeReply::Conflict);
+            }
+            let written = self.record_order_refund(refund, Some(order))?;
+            if written == ChangeReply::Done
+                && let Some(known) = place.and_then(|place| self.payments.get_mut(&place))
+            {
+                known.disputes.clone_from(&payment.disputes);
+            }
+            return Ok(written);
+        }
         let stored = self.orders.get(&order.number);
         if !is_as_seen || stored.is_none_or(|stored| stored.state != order.state) {
             return Ok(ChangeReply::Conflict);

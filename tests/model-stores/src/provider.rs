@@ -11,7 +11,7 @@ use engine::domain::order::attempt::{Attempt, AttemptKey, PaymentMethod, Payment
 use engine::domain::order::dispute::DisputeState;
 use engine::domain::order::order_refund::{OrderRefund, RefundKey, RefundName};
 use engine::domain::order::refund::RefundReply;
-use engine::domain::order::{Capture, Order, PaymentKey};
+use engine::domain::order::{Capture, Order, PaymentKey, PaymentRecord};
 use engine::domain::payment::captures::{CapturePage, Hint, ListedHint};
 use engine::domain::payment::dispute::DisputeReport;
 use engine::domain::payment::ours::{Mark, Reported};
@@ -52,12 +52,24 @@ pub struct ProviderModel {
     /// The captures that its list has or will have; one that is not here it never lists.
     pub in_list: BTreeMap<PaymentKey, InList>,
     pub refunded: BTreeMap<PaymentKey, Money>,
+    /// Milliseconds between two turns of refunds that captures decide; 0 if each has its turn at once.
+    pub refund_interval_ms: i64,
+    /// The time of the next such turn that nobody was given.
+    pub next_refund: Option<Timestamp>,
+    /// The turns that each payment was given; a message that comes twice may take two.
+    pub refund_turns: BTreeSet<(PaymentKey, Timestamp)>,
+    /// The payments that captures decided to send back, and that were sent without a turn.
+    pub unturned: BTreeSet<PaymentKey>,
+    /// How many refunds of whole payments came to us again, each of another name.
+    pub undone_wholes: BTreeMap<PaymentKey, u8>,
     /// The parts that went back, by their names.
     pub parts: BTreeMap<RefundName, (PaymentKey, Money)>,
     /// Those of the parts whose money came back to us.
     pub undone: BTreeSet<RefundName>,
     /// True while it refuses parts because the account has no money.
     pub is_poor: bool,
+    /// True if it lists no refunds of a payment, as WeChat Pay and Alipay: what was made by hand, only its bill tells.
+    pub is_blind: bool,
     /// Refunds that somebody made by hand.
     pub by_hand: BTreeMap<ProviderRefundId, (PaymentKey, Money)>,
     /// The parts that it refused because of a dispute. It remembers that under their idempotency keys for longer than
@@ -86,6 +98,9 @@ pub enum AtProvider {
     Paid(PaymentKey),
 }
 
+/// Milliseconds by which the clock of a process may be ahead of the provider's.
+const CLOCK_AHEAD_MS: i64 = 8_000;
+
 /// The provider's name of an attempt, and of the payment that pays it.
 fn name_of(key: AttemptKey) -> PaymentId {
     PaymentId::new(key.to_string()).unwrap_or_else(|invalid| panic!("{invalid}"))
@@ -103,6 +118,15 @@ impl ProviderModel {
     pub fn starts_in(&self, now: Timestamp) -> Option<u32> {
         let ahead_ms = self.next_start?.ms_since(now);
         u32::try_from(ahead_ms).ok()
+    }
+
+    /// The next turn of a refund that a capture decides, which is the payment's from now on.
+    pub fn refund_turn(&mut self, payment: &PaymentKey, now: Timestamp) -> Turn {
+        let at = self.next_refund.map_or(now, |at| at.max(now));
+        self.next_refund =
+            (self.refund_interval_ms > 0).then(|| at.plus_ms(self.refund_interval_ms));
+        self.refund_turns.insert((payment.clone(), at));
+        if at == now { Turn::Now } else { Turn::At(at) }
     }
 
     /// Starts an attempt, once: asked again, the answer is the same whatever became of it.
@@ -198,8 +222,8 @@ impl ProviderModel {
     /// The payments of whose refunds something is told that no request of ours has heard of.
     fn hints(&self) -> Vec<ListedHint> {
         let undone = self.undone.iter().filter_map(|name| self.parts.get(name));
-        let told: BTreeSet<&PaymentKey> =
-            self.by_hand.values().chain(undone).map(|(payment, _)| payment).collect();
+        let told = self.by_hand.values().chain(undone).map(|(payment, _)| payment);
+        let told: BTreeSet<&PaymentKey> = told.chain(self.undone_wholes.keys()).collect();
         let hint = |key: &PaymentKey| {
             let mark = PageMark::new(key.payment.as_str()).ok()?;
             Some(ListedHint { mark, hint: Hint::Refunds(key.payment.clone()) })
@@ -225,6 +249,7 @@ impl ProviderModel {
             } else {
                 SentState::Back
             },
+            at: None,
         });
         let by_hand = self.by_hand.iter().filter(|(_, (of, _))| *of == capture.key);
         let by_hand = by_hand.map(|(id, (_, amount))| SentRefund {
@@ -232,10 +257,31 @@ impl ProviderModel {
             amount: *amount,
             name: None,
             state: SentState::Back,
+            at: None,
         });
-        let refunds: Vec<SentRefund> = parts.chain(by_hand).collect();
+        let whole = |number: u8, state: SentState| SentRefund {
+            id: id(format!("re-{}-{number}", capture.key.payment)),
+            amount: capture.amount,
+            name: None,
+            state,
+            at: None,
+        };
+        let failed = || SentState::Failed("lost_or_stolen_card".to_owned());
+        let undone = self.undone_wholes.get(&capture.key).copied().unwrap_or_default();
+        let mut wholes: Vec<SentRefund> =
+            (0..undone).map(|number| whole(number, failed())).collect();
+        if let Some(amount) = self.refunded.get(&capture.key) {
+            wholes.push(SentRefund { amount: *amount, ..whole(undone, SentState::Back) });
+        }
+        let refunds: Vec<SentRefund> = parts.chain(wholes).chain(by_hand).collect();
         let (payment, order) = (capture.key, capture.order);
-        (!refunds.is_empty()).then_some(SentReport { payment, order, mark, refunds })
+        (!refunds.is_empty()).then_some(SentReport {
+            payment,
+            order,
+            mark,
+            refunds,
+            is_complete: true,
+        })
     }
 
     /// Somebody sends money of a payment back by hand, if so much is left; true if it went.
@@ -246,7 +292,8 @@ impl ProviderModel {
         amount: Money,
     ) -> bool {
         let Some(capture) = self.captured.get(payment) else { return false };
-        let fits = self.back(payment) + amount.amount_minor <= capture.amount.amount_minor;
+        let fits = self.back(payment) + amount.amount_minor <= capture.amount.amount_minor
+            && !self.refunded.contains_key(payment);
         if fits {
             self.by_hand.entry(id).or_insert_with(|| (payment.clone(), amount));
         }
@@ -297,7 +344,12 @@ impl ProviderModel {
         }
         let by_hand = self.by_hand.values().filter(|(of, _)| of == payment);
         let by_hand: MinorUnits = by_hand.map(|(_, amount)| amount.amount_minor).sum();
-        if stands(Guard::ReadBeforeSending) && by_hand > known_outside {
+        if self.is_blind {
+            // Nobody can see whether a hand has sent it meanwhile.
+            if let Some(held) = refund.held() {
+                return held;
+            }
+        } else if stands(Guard::ReadBeforeSending) && by_hand > known_outside {
             return RefundReply::Conflict(format!("conflict: {by_hand} went back by hand"));
         }
         if self.is_poor {
@@ -313,6 +365,13 @@ impl ProviderModel {
         }
         self.parts.insert(refund.name(), (payment.clone(), refund.amount));
         RefundReply::Refunded
+    }
+
+    /// The refund of a whole payment, which had succeeded, comes to us again; nothing happens where there is none.
+    pub fn undo_whole(&mut self, payment: &PaymentKey) {
+        if self.refunded.remove(payment).is_some() {
+            *self.undone_wholes.entry(payment.clone()).or_default() += 1;
+        }
     }
 
     /// A dispute as it is.
@@ -336,12 +395,33 @@ impl ProviderModel {
     }
 
     /// Sends a payment back, whole; refuses one that it does not have. A repeated request does nothing
-    /// more.
-    pub fn refund(&mut self, payment: &PaymentKey) -> RefundReply {
+    /// more, and one of a name that came to nothing is told so.
+    pub fn refund(&mut self, record: &PaymentRecord, now: Timestamp) -> RefundReply {
+        let payment = &record.capture.key;
+        // A process that froze between looking at its turn and sending comes late, however late that is.
+        let in_turn = |(of, at): &(PaymentKey, Timestamp)| {
+            of == payment && at.ms() - CLOCK_AHEAD_MS <= now.ms()
+        };
+        if record.needs_turn() && !self.refund_turns.iter().any(in_turn) {
+            self.unturned.insert(payment.clone());
+        }
         let Some(capture) = self.captured.get(payment) else {
             return RefundReply::Refused("resource_missing: no such payment".to_owned());
         };
-        let before = self.refunded.insert(payment.clone(), capture.amount);
+        let back = self.back(payment);
+        if !self.refunded.contains_key(payment) {
+            if back >= capture.amount.amount_minor {
+                return RefundReply::Refunded;
+            }
+            if self.undone_wholes.get(payment).is_some_and(|undone| *undone > record.ended) {
+                return RefundReply::Ended("failed: lost_or_stolen_card".to_owned());
+            }
+            if self.is_poor {
+                return RefundReply::Refused("balance_insufficient: no money".to_owned());
+            }
+        }
+        let rest = Money { amount_minor: capture.amount.amount_minor - back, ..capture.amount };
+        let before = self.refunded.insert(payment.clone(), rest);
         if before.is_some() && !stands(Guard::RefundOnce) {
             self.refunded_again.insert(payment.clone());
         }

@@ -235,14 +235,6 @@ impl BeaconModel {
         self.latest.ok_or_else(|| StoreError::Unavailable("the beacon does not answer".to_owned()))
     }
 
-    /// See [`engine::ports::Beacon::latest`].
-    ///
-    /// # Errors
-    /// `Unavailable` while it does not answer.
-    pub fn latest(&self) -> Stored<u64> {
-        self.answering()
-    }
-
     /// See [`engine::ports::Beacon::round`].
     ///
     /// # Errors

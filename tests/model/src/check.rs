@@ -11,7 +11,7 @@ use engine::domain::order::dispute::DisputeState;
 use engine::domain::order::fact::FactKind;
 use engine::domain::order::order_refund::{AskedBy, OrderRefund};
 use engine::domain::order::refund::RefundState;
-use engine::domain::order::{Order, OrderState, PaymentOutcome, RefundReason};
+use engine::domain::order::{Order, OrderState, PaymentOutcome, PaymentRecord, RefundReason};
 use model_stores::{Place, Stores, accounts_as_told, accounts_at_rest};
 
 use crate::scenario::{PRICE_MINOR, Scenario};
@@ -250,12 +250,11 @@ fn disputes(stores: &Stores, is_at_rest: bool) -> Checked {
     for ((number, key), record) in &stores.orders.payments {
         let Some(order) = stores.orders.orders.get(number) else { continue };
         let told = |kind: FactKind| order.facts.all.iter().filter(|fact| fact.kind == kind).count();
-        let of = |state: DisputeState| {
-            record.disputes.iter().filter(|dispute| dispute.state == state).count()
-        };
-        let expected = [record.disputes.len(), of(DisputeState::Won), of(DisputeState::Lost)];
-        let kinds = [FactKind::DisputeOpened, FactKind::DisputeWon, FactKind::DisputeLost];
-        must(expected == kinds.map(told), || format!("I11: told otherwise: {record:?} {order:?}"))?;
+        let times = |state| record.disputes.iter().map(|one| one.times(state)).sum::<usize>();
+        let is_told = |state: &DisputeState| times(*state) == told(state.fact_kind());
+        must(DisputeState::ALL.iter().all(is_told), || {
+            format!("I11: told otherwise: {record:?} {order:?}")
+        })?;
         let mut is_open = false;
         for fact in &order.facts.all {
             match fact.kind {
@@ -290,8 +289,17 @@ fn disputes(stores: &Stores, is_at_rest: bool) -> Checked {
         let lost: BTreeSet<&str> = lost.map(|dispute| dispute.id.as_str()).collect();
         must(by_disputes.is_subset(&lost), || format!("I11: {by_disputes:?} of {record:?}"))?;
         for report in stores.provider.disputes.values().filter(|report| report.payment == *key) {
-            let known = record.disputes.iter().find(|dispute| dispute.id == report.id);
-            let is_known = known.is_some_and(|known| known.state == report.state);
+            // After an exchange it is of the order that has the money.
+            let has_money = |of: &&PaymentRecord| {
+                let captured = of.captured.as_ref().map(|captured| &captured.capture.key);
+                captured == Some(key) || of.capture.key == *key
+            };
+            let holders = stores.orders.payments.values().filter(has_money);
+            let known: Vec<_> = holders
+                .flat_map(|holder| &holder.disputes)
+                .filter(|dispute| dispute.id == report.id)
+                .collect();
+            let is_known = !known.is_empty() && known.iter().all(|one| one.state == report.state);
             must(is_known || !is_at_rest, || format!("{report:?} is known as {known:?}"))?;
         }
     }
@@ -463,13 +471,14 @@ pub fn rest(scenario: &Scenario, stores: &Stores) -> Checked {
     }
     accounts_at_rest(stores).map_or(Ok(()), |what| Err(format!("I8: {what}")))?;
     for refund in stores.orders.refunds.values() {
-        let is_by_dispute = refund.asked_by == AskedBy::Dispute || refund.refund.refusal.is_some();
+        let is_by_dispute = refund.is_taken_by_dispute() || refund.refund.refusal.is_some();
         // What goes back into a wallet is there with what says so.
         let is_sent = refund.payment.provider.is_wallet()
             || stores.provider.parts.contains_key(&refund.name());
         let is_back = is_sent || is_by_dispute;
         let is_said = refund.refund.state == RefundState::Refunded;
-        let is_left = scenario.is_disputed && refund.refund.state == RefundState::Failed;
+        let waits = refund.refund.state == RefundState::Failed || refund.refund.waits_for_dispute();
+        let is_left = scenario.is_disputed && waits;
         let is_nothing = refund.amount.amount_minor == MinorUnits::ZERO;
         must((is_back || is_nothing) && is_said || is_left, || {
             format!("I11: its money is not back: {refund:?}")

@@ -40,18 +40,29 @@ impl fmt::Display for Explored {
 /// The property of a model: what its states say is broken, nothing.
 pub(crate) const PROPERTY: &str = "nothing is broken";
 
+/// Most steps of a small scenario: one that grows beyond takes minutes, or has no end.
+pub const MAX_STEPS_OF_SMALL: usize = 2_000_000;
+
 /// Explores every state of a scenario, or until something is broken. One thread finds the shortest
 /// way to it.
 #[must_use]
 pub fn explore(scenario: Scenario, threads: usize) -> Explored {
-    explored(scenario.name, Engine::new(scenario), threads, trace::words)
+    explored(scenario.name, Engine::new(scenario), (threads, None), trace::words)
 }
 
-/// Explores a model with the one [`PROPERTY`]; `words` says the way to a state that lacks it.
+/// As [`explore`], up to [`MAX_STEPS_OF_SMALL`], of which as many steps tell that it is not whole.
+#[must_use]
+pub fn explore_small(scenario: Scenario) -> Explored {
+    let most = Some(MAX_STEPS_OF_SMALL);
+    explored(scenario.name, Engine::new(scenario), (1, most), trace::words)
+}
+
+/// Explores a model with the one [`PROPERTY`] by threads, at most so many steps; `words` says the way to a state that lacks
+/// it.
 pub(crate) fn explored<M>(
     name: &'static str,
     model: M,
-    threads: usize,
+    (threads, most): (usize, Option<usize>),
     words: impl FnOnce(&M, Vec<(M::State, Option<M::Action>)>) -> Vec<String>,
 ) -> Explored
 where
@@ -63,7 +74,11 @@ where
         + 'static,
 {
     let begun = Instant::now();
-    let checker = model.checker().threads(threads).spawn_bfs().join();
+    let mut checker = model.checker().threads(threads);
+    if let Some(most) = most {
+        checker = checker.target_state_count(most);
+    }
+    let checker = checker.spawn_bfs().join();
     let broken = checker.discovery(PROPERTY);
     let broken = broken.map(|path| words(checker.model(), path.into_vec()));
     Explored {

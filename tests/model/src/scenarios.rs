@@ -207,7 +207,8 @@ pub fn close_that_fails() -> Scenario {
         .budget(budget)
 }
 
-/// A buyer has a place after the payment window, starts in it, and pays while the order is closed and ends.
+/// A buyer has a place after the payment window, starts in it, and pays while the order is closed and ends: the provider
+/// tells of the payment when it is asked.
 #[must_use]
 pub fn place_against_expiry() -> Scenario {
     Scenario::new("a place against expiry", 2, vec![first().starts(2)])
@@ -216,7 +217,6 @@ pub fn place_against_expiry() -> Scenario {
         .busy_until(PLACE)
         .until(&[PAST_THE_PLACE, PAST_THE_EXTENSION])
         .delivering(EXPIRY)
-        .budget(Budget { callbacks: 1, ..Budget::default() })
 }
 
 /// A buyer goes to another page while the first is paid.
@@ -557,6 +557,15 @@ pub fn exchange_cut_off() -> Scenario {
         .budget(Budget { faults: 1, ..Budget::default() })
 }
 
+/// A ticket is exchanged at the same price while the bank takes back what has paid it, and somebody records that.
+#[must_use]
+pub fn exchange_against_dispute() -> Scenario {
+    Scenario::new("exchange against dispute", 1, vec![paid(), exchanging(2, WHOLE)])
+        .with_paid(0)
+        .disputed()
+        .budget(Budget { reads: 1, ..Budget::default() })
+}
+
 /// The wallet that has the price of one ticket, and a buyer with two orders.
 fn with_a_wallet(name: &'static str, buyers: Vec<Buyer>) -> Scenario {
     let of_both = (0..buyers.len()).fold(Scenario::new(name, 2, buyers), Scenario::with_order);
@@ -648,6 +657,7 @@ pub fn small() -> Vec<Scenario> {
         exchanges_at_once(),
         exchange_against_expiry(),
         dearer_exchange_against_refund(),
+        exchange_against_dispute(),
         exchange_before_refund(),
         exchange_cut_off(),
         one_wallet_twice(),
@@ -685,6 +695,9 @@ pub fn large() -> Vec<Scenario> {
         }),
         named("large: a kept capture and two faults", {
             more(kept_against_expiry(), |budget| budget.faults = 2)
+        }),
+        named("large: a place against expiry and a callback", {
+            more(place_against_expiry(), |budget| budget.callbacks = 1)
         }),
         named("large: disputes against refund", disputes_against_refund()),
         named("large: captures that are read twice", {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use engine::domain::basics::guard::Guard;
-use model::explore::explore;
+use model::explore::{MAX_STEPS_OF_SMALL, explore, explore_small};
 use model::scenario::Scenario;
 use model::scenarios;
 
@@ -13,9 +13,10 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Explores a scenario: all of it holds, and it is a scenario in which something can happen.
 fn holds(scenario: Scenario) {
-    let explored = explore(scenario, 1);
+    let explored = explore_small(scenario);
     println!("{explored}");
     assert!(explored.broken.is_none(), "{explored}");
+    assert!(explored.steps < MAX_STEPS_OF_SMALL, "not all of it was explored: {explored}");
     assert!(explored.states > 100 && explored.depth > 10, "{explored}");
 }
 
@@ -82,6 +83,7 @@ races! {
     exchanges_at_once
     exchange_against_expiry
     dearer_exchange_against_refund
+    exchange_against_dispute
     exchange_before_refund
     exchange_cut_off
     one_wallet_twice

@@ -38,7 +38,7 @@ rooms! {
     one_fault
     secret_alone
     beacon_goes_on
-    beacon_against_secret
+    late_closing
     two_bring
     two_turns
     two_enter
@@ -51,12 +51,11 @@ rooms! {
 /// A guard, a scenario that shows it, and what breaks there.
 type Planted = (Guard, fn() -> Scenario, &'static str);
 
-const PLANTED: [Planted; 12] = [
+const PLANTED: [Planted; 11] = [
     (Guard::RoomMarker, Scenario::two_join, "R2"),
     (Guard::RoomClosing, Scenario::two_draw, "R3"),
     (Guard::RoomChunk, Scenario::two_draw, "R3"),
-    (Guard::RoomRecord, Scenario::beacon_goes_on, "R3"),
-    (Guard::RootBeforeRound, Scenario::beacon_goes_on, "R4"),
+    (Guard::RoomRecord, Scenario::late_closing, "R3"),
     (Guard::RoundVerified, Scenario::two_bring, "R4"),
     (Guard::PlaceDue, Scenario::two_enter, "R6"),
     (Guard::PlaceComputed, Scenario::two_enter, "R6"),

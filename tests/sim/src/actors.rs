@@ -9,6 +9,7 @@ use engine::domain::basics::ids::{Epoch, ReaderId};
 use engine::domain::basics::number::OrderNumber;
 use engine::domain::basics::time::Timestamp;
 use engine::domain::order::{Capture, OrderState, PaymentRecord};
+use engine::domain::sale::BeaconChoice;
 use engine::domain::sale::archive::{Lifecycle, NotYet};
 use engine::domain::sale::{Sale, SaleState};
 use engine::flows::archive::{self, archive};
@@ -22,6 +23,7 @@ use engine::flows::pay::{Answered, answer, pay_reported};
 use engine::flows::publish::{Refusal, publish, publish_with_room};
 use engine::flows::reconcile::reconcile;
 use engine::flows::refund::refund_or_requeue;
+use engine::flows::room::publish::DrawBy;
 use engine::flows::room::request::draw_or_requeue;
 use engine::flows::sync::sync;
 use engine::flows::unmatched::{Word, tell};
@@ -35,6 +37,7 @@ use crate::fault::{Fault, LONGEST_FREEZE_MS};
 use crate::oracle::debug_head;
 use crate::plan::{Incident, sale_id};
 use crate::random::{SeededRng, mix};
+use crate::room::CHAIN;
 
 /// Time that a message is hidden while a function works on it, in milliseconds (`template.yaml`).
 const HIDDEN_MS: i64 = 200_000;
@@ -74,8 +77,11 @@ pub(crate) async fn operator(executor: Executor, sale: Sale, place: u64) {
         let done = executor
             .invoke(format!("publish {turn}"), mix(place, turn), |ports, now| async move {
                 if sale.room().is_some() {
-                    let secret = Secret([4; 32]);
-                    return publish_with_room(&ports, &sale, &epoch, &secret, now).await;
+                    let by = match sale.file().room.as_ref().and_then(|room| room.beacon) {
+                        Some(BeaconChoice::Operator(_)) => DrawBy::Secret(Secret([4; 32])),
+                        Some(BeaconChoice::Chain(_)) | None => DrawBy::Beacon(CHAIN),
+                    };
+                    return publish_with_room(&ports, &sale, &epoch, &by, now).await;
                 }
                 publish(&ports, &sale, &epoch, now).await
             })
@@ -699,7 +705,7 @@ pub(crate) async fn decide_unmatched(executor: Executor, capture: Capture, word:
         }
         let name = format!("operator on {}", key.payment);
         let told = executor.invoke(name, mix(place, turn), |ports, now| async move {
-            tell(&ports, order, &key, word, now).await
+            tell(&ports, order, &key, (word, "-"), now).await
         });
         if let Some(Ok(_)) = told.await {
             let said = if word == Word::Explain { "explained" } else { "sent back" };

@@ -1,6 +1,6 @@
 //! The buyers: what they request, and what they do when they get it or not.
 
-use engine::domain::admission::room::counts::Entry;
+use engine::domain::admission::room::slot::{Asking, MayAsk};
 use engine::domain::basics::ids::{Legs, PaymentId, Seat, UserId};
 use engine::domain::basics::money::{Currency, MinorUnits, Money};
 use engine::domain::basics::number::{Gene, OrderNumber};
@@ -19,8 +19,9 @@ use engine::flows::admit::admit;
 use engine::flows::cancel::{self, cancel};
 use engine::flows::give_back::{self, give_back};
 use engine::flows::reserve::{Refusal, Reservation, Reserved, reserve};
+use engine::flows::room::enter::Entrance;
 use engine::flows::room::published;
-use engine::flows::room::slot::{Became, MayAsk, may_ask, report};
+use engine::flows::room::slot::{Became, may_ask, report};
 use engine::flows::start::{self, start};
 use engine::flows::unmatched::Word;
 use engine::ports::{Catalogue as _, Freshness, StoreError};
@@ -54,7 +55,7 @@ pub(crate) struct Buyer {
     /// True if everything goes quickly.
     is_storm: bool,
     /// What an order is counted by, of who was let in by a waiting room.
-    entry: Option<Entry>,
+    entrance: Option<Entrance>,
 }
 
 /// A buyer comes, orders, and pays or does not.
@@ -76,8 +77,8 @@ pub(crate) async fn buyer(executor: Executor, index: u64) {
         let number = OrderNumber::compose(START, (seed & 0xfff) as u16, counter, gene);
         let (executor, user, sale) = (executor.clone(), user.clone(), sale.clone());
         let key = mix(key, round);
-        let entry = None;
-        let buyer = Buyer { executor, index, round, key, user, number, sale, is_storm, entry };
+        let entrance = None;
+        let buyer = Buyer { executor, index, round, key, user, number, sale, is_storm, entrance };
         if rng.chance(150) {
             buyer.probe(&mut rng).await;
         }
@@ -96,12 +97,12 @@ impl Buyer {
         user: UserId,
         (seed, counter): (u64, u16),
         sale: Sale,
-        entry: Entry,
+        entrance: Entrance,
     ) -> Self {
         let gene = Gene::from_text(user.as_str());
         let number = OrderNumber::compose(START, (seed & 0xfff) as u16, counter, gene);
-        let (is_storm, entry) = (false, Some(entry));
-        Self { executor, index, round, key, user, number, sale, is_storm, entry }
+        let (is_storm, entrance) = (false, Some(entrance));
+        Self { executor, index, round, key, user, number, sale, is_storm, entrance }
     }
 
     fn name(&self, what: &str) -> String {
@@ -110,7 +111,7 @@ impl Buyer {
 
     /// Tries until there is an order, or no hope.
     pub(crate) async fn order(&self, rng: &mut SeededRng) -> Option<Order> {
-        if rng.chance(250) && self.entry.is_none() {
+        if rng.chance(250) && self.entrance.is_none() {
             self.pass_the_gate().await;
         }
         let mut lines = wants(rng, &self.sale);
@@ -128,7 +129,7 @@ impl Buyer {
                     lines = wants(rng, &self.sale);
                 }
                 // A clock that is ahead may have let somebody in before the opening.
-                Some(Err(Refusal::SaleClosed)) if self.entry.is_some() => {
+                Some(Err(Refusal::SaleClosed)) if self.entrance.is_some() => {
                     self.executor.sleep(rng.between(1_000, 20_000)).await;
                 }
                 Some(Err(refusal)) if !is_worth_repeating(&refusal) => return None,
@@ -204,7 +205,7 @@ impl Buyer {
             sale: self.sale.clone(),
             round: self.round,
             is_storm: self.is_storm,
-            entry: self.entry,
+            entrance: self.entrance,
         };
         let wait = rng.between(0, 60);
         self.executor.act(async move {
@@ -222,7 +223,7 @@ impl Buyer {
         let requested = fingerprint(lines, None);
         let before = self.live_order();
         let (number, user, lines) = (self.number, self.user.clone(), lines.to_vec());
-        let entry = self.entry;
+        let entrance = self.entrance;
         let answer = self
             .executor
             .invoke(self.name("reserve"), place, |ports, now| async move {
@@ -230,9 +231,9 @@ impl Buyer {
                 let missing = || StoreError::Unavailable("the sale is not published".to_owned());
                 let published = published.ok_or_else(missing)?;
                 let reservation = Reservation { published, number, user, lines, exchange: None };
-                match entry {
+                match entrance {
                     None => reserve(&ports, &reservation, now).await,
-                    Some(entry) => counted(&ports, &reservation, entry, now).await,
+                    Some(entrance) => counted(&ports, &reservation, entrance, now).await,
                 }
             })
             .await;
@@ -623,14 +624,18 @@ fn mark_of(place: u64, is_its_own: bool) -> Mark {
 async fn counted(
     ports: &Caller<PortHandle>,
     reservation: &Reservation,
-    entry: Entry,
+    entrance: Entrance,
     now: Timestamp,
 ) -> Result<Reserved, Refusal> {
     let missing = || StoreError::Unavailable("the sale is not published".to_owned());
     let room = published(ports, &sale_id()).await?.ok_or_else(missing)?;
     let memory = &ports.0.kept().memory;
-    if may_ask(ports, memory, &room, reservation.number, now).await? != MayAsk::Yes {
-        Err(StoreError::Unavailable("the sale's slot is busy".to_owned()))?;
+    let Entrance { entry, attempt } = entrance;
+    let asks = (&reservation.user, Asking { attempt, gave_up: false });
+    match may_ask(ports, memory, &room, asks, now).await? {
+        MayAsk::Yes => {}
+        MayAsk::No { .. } => Err(StoreError::Unavailable("the sale's slot is busy".to_owned()))?,
+        MayAsk::Replaced => Err(StoreError::Unavailable("the admission has ended".to_owned()))?,
     }
     let result = reserve(ports, reservation, now).await;
     let took_ms = u64::try_from(ports.0.time().ms_since(now)).unwrap_or(u64::MAX);

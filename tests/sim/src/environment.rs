@@ -351,6 +351,7 @@ impl Environment {
         let processes = pool.processes().end;
         let mut stores = Stores::default();
         stores.provider.is_lazy = plan.is_lazy;
+        stores.provider.refund_interval_ms = plan.refund_interval_ms;
         let mut environment = Self {
             now: START,
             stores,
@@ -494,6 +495,12 @@ impl Environment {
     pub(crate) fn clocks(&self, pool: Pool) -> u64 {
         let processes = pool.processes().map(|process| self.processes[process].generation);
         processes.map(|generation| 1 + u64::from(generation)).sum()
+    }
+
+    /// Whether every clock that the processes of a pool have had was right.
+    pub(crate) fn clocks_are_right(&self, pool: Pool) -> bool {
+        let mut processes = pool.processes().map(|process| &self.processes[process]);
+        processes.all(|process| process.generation == 0 && process.skew_ms == 0)
     }
 
     /// The process and generation of an invocation.
@@ -784,11 +791,10 @@ impl Environment {
     fn hear_the_beacon(&mut self, call: &Call) {
         let Some(room) = &self.plan.room else { return };
         let hears = match call {
-            Call::LatestRound { .. } => true,
             Call::Round { .. } => self.oracle.room.hears(room.beacon, self.now),
             _ => return,
         };
-        self.stores.beacon.latest = hears.then(|| latest_round(self.now));
+        self.stores.beacon.latest = hears.then(|| latest_round(room.beacon, self.now));
     }
 
     fn answer(&mut self, op: usize) {

@@ -824,6 +824,9 @@ impl Environment {
         if let Some(key) = self.stores.provider.refunded_again.first() {
             return Some(("I5", format!("{key:?} went back twice")));
         }
+        if let Some(key) = self.stores.provider.unturned.first() {
+            return Some(("turns", format!("{key:?} went back without its turn")));
+        }
         if let Some(what) = self.others_are_touched() {
             return Some(("I13", what));
         }

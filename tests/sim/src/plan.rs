@@ -83,6 +83,8 @@ pub(crate) struct Plan {
     pub only_here: bool,
     /// True if the provider has nothing of a page before its buyer opens it.
     pub is_lazy: bool,
+    /// Milliseconds between two refunds that captures decide.
+    pub refund_interval_ms: i64,
     /// True if the sweeper runs all the time, and buyers come again and again.
     pub is_storm: bool,
     /// How much one part of a load carries: in half of the runs loads are in many parts.
@@ -184,6 +186,8 @@ impl Plan {
             lists,
             only_here: SeededRng::from_label(seed, 0x15).chance(400),
             is_lazy: SeededRng::from_label(seed, 0x1a).chance(300),
+            refund_interval_ms: SeededRng::from_label(seed, 0x1b)
+                .pick(&[0, 1_000, 40_000, 400_000]),
             is_storm,
             part_limit,
             first_sweep_ms,

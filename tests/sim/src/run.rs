@@ -12,7 +12,8 @@ use crate::executor::{self, Executor};
 use crate::fault::{Fault, FaultProfile};
 use crate::plan::{Plan, Without};
 use crate::random::mix;
-use crate::room::actors::{bringer, commander, draws, onlooker};
+use crate::room::BeaconPlan;
+use crate::room::actors::{bringer, commander, draws, giver_up, onlooker};
 use crate::room::visitor::visitor;
 use crate::tally::Tally;
 use crate::trace::Trace;
@@ -83,6 +84,9 @@ fn play(executor: &Executor, plan: Plan) {
         executor.act(onlooker(executor.clone(), mix(plan.seed, 0x100c)));
         executor.act_forever(draws(executor.clone(), mix(plan.seed, 0x100d)));
         executor.act(commander(executor.clone(), room.commands));
+        if matches!(room.beacon, BeaconPlan::SilentFor(None)) {
+            executor.act_forever(giver_up(executor.clone(), mix(plan.seed, 0x100f)));
+        }
         if room.brings {
             executor.act(bringer(executor.clone(), mix(plan.seed, 0x100e)));
         }

@@ -127,6 +127,7 @@ impl Full {
         let mut grid = TierGrid {
             tier: tier.clone(),
             row_bytes: layout.row_bytes(),
+            middles: layout.middles(),
             taken: vec![layout.initial().to_vec()],
             sold: vec![vec![0; layout.initial().len()]],
             freed: Freed::default(),

@@ -1,7 +1,8 @@
 //! Wallets by the flows themselves, on models: buyers fill their wallets at a provider, pay two orders at once from
-//! one, give back what has filled it while it is spent, and exchange what it has paid, while operators refund, orders
-//! run out and everybody may die anywhere. However it goes, no money is made or lost, no wallet is below nothing, and
-//! at rest the accounts are the provider's and the wallets'. Without the guard one of these breaks.
+//! one, give back what has filled it while it is spent, have their banks take that money back, and exchange what it has
+//! paid, while operators refund, orders run out and everybody may die anywhere. However it goes, no money is made or lost, no
+//! wallet is below nothing but for what lost disputes have taken, and at rest a wallet with such a debt has no unused ticket
+//! left, and the accounts are the provider's and the wallets'. Without the guards one of these breaks.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails where it stands")]
 
@@ -9,16 +10,22 @@ use std::collections::BTreeMap;
 
 #[cfg(debug_assertions)]
 use engine::domain::basics::guard::Guard;
-use engine::domain::basics::ids::{SaleId, UserId};
+use engine::domain::basics::ids::{DisputeId, ProviderId, SaleId, UserId};
 use engine::domain::basics::money::{MinorUnits, Money};
 use engine::domain::basics::number::Mint;
 use engine::domain::basics::time::Timestamp;
+use engine::domain::order::dispute::DisputeState;
 use engine::domain::order::exchange::ExchangeRequest;
 use engine::domain::order::order_refund::{AskedBy, RefundKey, RefundNumber};
-use engine::domain::order::{Capture, Order, OrderState};
+use engine::domain::order::refund::RefundState;
+use engine::domain::order::{Capture, Order, OrderState, PaymentKey};
+use engine::domain::payment::dispute::DisputeReport;
+use engine::domain::payment::ours::Mark;
 use engine::domain::payment::refund::{RefundRequest, RefundedTickets};
 use engine::domain::sale::Sale;
+use engine::flows::dispute::{self, record_dispute};
 use engine::flows::wallet;
+use engine::ports::StoreError;
 use model_stores::{Caller, Stores, accounts_at_rest, wallets_as_told};
 use serde_json::json;
 #[cfg(debug_assertions)]
@@ -108,17 +115,110 @@ fn filled(client: &Client, mint: &Mint) {
     }
 }
 
-/// Nothing goes wrong any more: orders end, refunds are sent back, facts are settled.
-fn come_to_rest(client: &Client) -> Result<(), String> {
+/// The dispute of a payment that has filled a wallet.
+fn dispute_of(payment: &PaymentKey) -> DisputeId {
+    DisputeId::new(format!("dp-{}", payment.payment)).unwrap()
+}
+
+/// The bank of somebody who has filled a wallet takes that money back, or decides: the dispute.
+fn move_dispute(rng: &mut SeededRng, stores: &mut Stores) -> Option<DisputeId> {
+    let of_wallets = stores.orders.orders.values().filter(|order| order.tops_up());
+    let paid: Vec<PaymentKey> = of_wallets
+        .filter(|order| order.state == OrderState::Paid)
+        .filter_map(|order| order.payment.clone())
+        .collect();
+    let key = paid.get(rng.below(paid.len().max(1) as u64) as usize)?;
+    let id = dispute_of(key);
+    let left = stores.provider.captured[key].amount.amount_minor - stores.provider.back(key);
+    match stores.provider.disputes.get_mut(&id) {
+        Some(dispute) if dispute.state == DisputeState::Open => {
+            dispute.state = if rng.below(4) == 0 { DisputeState::Won } else { DisputeState::Lost };
+        }
+        Some(dispute) if rng.below(4) == 0 => {
+            let is_won = dispute.state == DisputeState::Won;
+            dispute.state = if is_won { DisputeState::Lost } else { DisputeState::Won };
+        }
+        Some(_) => {}
+        None if left > MinorUnits::ZERO => {
+            let Capture { order, amount, .. } = stores.provider.captured[key].clone();
+            let (payment, state) = (key.clone(), DisputeState::Open);
+            let amount = Money { amount_minor: left, ..amount };
+            let report =
+                DisputeReport { id: id.clone(), payment, order, amount, state, mark: Mark::Ours };
+            stores.provider.disputes.insert(id.clone(), report);
+        }
+        None => return None,
+    }
+    Some(id)
+}
+
+/// Somebody who has heard of a dispute.
+fn reader(client: &Client, dispute: DisputeId) -> Flow {
+    let client = client.clone();
+    Box::pin(async move {
+        let (now, provider) = (client.now(), ProviderId::new("stripe").unwrap());
+        match record_dispute(&Caller(client), &provider, &dispute, now).await {
+            Ok(()) => "dispute recorded",
+            Err(dispute::Refusal::Store(StoreError::Contract(_))) => people::BROKEN,
+            Err(_) => "dispute not recorded",
+        }
+    })
+}
+
+/// A ticket that is good, of an order that the wallet of somebody with a debt has paid.
+fn unused_of_debtor(stores: &Stores) -> Option<String> {
+    let mut paid = stores.orders.orders.values().filter(|order| {
+        let worth = || {
+            let key = order.payment.as_ref()?;
+            Some(stores.orders.payment(order.number, key)?.left().amount_minor)
+        };
+        order.state == OrderState::Paid
+            && order.is_paid_from_wallet()
+            && worth().is_some_and(|left| left > MinorUnits::ZERO)
+            && order.has_live_tickets()
+    });
+    let has_debt =
+        |order: &Order| stores.orders.wallet(&order.user, order.total.currency).left() < 0;
+    paid.find(|order| has_debt(order)).map(|order| format!("H2: {order:?} of a wallet with a debt"))
+}
+
+/// Nothing goes wrong any more: disputes are decided, orders end, refunds are sent back, facts are settled.
+fn come_to_rest(client: &Client, outcomes: &mut BTreeMap<&'static str, u64>) -> Result<(), String> {
+    client.locked().fault = None;
+    let disputes: Vec<DisputeId> = {
+        let disputes = &mut client.locked().stores.provider.disputes;
+        for dispute in disputes.values_mut().filter(|one| one.state == DisputeState::Open) {
+            dispute.state = DisputeState::Won;
+        }
+        disputes.keys().cloned().collect()
+    };
+    client.locked().stores.provider.refused.clear();
+    people::come_to_rest(client, 2 * WINDOW_SECONDS);
+    for dispute in disputes.iter().chain(&disputes) {
+        finish(reader(client, dispute.clone()));
+    }
     people::come_to_rest(client, 2 * WINDOW_SECONDS);
     let environment = client.locked();
-    if let Some(order) =
-        environment.stores.orders.orders.values().find(|order| {
-            order.state == OrderState::Pending || order.state == OrderState::RefundDue
-        })
-    {
+    let stores = &environment.stores;
+    let is_owed = |order: &Order| {
+        let refunds = stores.orders.order_refunds(order.number);
+        refunds.iter().any(|refund| refund.refund.state == RefundState::FailedLater)
+    };
+    if let Some(order) = stores.orders.orders.values().find(|order| {
+        order.state == OrderState::Pending
+            || order.state == OrderState::RefundDue && !is_owed(order)
+    }) {
         return Err(format!("I7: {order:?} is {} at rest", order.state.as_str()));
     }
+    if let Some(wrong) = unused_of_debtor(stores) {
+        return Err(wrong);
+    }
+    let is_below = stores.orders.wallets.values().any(|wallet| wallet.balance.left() < 0);
+    *outcomes.entry("debt").or_default() += u64::from(is_below);
+    let taken = stores.orders.refunds.values().filter(|refund| {
+        refund.asked_by == AskedBy::Dispute && refund.payment.provider.is_wallet()
+    });
+    *outcomes.entry("taken back").or_default() += taken.count() as u64;
     let wrong = wallets_as_told(&environment.stores);
     wrong.or_else(|| accounts_at_rest(&environment.stores)).map_or(Ok(()), Err)
 }
@@ -198,13 +298,17 @@ fn begun(client: &Client, rng: &mut SeededRng, turn: usize, mint: &Mint) -> Opti
             let order = one_of(rng, &is_pending)?;
             Some(deadline(client, &order))
         }
+        8 if rng.below(3) == 0 => {
+            let dispute = move_dispute(rng, &mut client.locked().stores)?;
+            Some(reader(client, dispute))
+        }
         _ => None,
     }
 }
 
 /// One run. The outcomes, counted.
 fn run(seed: u64, outcomes: &mut BTreeMap<&'static str, u64>) -> Result<(), String> {
-    const TURNS: usize = 8;
+    const TURNS: usize = 9;
     let mut rng = SeededRng::new(seed);
     let (client, mint) = (Client::new(START, Stores::default()), Mint::new(0));
     on_sale(&client);
@@ -221,7 +325,7 @@ fn run(seed: u64, outcomes: &mut BTreeMap<&'static str, u64>) -> Result<(), Stri
         |stores| wallets_as_told(stores).map_or(Ok(()), Err),
         outcomes,
     )?;
-    come_to_rest(&client)
+    come_to_rest(&client, outcomes)
 }
 
 #[test]
@@ -241,8 +345,11 @@ fn no_money_is_made_or_lost_and_no_wallet_is_below_nothing() {
         "sent back",
         "over",
         "failed",
+        "dispute recorded",
+        "debt",
+        "taken back",
     ] {
-        assert!(outcomes.contains_key(outcome), "{outcome} never came");
+        assert!(outcomes.get(outcome).is_some_and(|times| *times > 0), "{outcome} never came");
     }
 }
 

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::{Failure, out};
-use bench::{draw, growth, http, reload, room, sales, scripts, trains};
+use bench::{draw, growth, http, reload, room, sales, scripts, seats, trains};
 use local::servers::Flavour;
 
 /// Measure what the engine costs on this machine.
@@ -25,6 +25,7 @@ enum Bench {
     Reload(ReloadCommand),
     Room(RoomCommand),
     Draw(DrawCommand),
+    Seats(SeatsCommand),
     Trains(TrainsCommand),
     /// The draw that `bench draw` measures, in a process of its own.
     #[command(hide = true)]
@@ -139,6 +140,7 @@ impl BenchCommand {
             Bench::Reload(command) => command.run(json).await,
             Bench::Room(command) => command.run(json),
             Bench::Draw(command) => command.run(json).await,
+            Bench::Seats(command) => command.run(json),
             Bench::Trains(command) => command.run(json).await,
             Bench::DrawProcess { url } => draw::serve(&url).await.map(|()| ExitCode::SUCCESS),
             Bench::HttpEngine => http::serve(data_dir).await.map(|()| ExitCode::SUCCESS),
@@ -320,6 +322,35 @@ impl RoomCommand {
         let Self { seats, people_per_seat, seed, publish } = self;
         let options = room::Options { seats, people_per_seat, seed, publish };
         let report = room::run(&options)?;
+        if json { out(&report.json()) } else { out(&report) }
+    }
+}
+
+/// What the rule for the best seats leaves over, beside the left edge of the first row: how far from the middle the first
+/// buyers sit, single seats at 90 and 99 %, seats that nobody buys.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+It needs no server, and its figures are the same on every machine.
+
+Examples:
+  onsale bench seats
+  onsale bench seats --pictures pictures    an SVG of each house at 10, 50 and 90 %, by both rules")]
+pub struct SeatsCommand {
+    /// Seed of the first crowd.
+    #[arg(long, value_name = "N", default_value_t = 7)]
+    seed: u64,
+    /// How many crowds buy each house; means are printed.
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    crowds: u64,
+    /// Write a picture of each house into this folder, as the first crowd leaves it.
+    #[arg(long, value_name = "DIR")]
+    pictures: Option<PathBuf>,
+}
+
+impl SeatsCommand {
+    fn run(self, json: bool) -> Result<ExitCode, Failure> {
+        let Self { seed, crowds, pictures } = self;
+        let report = seats::run(&seats::Options { seed, crowds, pictures })?;
         if json { out(&report.json()) } else { out(&report) }
     }
 }

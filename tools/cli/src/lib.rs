@@ -271,7 +271,6 @@ mod tests {
             "onsale rush --sale s --target https://a.example --token-command t --mix paying",
             "onsale rush --sale s --target https://a.example --token-command t --url http://127.0.0.1",
             "onsale verify-draw",
-            "onsale verify-draw d --seen 00",
             "onsale verify-draw d --index 5",
             "onsale verify-draw d --buyer alice",
             "onsale ticket",

@@ -1,6 +1,8 @@
 //! `onsale money`: what the ledger says, what is booked in it by hand, and whether providers say the same.
 
+mod bills;
 mod buyer;
+mod debts;
 mod disputes;
 mod reconcile;
 mod takings;
@@ -14,9 +16,10 @@ use clap::{Args, Subcommand};
 use engine::domain::basics::ids::{PostingKey, SaleId};
 use engine::domain::basics::money::{Currency, MinorUnits, Money};
 use engine::domain::basics::time::Timestamp;
+use engine::domain::ledger::debts::withheld;
 use engine::domain::ledger::posting::{Posting, PostingKind};
-use engine::domain::ledger::{Account, Balance, Transfer, entries};
-use engine::flows::post::{Posted, Refusal, post};
+use engine::domain::ledger::{Account, Balance, Transfer, TransferCode, entries};
+use engine::flows::post::{Posted, Refusal, post_withholding};
 use engine::ports::{Catalogue as _, Freshness, Ports as _};
 use serde_json::{Value, json};
 use shared::dynamodb::ALL_TIME;
@@ -26,7 +29,7 @@ use super::engine::{EngineArgs, Reached};
 use super::{DECLINED, Failure, out};
 
 /// Print what the ledger says: the money of a sale, what it took in each minute, what an account has, or a buyer; or which
-/// payments are disputed. Book what providers pay out and keep, and what merchants are paid. Hold a provider's own report against what the engine knows.
+/// payments are disputed, and what of providers' bills differs. Book what providers pay out and keep, and what merchants are paid. Hold a provider's own report against what the engine knows.
 #[derive(Debug, Args)]
 pub struct MoneyCommand {
     #[command(subcommand)]
@@ -40,6 +43,8 @@ enum Action {
     Account(OfAccount),
     Buyer(buyer::OfBuyer),
     Disputes(disputes::Disputes),
+    Debts(debts::Debts),
+    Bills(bills::Bills),
     Post(Post),
     Reconcile(reconcile::Reconcile),
 }
@@ -79,7 +84,8 @@ struct OfAccount {
 /// Book a transfer that no order tells of: between a provider and the bank, a provider and the costs, or a merchant and
 /// the bank.
 ///
-/// With the same key it is booked once, however often it is asked for. A merchant is never paid more than it has.
+/// With the same key it is booked once, however often it is asked for. A merchant is never paid more than it has, less what
+/// it owes of its other sales.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -135,6 +141,8 @@ impl MoneyCommand {
             Action::Account(account) => account.run(data_dir, json).await,
             Action::Buyer(buyer) => buyer.run(data_dir, json).await,
             Action::Disputes(disputes) => disputes.run(data_dir, json).await,
+            Action::Debts(debts) => debts.run(data_dir, json).await,
+            Action::Bills(bills) => bills.run(data_dir, json).await,
             Action::Post(post) => post.run(data_dir, json).await,
             Action::Reconcile(report) => report.run(data_dir, json).await,
         }
@@ -244,12 +252,20 @@ async fn post_one(
     transfer: Transfer,
     key: PostingKey,
 ) -> Result<Outcome, Failure> {
-    let ledger = reached.app.ports.orders().orders.0.ledger();
+    let ports = &reached.app.ports;
+    let ledger = ports.orders().orders.0.ledger();
+    let owes = match (&transfer.code, &transfer.from) {
+        (TransferCode::Settlement, Account::Merchant(merchant, sale)) => {
+            let debts = debts::of_merchants(ports, Some(merchant)).await?;
+            withheld((merchant, sale), transfer.amount.currency, &debts)
+        }
+        _ => 0,
+    };
     let posting = Posting { key, transfer, at: Timestamp::now() };
     let pause = async |longest: Duration| {
         tokio::time::sleep(pause::between(longest / 2, longest)).await;
     };
-    match post(&ledger, &posting, pause).await {
+    match post_withholding(&ledger, &posting, owes, pause).await {
         Ok(Posted::Made) => Ok(Outcome::Posted),
         Ok(Posted::Before) => Ok(Outcome::Before),
         Err(Refusal::Store(error)) => Err(error.into()),

@@ -1,4 +1,4 @@
-//! `onsale payments`: captures of no order, about which an operator decides.
+//! `onsale payments`: captures of no order, and refunds of whole payments that failed, about which an operator decides.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -20,7 +20,7 @@ use super::{DECLINED, Failure, out};
 /// Payments that are read at a time.
 const PAGE: u16 = 100;
 
-/// Payments that this deployment has started and whose order is not there.
+/// Payments that this deployment has started and whose order is not there, and payments that go back whole and did not.
 #[derive(Debug, Args)]
 pub struct PaymentsCommand {
     #[command(subcommand)]
@@ -34,6 +34,11 @@ enum Action {
     SendBack(Say),
     /// Say what one was: its money stays, on the account `explained`.
     Explain(Say),
+    /// Send the refund of a whole payment again that has failed, or whose money came to us again: under another name, if the
+    /// one before came to nothing. Look first, in the provider's list or bill, whether somebody has sent it by hand.
+    Again(Say),
+    /// Say how such a refund was paid otherwise: nothing is sent any more. The reason says how.
+    Settled(Say),
 }
 
 /// Print the payments of no order about which an operator is to decide, latest number first.
@@ -54,7 +59,8 @@ struct Unmatched {
 #[command(after_help = "\
 Examples:
   onsale payments send-back 169218430493097984 stripe pi_1 --by ann --reason restored
-  onsale payments explain 169218430493097984 stripe pi_1 --by ann --reason season-card")]
+  onsale payments explain 169218430493097984 stripe pi_1 --by ann --reason season-card
+  onsale payments settled 169218430493097984 stripe pi_1 --by ann --reason bank-transfer")]
 struct Say {
     /// The number of the order that the payment names.
     #[arg(value_name = "ORDER")]
@@ -85,6 +91,8 @@ impl PaymentsCommand {
             Action::Unmatched(listed) => listed.run(data_dir, json).await,
             Action::SendBack(said) => said.run(Word::SendBack, data_dir, json).await,
             Action::Explain(said) => said.run(Word::Explain, data_dir, json).await,
+            Action::Again(said) => said.run(Word::Again, data_dir, json).await,
+            Action::Settled(said) => said.run(Word::Settled, data_dir, json).await,
         }
     }
 }
@@ -137,7 +145,7 @@ impl Say {
         // As a request of the operators' routes: what cannot be recorded is not done.
         let place = DynamoOperators::new_key(now)?;
         ports.operators().keep(&place, &action).await?;
-        let told = tell(ports, order, &key, word, now).await;
+        let told = tell(ports, order, &key, (word, &reason), now).await;
         let outcome = match &told {
             Ok(_) => "done".to_owned(),
             Err(refusal) => refusal.to_string(),
@@ -155,7 +163,7 @@ impl Say {
                 })
             }
             Err(Refusal::Store(error)) => Err(error.into()),
-            Err(refusal @ (Refusal::NotFound | Refusal::SaidOtherwise)) => {
+            Err(refusal @ (Refusal::NotFound | Refusal::SaidOtherwise | Refusal::NotFailed(_))) => {
                 let what = refusal.to_string();
                 out(&if json {
                     json!({ "order": order, "refused": what }).to_string()

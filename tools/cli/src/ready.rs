@@ -5,11 +5,16 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use bench::cost::{Prices, read_json};
+use capacity::endpoints::Endpoints;
 use capacity::ready::{Alarms, Facts, Finding, InStores, Keys, Verdict, assess, worst};
 use capacity::{Crowd, Deployment, Plan, forecast};
 use clap::Args;
+use engine::domain::admission::room::draw::Terms;
+use engine::domain::admission::room::serving::Room;
 use engine::domain::basics::ids::SaleId;
 use engine::domain::basics::time::Timestamp;
+use engine::flows::room::published;
+use engine::ports::{Beacon as _, RoomPorts as _};
 use engine::ports::{Catalogue as _, Freshness, Ports as _, Published, Seats as _};
 use loadtest::arrivals::Shape;
 use local::queues::depth_at;
@@ -31,7 +36,8 @@ use super::{DECLINED, Failure, out};
 Examples:
   onsale ready autumn --visitors 2000000
   aws cloudwatch describe-alarms --alarm-name-prefix prod-onsale > alarms.json
-  onsale ready autumn --from-environment --deployment ours.json --alarms alarms.json")]
+  stripe webhook_endpoints list > endpoints.json
+  onsale ready autumn --from-environment --deployment ours.json --alarms alarms.json --endpoints endpoints.json")]
 pub struct ReadyCommand {
     /// The sale.
     #[arg(value_name = "SALE")]
@@ -50,6 +56,9 @@ pub struct ReadyCommand {
     /// What `aws cloudwatch describe-alarms` prints.
     #[arg(long, value_name = "FILE")]
     alarms: Option<PathBuf>,
+    /// What `stripe webhook_endpoints list` prints.
+    #[arg(long, value_name = "FILE")]
+    endpoints: Option<PathBuf>,
     #[command(flatten)]
     engine: EngineArgs,
 }
@@ -66,6 +75,7 @@ impl ReadyCommand {
         let crowd = Crowd { visitors: self.visitors, ..crowd };
         crowd.check()?;
         let alarms = self.alarms.as_deref().map(read_json::<Alarms>).transpose()?;
+        let endpoints = self.endpoints.as_deref().map(read_json::<Endpoints>).transpose()?;
         let reached = self.engine.reach(data_dir).await?;
         let published = reached.app.ports.catalogue().sale(&self.sale, Freshness::Fresh).await?;
         let stores = match &published {
@@ -93,8 +103,9 @@ impl ReadyCommand {
         };
         let now = Timestamp::now();
         let bound_seconds = reached.config.providers.grace.bound_seconds();
-        let late =
-            stuck::find(&reached.app.ports, &reached.dead_letters(), bound_seconds, now).await?;
+        let ports = &reached.app.ports;
+        let mut late = stuck::find(ports, &reached.dead_letters(), bound_seconds, now).await?;
+        stuck::add_bills(&mut late, ports.bills(), &ports.provider().accounts()).await?;
         let findings = assess(&Facts {
             sale: published.as_ref().map(|published| published.sale.as_ref()),
             stores,
@@ -104,12 +115,34 @@ impl ReadyCommand {
             stuck: late.stuck.len(),
             keys: keys(&reached.config),
             alarms,
+            endpoints,
+            has_stripe: has_stripe(&reached.config),
+            beacon: beacon(&reached, &self.sale, now).await?,
             forecast: simulated.as_ref(),
         });
         out(&if json { reporting::json(&findings) } else { table(&findings) })?;
         let is_ready = worst(&findings) < Verdict::Fail;
         Ok(if is_ready { ExitCode::SUCCESS } else { ExitCode::from(DECLINED) })
     }
+}
+
+/// Whether the beacon that decides the draw of a sale's room gives the round of a minute ago, which is out; none if no
+/// beacon decides one.
+async fn beacon(
+    reached: &Reached,
+    sale: &SaleId,
+    now: Timestamp,
+) -> Result<Option<Result<(), String>>, Failure> {
+    let ports = &reached.app.ports;
+    let Some(Room { draw: Terms::Beacon(named), .. }) = published(ports, sale).await? else {
+        return Ok(None);
+    };
+    let round = named.chain().last_by(now.plus_seconds(-60).ms());
+    Ok(Some(match ports.beacon().round(named.chain, round).await {
+        Ok(Some(_)) => Ok(()),
+        Ok(None) => Err(format!("round {round} is a minute late")),
+        Err(error) => Err(error.to_string()),
+    }))
 }
 
 /// Whether Redis has each inventory of a sale as it was loaded last.
@@ -134,6 +167,11 @@ async fn queues(reached: &Reached) -> Result<BTreeMap<&'static str, (u64, u64)>,
         queues.insert(which.as_str(), (depth_at(sqs, which.as_str(), &url).await?, dead));
     }
     Ok(queues)
+}
+
+/// Accounts of merchants are at WeChat Pay or Alipay; every other provider is Stripe, or answers as Stripe does.
+fn has_stripe(config: &Config) -> bool {
+    !config.providers.apis.is_empty()
 }
 
 fn keys(config: &Config) -> Keys {

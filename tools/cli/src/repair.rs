@@ -10,6 +10,7 @@ use engine::domain::basics::time::Timestamp;
 use engine::flows::discrepancy::Explanation;
 use engine::flows::reconcile::{Outcome, Report, Run};
 use engine::flows::stuck::{Found, Stuck};
+use engine::ports::Ports as _;
 use serde_json::json;
 use shared::runtime::functions::QueueName;
 
@@ -164,7 +165,9 @@ impl StuckCommand {
         let queues = reached.dead_letters();
         let bound_seconds = reached.config.providers.grace.bound_seconds();
         let older_than = self.older_than.unwrap_or(bound_seconds);
-        let found = stuck::find(&reached.app.ports, &queues, older_than, now).await?;
+        let ports = &reached.app.ports;
+        let mut found = stuck::find(ports, &queues, older_than, now).await?;
+        stuck::add_bills(&mut found, ports.bills(), &ports.provider().accounts()).await?;
         out(&if json { reporting::json(&found) } else { found_as_text(&found, now) })?;
         Ok(exit(found.stuck.is_empty() && found.unread.is_empty()))
     }

@@ -1,13 +1,16 @@
 //! `onsale room`: what is published of a waiting room, and what is erased of it.
 
+use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use engine::domain::basics::ids::{GroupId, SaleId};
+use engine::domain::basics::time::Timestamp;
 use engine::flows::room::published;
 use engine::ports::{Catalogue as _, Freshness, Ports as _, RoomPorts as _};
 use ops::draw::export::{Error, Exported, export};
+use ops::draw::watch::Watch;
 use reporting::grouped;
 use serde_json::json;
 use shared::dynamodb::ErasedPlaces;
@@ -26,9 +29,10 @@ pub struct RoomCommand {
 enum Verb {
     Export(Export),
     Erase(Erase),
+    Watch(Watching),
 }
 
-/// Write log, leaves and admissions of a sale's waiting room as files, for everybody to check with
+/// Write log, leaves, admissions and orders of a sale's waiting room as files, for everybody to check with
 /// `onsale verify-draw`. Nothing in them says who anybody is.
 ///
 /// Exit code 1: the sale has no waiting room.
@@ -64,6 +68,40 @@ struct Erase {
     engine: EngineArgs,
 }
 
+/// Watch a waiting room as anybody may, and sign what it shows, for others who trust you to check with
+/// `onsale verify-draw --seen FILE --watcher KEY`: that the root came before the beacon's round, and that everybody was shown
+/// the same log.
+///
+/// It makes a key, prints its public half, which you give to others before the draw, and appends a line to FILE for each
+/// record that it is shown. It ends when places are drawn.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  onsale room watch https://tickets.example/api/sales/demo-club/room watched.jsonl")]
+struct Watching {
+    /// The address of the room document, which ends with /sales/SALE/room.
+    url: String,
+    /// The file of the signed lines.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Goes on until the room is closed or sold out: who saw its last records knows whether a log was cut.
+    #[arg(long)]
+    stay: bool,
+}
+
+impl Watching {
+    async fn run(self, json: bool) -> Result<ExitCode, Failure> {
+        let Self { url, file, stay } = self;
+        let watch = Watch::new()?;
+        let key = watch.key();
+        let said = format!("watching {url} with the key {key}");
+        out(&if json { json!({ "watcher": key }).to_string() } else { said })?;
+        let mut lines = OpenOptions::new().create(true).append(true).open(file)?;
+        watch.run(&url, &mut lines, stay).await?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
 impl RoomCommand {
     /// Exports or erases, and prints how much.
     ///
@@ -73,6 +111,7 @@ impl RoomCommand {
         match self.verb {
             Verb::Export(export) => export.run(data_dir, json).await,
             Verb::Erase(erase) => erase.run(data_dir, json).await,
+            Verb::Watch(watching) => watching.run(json).await,
         }
     }
 }
@@ -81,14 +120,15 @@ impl Export {
     async fn run(self, data_dir: &Path, json: bool) -> Result<ExitCode, Failure> {
         let Self { sale, folder, engine } = self;
         let Reached { app, .. } = engine.reach(data_dir).await?;
-        let (facts, said, code) = match export(&app.ports, &sale, &folder).await {
+        let (facts, said, code) = match export(&app.ports, &sale, &folder, Timestamp::now()).await {
             Ok(exported) => {
-                let Exported { records, chunks, admissions } = exported;
+                let Exported { records, chunks, admissions, orders } = exported;
                 let said = format!(
-                    "{sale}: {} records, {} chunks of leaves and {} admissions written to {}",
+                    "{sale}: {} records, {} chunks of leaves, {} admissions and {} orders written to {}",
                     grouped(records),
                     grouped(chunks),
                     grouped(admissions),
+                    grouped(orders),
                     folder.display()
                 );
                 (json!({ "sale": sale, "exported": exported }), said, ExitCode::SUCCESS)

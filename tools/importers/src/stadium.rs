@@ -121,7 +121,8 @@ fn tier(ring: usize, blocks: &[Block]) -> TierFile {
         match sections.last_mut().filter(|last| last.rows == rows) {
             Some(last) => last.alike.push(block.name.clone()),
             None => {
-                sections.push(Section { section: block.name.clone(), alike: Vec::new(), rows });
+                let section = block.name.clone();
+                sections.push(Section { section, alike: Vec::new(), rows, focus: None });
             }
         }
     }

@@ -226,8 +226,8 @@ pub(super) fn reservations() -> Vec<(&'static str, &'static str, Value)> {
         ("seats", "Exactly these seats", order(json!({ "seats": ["01-2A", "01-2B"] }))),
         (
             "pattern",
-            "A seat in column D, and one in column D of the next row",
-            order(json!({ "pattern": [{ "column": "D" }, { "column": "D", "row": 1 }] })),
+            "A seat in column C, and one in column C of the next row",
+            order(json!({ "pattern": [{ "column": "C" }, { "column": "C", "row": 1 }] })),
         ),
         (
             "standing",

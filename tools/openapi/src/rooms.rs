@@ -19,7 +19,7 @@ pub(super) fn sale_file() -> Value {
         "sale": "lanterns-2026-11-21",
         "title": "The Lanterns, closing night",
         "currency": "EUR",
-        "opens_at": "2026-01-01T00:00:00Z",
+        "opens_at": "2095-12-01T10:00:00Z",
         "closes_at": "2096-01-01T00:00:00Z",
         "limit_per_buyer": 4,
         "pay_window_seconds": 900,

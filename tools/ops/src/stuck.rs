@@ -1,9 +1,12 @@
 //! Everything that is past its bound, with what the stores and the dead-letter queues know of why.
 
+use engine::domain::basics::ids::ProviderId;
 use engine::domain::basics::time::Timestamp;
+use engine::domain::payment::bill::Difference;
 use engine::flows::stuck::{Found, Kind, Stuck, stuck};
 use engine::ports::{Ports, StoreError};
 
+use shared::dynamodb::{DynamoBills, MAX_READ};
 use shared::runtime::functions::QueueName;
 
 use crate::dead_letters::{self, DeadLetterQueues, Letter};
@@ -49,6 +52,35 @@ pub async fn find<P: Ports>(
     Ok(found)
 }
 
+/// Adds what of the providers' bills differs and waits for an operator: what names an order is stuck, the rest was not
+/// understood.
+///
+/// # Errors
+/// DynamoDB is out of reach.
+pub async fn add_bills(
+    found: &mut Found,
+    bills: &DynamoBills,
+    accounts: &[ProviderId],
+) -> Result<(), StoreError> {
+    for account in accounts {
+        let differences = bills.differences(account).await?;
+        found.more |= differences.len() >= MAX_READ;
+        for difference in differences.into_iter().filter(|it| it.done.is_none()) {
+            let name = difference.key();
+            let Difference { order, what, found_at, .. } = difference;
+            let why = format!("the bill of {account}: {what} ({name})");
+            match order {
+                Some(order) => {
+                    let (kind, since) = (Kind::Bill, Some(found_at));
+                    found.stuck.push(Stuck { kind, sale: None, order, since, why: vec![why] });
+                }
+                None => found.unread.push(why),
+            }
+        }
+    }
+    Ok(())
+}
+
 /// The queue of the messages that finish what is late; `None` for what an operator finishes.
 fn queue_of(kind: Kind) -> Option<QueueName> {
     match kind {
@@ -56,7 +88,7 @@ fn queue_of(kind: Kind) -> Option<QueueName> {
         Kind::Uncounted => Some(QueueName::Sync),
         Kind::Unclosed => Some(QueueName::Close),
         Kind::Refund => Some(QueueName::Refund),
-        Kind::Unmatched | Kind::Outside => None,
+        Kind::Unmatched | Kind::Outside | Kind::Bill => None,
     }
 }
 

@@ -5,12 +5,15 @@
 //! make them from the old time on, one an interval. So calls are evenly spaced, and a second never has more
 //! than its number of them. Calls are given out for the next two seconds; beyond that one has to come back. Starts of
 //! payments are given out further ahead ([`Ahead::Places`]), so that whoever waits for one has its time; the turns of
-//! those who start at once and these places are one count.
+//! those who start at once and these places are one count. Refunds that captures decide have a count of their own, further
+//! ahead still ([`Ahead::Refunds`]).
 
 /// Seconds ahead within which a call is a turn, which its caller waits for.
 pub const TURNS_AHEAD_SECONDS: i64 = 2;
 /// Seconds ahead for which starts of payments are given out.
 pub const PLACES_AHEAD_SECONDS: i64 = 120;
+/// Seconds ahead for which refunds that captures decide are given turns: a day.
+pub const REFUNDS_AHEAD_SECONDS: i64 = 86_400;
 /// A time that lies further ahead than calls are given out, by more than these microseconds, was written by a clock that
 /// is wrong, and is passed over.
 const CLOCKS_US: i64 = 8_000_000;
@@ -30,6 +33,8 @@ pub enum Ahead {
     Places,
     /// [`TURNS_AHEAD_SECONDS`], of calls of which others get places.
     TurnsAmongPlaces,
+    /// [`REFUNDS_AHEAD_SECONDS`]: a turn that is not now is kept on its payment.
+    Refunds,
 }
 
 impl Ahead {
@@ -38,6 +43,7 @@ impl Ahead {
             * match self {
                 Self::Turns | Self::TurnsAmongPlaces => TURNS_AHEAD_SECONDS,
                 Self::Places => PLACES_AHEAD_SECONDS,
+                Self::Refunds => REFUNDS_AHEAD_SECONDS,
             }
     }
 
@@ -46,6 +52,7 @@ impl Ahead {
         match self {
             Self::Turns => Self::Turns.us(),
             Self::Places | Self::TurnsAmongPlaces => Self::Places.us(),
+            Self::Refunds => Self::Refunds.us(),
         }
     }
 }

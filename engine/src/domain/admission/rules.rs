@@ -451,6 +451,14 @@ impl Check {
 }
 
 impl Plan {
+    /// The number of orders in the sale that the buyer has given up, of these counts; 0 if it is not among them.
+    #[must_use]
+    pub fn given_up(&self, counts: &[u64]) -> u64 {
+        let mut counted = self.checks.iter().zip(counts);
+        let given_up = counted.find(|(check, _)| check.counter == Counter::GivenUp);
+        given_up.map_or(0, |(_, count)| *count)
+    }
+
     /// What the counts mean: one for each of the checks, in their order, the request itself included.
     #[must_use]
     pub fn judge(&self, counts: &[u64], now: Timestamp) -> Verdict {

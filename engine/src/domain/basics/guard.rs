@@ -69,6 +69,8 @@ pub enum Guard {
     Tombstone,
     /// A capture is acted on only if its payment carries the deployment's id, or names an order that exists.
     Ours,
+    /// A refund that a capture decides has a turn.
+    RefundTurn,
     /// A capture of ours whose order is not there waits for an operator, and is not sent back by itself.
     Unmatched,
     /// An order does not expire before its time.
@@ -126,8 +128,6 @@ pub enum Guard {
     RoomChunk,
     /// A record of a room's log stays as it was first written (DynamoDB).
     RoomRecord,
-    /// The root of a room's tree is fixed before the beacon is asked for its latest round.
-    RootBeforeRound,
     /// A round of the beacon that somebody brings is taken only with its signature.
     RoundVerified,
     /// The gate lets in only who claims a place below the serving number.
@@ -158,15 +158,25 @@ pub enum Guard {
     DisputeOpen,
     /// A dispute goes from the disputes that were seen of its payment: each step is recorded once (DynamoDB).
     DisputesSeen,
+    /// What a dispute has taken that is won after it was lost is owed again.
+    Reinstated,
     /// A refund is sent only if no more went back by hand than is known here (the payment provider's adapter).
     ReadBeforeSending,
     /// A refund made by hand pays the refund of ours of the same amount that its provider has refused; one that was refused
     /// is not sent after another was made by hand.
     PaidByHand,
+    /// What a provider had and did not bring to who paid is sent again by an operator's word alone.
+    AfterWord,
+    /// A refund made outside of which only the provider's bill tells is recorded from it.
+    OutsideByBill,
+    /// A bill has the refunds of one day: one of ours that is under way may have been taken, so that no other pays it.
+    BillIsNoList,
     /// What an exchange keeps of a payment for another order counts as gone from it.
     KeptCounted,
     /// A dispute is of every order that has money of its payment.
     DisputeFollows,
+    /// What was bought with the money of a top-up goes back to a wallet that a lost dispute has left with a debt.
+    DebtTakesBack,
     /// A wallet pays no more than it has (the rule, and DynamoDB).
     WalletLimit,
     /// What an order gives is asked for before its facts are settled.
@@ -181,9 +191,9 @@ pub enum Guard {
 
 impl Guard {
     /// Every guard but [`Self::OF_ROOMS`], [`Self::OF_TICKETS`], [`Self::OF_POSTINGS`],
-    /// [`Self::OF_DISPUTES`], [`Self::OF_OUTSIDE`], [`Self::OF_EXCHANGES`], [`Self::OF_WALLETS`], [`Self::OF_POINTS`] and
-    /// [`Self::OF_TELLING`], for the test that removes each.
-    pub const ALL: [Self; 53] = [
+    /// [`Self::OF_DISPUTES`], [`Self::OF_OUTSIDE`], [`Self::OF_BILLS`], [`Self::OF_EXCHANGES`], [`Self::OF_WALLETS`],
+    /// [`Self::OF_POINTS`] and [`Self::OF_TELLING`], for the test that removes each.
+    pub const ALL: [Self; 54] = [
         Self::ClaimCondition,
         Self::StateCondition,
         Self::NumberOnce,
@@ -213,6 +223,7 @@ impl Guard {
         Self::RestoreUnsold,
         Self::Tombstone,
         Self::Ours,
+        Self::RefundTurn,
         Self::Unmatched,
         Self::Deadline,
         Self::AskProvider,
@@ -240,12 +251,11 @@ impl Guard {
     ];
 
     /// The guards of a waiting room, for the same test in sales that have one.
-    pub const OF_ROOMS: [Self; 12] = [
+    pub const OF_ROOMS: [Self; 11] = [
         Self::RoomMarker,
         Self::RoomClosing,
         Self::RoomChunk,
         Self::RoomRecord,
-        Self::RootBeforeRound,
         Self::RoundVerified,
         Self::PlaceDue,
         Self::PlaceComputed,
@@ -262,16 +272,19 @@ impl Guard {
     pub const OF_POSTINGS: [Self; 3] = [Self::PostingOnce, Self::AccountSeen, Self::SettledWithin];
 
     /// The guards of disputes, which `tests/sim/tests/disputes.rs` takes away.
-    pub const OF_DISPUTES: [Self; 2] = [Self::DisputeOpen, Self::DisputesSeen];
+    pub const OF_DISPUTES: [Self; 3] = [Self::DisputeOpen, Self::DisputesSeen, Self::Reinstated];
 
     /// Those of refunds that are made by hand, which `tests/sim/tests/outside.rs` takes away.
-    pub const OF_OUTSIDE: [Self; 2] = [Self::ReadBeforeSending, Self::PaidByHand];
+    pub const OF_OUTSIDE: [Self; 3] = [Self::ReadBeforeSending, Self::PaidByHand, Self::AfterWord];
+
+    /// Those of refunds of which a bill tells, which `tests/sim/tests/bills.rs` takes away.
+    pub const OF_BILLS: [Self; 2] = [Self::OutsideByBill, Self::BillIsNoList];
 
     /// Those that a test of exchanges with its own crowd removes.
     pub const OF_EXCHANGES: [Self; 2] = [Self::KeptCounted, Self::DisputeFollows];
 
     /// The guards of wallets, which `tests/sim/tests/wallets.rs` takes away.
-    pub const OF_WALLETS: [Self; 1] = [Self::WalletLimit];
+    pub const OF_WALLETS: [Self; 2] = [Self::DebtTakesBack, Self::WalletLimit];
 
     /// The guards of points, which `tests/sim/tests/points.rs` takes away.
     pub const OF_POINTS: [Self; 2] = [Self::AwardAsked, Self::AwardSeen];
@@ -286,6 +299,7 @@ impl Guard {
             .chain(Self::OF_POSTINGS)
             .chain(Self::OF_DISPUTES)
             .chain(Self::OF_OUTSIDE)
+            .chain(Self::OF_BILLS)
             .chain(Self::OF_EXCHANGES)
             .chain(Self::OF_WALLETS)
             .chain(Self::OF_POINTS)

@@ -2,6 +2,8 @@
 //!
 //! These rules are the oracle: `lua/hold.lua` must answer as they do.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 
 use crate::domain::basics::bitmap;
@@ -13,7 +15,7 @@ use crate::domain::basics::ids::Seat;
 pub enum Together {
     /// Adjacent in one row, or nothing.
     Required,
-    /// Adjacent in one row if possible, else the best single seats.
+    /// Adjacent in one row if possible, else of the first rows that have free seats, as many side by side as there are.
     Preferred,
 }
 
@@ -76,6 +78,8 @@ pub struct Taken<'a> {
     pub bits: &'a [u8],
     /// Bytes of one row.
     pub row_bytes: u32,
+    /// Twice the column of the middle of each row; of a row without one it is the left edge.
+    pub middles: &'a [u16],
 }
 
 impl Taken<'_> {
@@ -110,31 +114,54 @@ impl Taken<'_> {
         if taken.is_empty() { Ok(seats.to_vec()) } else { Err(NoChoice::SeatTaken(taken)) }
     }
 
-    /// The leftmost run of `count` free seats in the first row that has one; failing that, and if
-    /// the party may be split, the first `count` free seats.
+    /// In the first row that has `count` free seats side by side, those that [`nearest`] answers. If no row has them, and
+    /// the party may be split: all that is free in the first rows, and of the last of those rows what is left to take, as
+    /// many side by side as there are.
     fn best(&self, count: u32, together: Together) -> Result<Vec<Seat>, NoChoice> {
-        if let Some(first) = self.first_run(count) {
-            return Ok((first.0..first.0 + count).map(Seat).collect());
+        let wanted = bitmap::index(count);
+        let in_row = |row| Some((row, nearest(&self.free_in(row), wanted, self.middle(row))?));
+        if let Some((row, column)) = (0..self.rows()).find_map(in_row) {
+            return Ok(self.seats_in(row, column..column + wanted));
         }
         let all = (0..bitmap::places(self.bits)).map(Seat);
-        let free: Vec<Seat> =
-            all.filter(|seat| self.is_free(*seat)).take(bitmap::index(count)).collect();
+        let mut seats: Vec<Seat> = all.filter(|seat| self.is_free(*seat)).take(wanted).collect();
         match together {
-            _ if free.len() < bitmap::index(count) => Err(NoChoice::SoldOut),
-            Together::Required => Err(NoChoice::NoAdjacent),
-            Together::Preferred => Ok(free),
+            _ if seats.len() < wanted => return Err(NoChoice::SoldOut),
+            Together::Required => return Err(NoChoice::NoAdjacent),
+            Together::Preferred => {}
         }
+        let Some(last) = seats.last().map(|seat| seat.0 / self.row_bits()) else {
+            return Ok(seats);
+        };
+        seats.retain(|seat| seat.0 / self.row_bits() < last);
+        let mut free = self.free_in(last);
+        while seats.len() < wanted {
+            // One alone there is: it was among the first that are free.
+            let mut sizes = (1..=wanted - seats.len()).rev();
+            let part =
+                sizes.find_map(|size| Some((nearest(&free, size, self.middle(last))?, size)));
+            let Some((column, size)) = part else { return Err(NoChoice::SoldOut) };
+            free[column..column + size].fill(false);
+            seats.extend(self.seats_in(last, column..column + size));
+        }
+        seats.sort_unstable();
+        Ok(seats)
     }
 
-    fn first_run(&self, count: u32) -> Option<Seat> {
-        (0..self.rows()).find_map(|row| {
-            let start = row * self.row_bits();
-            let mut run = 0;
-            (start..start + self.row_bits()).map(Seat).find_map(|seat| {
-                run = if self.is_free(seat) { run + 1 } else { 0 };
-                (run == count).then(|| Seat(seat.0 + 1 - count))
-            })
-        })
+    /// Twice the column of a row's middle.
+    fn middle(&self, row: u32) -> u16 {
+        self.middles.get(bitmap::index(row)).copied().unwrap_or_default()
+    }
+
+    /// Whether each place of a row is free.
+    fn free_in(&self, row: u32) -> Vec<bool> {
+        let start = row * self.row_bits();
+        (start..start + self.row_bits()).map(|place| self.is_free(Seat(place))).collect()
+    }
+
+    fn seats_in(&self, row: u32, columns: Range<usize>) -> Vec<Seat> {
+        let places = (row * self.row_bits()..(row + 1) * self.row_bits()).map(Seat);
+        places.skip(columns.start).take(columns.len()).collect()
     }
 
     /// The first row in which the whole pattern is free. A pattern never wraps: a column left of
@@ -154,12 +181,31 @@ impl Taken<'_> {
     }
 }
 
+/// The column where `count` free places of a row begin whose centre is nearest to the row's middle, of equal ones the
+/// left, and which leave no single free place beside them if any such places of the row do not. `middle` is twice its
+/// column.
+fn nearest(free: &[bool], count: usize, middle: u16) -> Option<usize> {
+    let is_free = |column: Option<usize>| {
+        column.and_then(|column| free.get(column)).is_some_and(|is_free| *is_free)
+    };
+    let leaves_single = |first: usize| {
+        let left = is_free(first.checked_sub(1)) && !is_free(first.checked_sub(2));
+        let right = is_free(Some(first + count)) && !is_free(Some(first + count + 1));
+        left || right
+    };
+    // Twice the distance of the centre.
+    let distance = |first: usize| (2 * first + count - 1).abs_diff(usize::from(middle));
+    let fits = |first: &usize| free[*first..first + count].iter().all(|is_free| *is_free);
+    let firsts = (0..(free.len() + 1).saturating_sub(count)).filter(fits);
+    firsts.min_by_key(|first| (leaves_single(*first), distance(*first), *first))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const fn taken(bits: &[u8]) -> Taken<'_> {
-        Taken { bits, row_bytes: 1 }
+        Taken { bits, row_bytes: 1, middles: &[] }
     }
 
     fn best(bits: &[u8], count: u16, together: Together) -> Result<Vec<u32>, NoChoice> {
@@ -174,6 +220,115 @@ mod tests {
         assert_eq!(best(&bits, 4, Together::Preferred), Ok(vec![1, 3, 5, 10]));
         assert_eq!(best(&bits, 4, Together::Required), Err(NoChoice::NoAdjacent));
         assert_eq!(best(&bits, 7, Together::Preferred), Err(NoChoice::SoldOut));
+    }
+
+    /// A row, `.` where it is free, `x` where it is taken or no place; after it what a party of `count` gets.
+    fn placed(row: &str, middle: u16, count: u16, together: Together) -> Result<String, NoChoice> {
+        let width = row.len().next_multiple_of(8);
+        let mut bits = vec![0xff; width / 8];
+        let mut is_free: Vec<bool> = row.bytes().map(|place| place == b'.').collect();
+        is_free.resize(width, false);
+        for (column, _) in is_free.iter().enumerate().filter(|(_, is_free)| **is_free) {
+            bitmap::set(&mut bits, Seat(column as u32), false);
+        }
+        let row_bytes = bits.len() as u32;
+        let all = Taken { bits: &bits, row_bytes, middles: &[middle] };
+        let mut after = row.to_owned().into_bytes();
+        for seat in all.choose(&Choice::Best { count, together })? {
+            assert_eq!(after[seat.0 as usize], b'.', "{row} {count}: {seat:?}");
+            after[seat.0 as usize] = b'o';
+        }
+        Ok(String::from_utf8(after).unwrap())
+    }
+
+    #[test]
+    fn the_best_of_a_row_are_nearest_to_its_middle_and_leave_no_single_seat() {
+        // Row, twice the column of its middle, party, and what it gets.
+        let cases = [
+            ("..........", 9, 2, "....oo...."),
+            ("..........", 9, 3, "...ooo...."),
+            ("..........", 9, 1, "....o....."),
+            ("..........", 9, 10, "oooooooooo"),
+            ("....xx....", 9, 2, "..ooxx...."),
+            ("....xx....", 9, 1, "...oxx...."),
+            // Three at the middle would leave one at either end.
+            (".....", 4, 3, "ooo.."),
+            ("......", 5, 4, "oooo.."),
+            // Farther away, two are left over whole.
+            ("...xxx..xx", 9, 2, "...xxxooxx"),
+            ("x...xxxxxx..", 6, 2, "x...xxxxxxoo"),
+            // Nowhere can it be avoided: it is no refusal.
+            ("...xxxxxxx", 9, 2, ".ooxxxxxxx"),
+            ("xxxxxxx...", 9, 2, "xxxxxxxoo."),
+            // Between a run that ends and one that begins at the same distance, the left.
+            ("..xxxx..", 7, 2, "ooxxxx.."),
+            // A row of one place; a row that is full but for its ends; an aisle in the middle.
+            (".", 0, 1, "o"),
+            (".xxxxxxxx.", 9, 1, "oxxxxxxxx."),
+            ("....x....", 8, 2, "..oox...."),
+            // Not the middle of the run but of the row.
+            ("xxxx............", 15, 2, "xxxx...oo......."),
+            // At the edges, and of a focus beyond what is free.
+            ("........", 0, 2, "oo......"),
+            ("........", 14, 2, "......oo"),
+            ("....xxxx", 14, 2, "..ooxxxx"),
+            ("........", 1, 2, "oo......"),
+            ("........", 2, 2, "oo......"),
+            ("........", 4, 2, "..oo...."),
+            ("........", 10, 2, "....oo.."),
+            ("................", 15, 2, ".......oo......."),
+        ];
+        for (row, middle, count, after) in cases {
+            let placed = placed(row, middle, count, Together::Required);
+            assert_eq!(placed.as_deref(), Ok(after), "{row} {count}");
+        }
+    }
+
+    #[test]
+    fn a_party_that_is_split_gets_as_many_side_by_side_as_there_are() {
+        let split = |row, middle, count| placed(row, middle, count, Together::Preferred);
+        // Three at once, and the nearest one: each of the others leaves a single seat too.
+        assert_eq!(split("..x..x...x..", 11, 4).as_deref(), Ok("..x.oxooox.."));
+        assert_eq!(split(".x.x..x.x.", 9, 3).as_deref(), Ok(".xoxoox.x."));
+        assert_eq!(split(".x.x..x.x.", 9, 7), Err(NoChoice::SoldOut));
+        // What earlier rows have is taken first.
+        let bits = [0b1101_1111, 0b0101_0101];
+        let all = Taken { bits: &bits, row_bytes: 1, middles: &[7, 7] };
+        let choice = Choice::Best { count: 3, together: Together::Preferred };
+        let seats: Vec<u32> = all.choose(&choice).unwrap().iter().map(|seat| seat.0).collect();
+        assert_eq!(seats, [2, 10, 12]);
+    }
+
+    /// Of every row of 11 places, every party and every middle: the same row as any free run is in, no other seats that
+    /// would be nearer, and a single seat only where each choice leaves one.
+    #[test]
+    fn no_other_seats_of_a_row_are_better() {
+        const WIDTH: usize = 11;
+        for bits in 0..1_u32 << WIDTH {
+            let free: Vec<bool> = (0..WIDTH).map(|column| bits >> column & 1 == 0).collect();
+            let singles = |free: &[bool]| {
+                let at = |column: usize| free.get(column).copied().unwrap_or(false);
+                let single =
+                    |column: &usize| at(*column) && !at(column.wrapping_sub(1)) && !at(column + 1);
+                (0..WIDTH).filter(single).count()
+            };
+            let before = singles(&free);
+            for count in 2..=4 {
+                for middle in [0, 7, 10, 20] {
+                    let after = |first: usize| {
+                        let mut free = free.clone();
+                        free[first..first + count].fill(false);
+                        // What was single before still is: two neighbours are no single seat's.
+                        (singles(&free) > before, (2 * first + count - 1).abs_diff(middle))
+                    };
+                    let runs = (0..=WIDTH - count)
+                        .filter(|first| free[*first..first + count].iter().all(|is_free| *is_free));
+                    let best = runs.map(|first| (after(first), first)).min();
+                    let chosen = nearest(&free, count, middle as u16);
+                    assert_eq!(chosen, best.map(|(_, first)| first), "{free:?} {count} {middle}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -49,6 +49,7 @@ pub(super) fn load() -> Load {
     let grid = |name| TierGrid {
         tier: tier(name),
         row_bytes: 1,
+        middles: Vec::new(),
         taken: empty(),
         sold: empty(),
         freed: Freed::default(),

@@ -12,6 +12,9 @@ pub struct TierGrid {
     pub tier: TierId,
     /// Bytes of one row.
     pub row_bytes: u32,
+    /// Twice the column of the middle of each row, which the best seats are nearest to; empty if seats are best at the
+    /// left.
+    pub middles: Vec<u16>,
     /// For each leg, 1 where a seat is held, sold or not for sale.
     pub taken: Vec<Vec<u8>>,
     /// For each leg, 1 where a seat is sold.

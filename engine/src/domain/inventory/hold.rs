@@ -97,7 +97,8 @@ impl Inventory {
                 return HoldReply::SoldOut(tier.clone());
             };
             let bits = grid.taken_over(*legs);
-            match (Taken { bits: &bits, row_bytes: grid.row_bytes }).choose(choice) {
+            let (row_bytes, middles) = (grid.row_bytes, grid.middles.as_slice());
+            match (Taken { bits: &bits, row_bytes, middles }).choose(choice) {
                 Ok(seats) => lines.push(HeldLine { tier: tier.clone(), legs: *legs, seats }),
                 Err(NoChoice::SeatTaken(seats)) => {
                     return HoldReply::SeatTaken(tier.clone(), seats);

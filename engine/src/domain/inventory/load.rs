@@ -64,7 +64,7 @@ impl PartLimit {
     const BUYER_ARGUMENTS: usize = 2;
 
     /// The keys and arguments of a tier: its hash, the key of its counters, its shape, and two bitmaps under two keys.
-    pub const TIER_ARGUMENTS: usize = 9;
+    pub const TIER_ARGUMENTS: usize = 11;
 }
 
 /// The reply of `load`.
@@ -173,7 +173,8 @@ impl Load {
         let mut divided = Divided { limit, empty, parts: Vec::new(), arguments: 0, bytes: 0 };
         divided.with_room_for(0, 0);
         for grid in tiers {
-            let bytes = grid.taken.iter().chain(&grid.sold).map(Vec::len).sum();
+            let bitmaps: usize = grid.taken.iter().chain(&grid.sold).map(Vec::len).sum();
+            let bytes = bitmaps + 2 * grid.middles.len();
             divided.with_room_for(PartLimit::TIER_ARGUMENTS, bytes).tiers.push(grid);
         }
         for (order, record) in holds {

@@ -6,6 +6,7 @@
 //! Builds on [`basics`](super::basics), [`sale`](super::sale), [`inventory`](super::inventory), [`order`](super::order)
 //! and [`payment`](super::payment).
 
+pub mod debts;
 pub mod log;
 pub mod points;
 pub mod posting;

@@ -119,7 +119,8 @@ pub enum TransferCode {
     CommissionBack,
     /// Money that is back, from what was owed to the provider.
     SentBack,
-    /// Money that was back and is not after all, from the provider to what is owed.
+    /// Money that was back and is not after all, from the provider to what is owed, or from what is in dispute, if a lost
+    /// dispute had taken it that is won.
     SentBackUndone,
     /// Money that is back by another way than its provider, as an operator says, from what was owed to the bank.
     PaidOtherwise,
@@ -218,7 +219,7 @@ pub fn booked<'a>(orders: impl IntoIterator<Item = &'a Order>) -> Vec<Transfer> 
 }
 
 /// The transfers so far of a capture without an order. No order has facts of the capture, so settling never books it:
-/// its own record books it ([`of_no_order_decided`]), and its end once more ([`of_no_order_ended`]).
+/// its own record books it ([`of_no_order_decided`]), and what becomes of its refund once more ([`of_no_order_ended`]).
 #[must_use]
 pub fn of_no_order(payment: &PaymentRecord) -> Vec<Transfer> {
     if payment.outcome != PaymentOutcome::Refund(RefundReason::UnknownOrder) {
@@ -228,9 +229,14 @@ pub fn of_no_order(payment: &PaymentRecord) -> Vec<Transfer> {
     let provider = || Account::Provider(key.provider.clone());
     let transfer = |from, to, code| Transfer { from, to, code, amount: *amount };
     let mut moved = vec![transfer(provider(), Account::Owed, TransferCode::Unowned)];
+    let back = || transfer(Account::Owed, provider(), TransferCode::SentBack);
+    for _ in 0..payment.undone {
+        moved.extend([back(), transfer(provider(), Account::Owed, TransferCode::SentBackUndone)]);
+    }
     match payment.refund.as_ref().map(|refund| refund.state) {
-        Some(RefundState::Refunded) => {
-            moved.push(transfer(Account::Owed, provider(), TransferCode::SentBack));
+        Some(RefundState::Refunded) => moved.push(back()),
+        Some(RefundState::Settled) => {
+            moved.push(transfer(Account::Owed, Account::Bank, TransferCode::PaidOtherwise));
         }
         Some(RefundState::Explained) => {
             moved.push(transfer(Account::Owed, Account::Explained, TransferCode::Explained));
@@ -242,8 +248,7 @@ pub fn of_no_order(payment: &PaymentRecord) -> Vec<Transfer> {
             | RefundState::Failed
             | RefundState::Unmatched
             | RefundState::Outside
-            | RefundState::FailedLater
-            | RefundState::Settled,
+            | RefundState::FailedLater,
         )
         | None => {}
     }
@@ -257,11 +262,22 @@ pub fn of_no_order_decided(payment: &PaymentRecord) -> Option<Transfer> {
     of_no_order(payment).into_iter().next()
 }
 
-/// The transfer of [`of_no_order`] that is booked where the end is recorded: the money is back, or an operator has
-/// said what it was. `None` before.
+/// The transfer of [`of_no_order`] that is booked where the state of the refund is recorded: the money is back, or came to
+/// us again, or an operator has said what it was or how it was paid. `None` where nothing moves.
 #[must_use]
 pub fn of_no_order_ended(payment: &PaymentRecord) -> Option<Transfer> {
-    of_no_order(payment).into_iter().nth(1)
+    match payment.refund.as_ref()?.state {
+        RefundState::Refunded
+        | RefundState::Explained
+        | RefundState::Settled
+        | RefundState::FailedLater => of_no_order(payment).into_iter().skip(1).next_back(),
+        RefundState::Due
+        | RefundState::Requested
+        | RefundState::Pending
+        | RefundState::Failed
+        | RefundState::Unmatched
+        | RefundState::Outside => None,
+    }
 }
 
 fn summed<'a>(
@@ -346,7 +362,9 @@ fn derive_transfers(order: &Order, fact: &Fact, kept: &mut MinorUnits) -> Vec<Tr
             vec![transfer(Account::Owed, Account::Bank, TransferCode::PaidOtherwise, all)]
         }
         FactKind::RefundUndone => {
-            vec![transfer(provider(), Account::Owed, TransferCode::SentBackUndone, all)]
+            let is_disputed = moved.reason == Some(RefundReason::Disputed);
+            let from = if is_disputed { Account::Disputed } else { provider() };
+            vec![transfer(from, Account::Owed, TransferCode::SentBackUndone, all)]
         }
         FactKind::Refunded => {
             vec![transfer(Account::Owed, provider(), TransferCode::SentBack, all)]
@@ -522,6 +540,7 @@ pub(crate) mod tests {
         let owed = "provider:stripe > owed unowned 700 EUR".to_owned();
         let back = "owed > provider:stripe sent_back 700 EUR".to_owned();
         let explained = "owed > explained explained 700 EUR".to_owned();
+        let otherwise = "owed > bank paid_otherwise 700 EUR".to_owned();
         let decided_now = texts(of_no_order_decided(&nobodys).as_slice());
         assert_eq!(
             (texts(&of_no_order(&nobodys)), decided_now),
@@ -535,18 +554,28 @@ pub(crate) mod tests {
                 RefundState::Explained => {
                     (vec![owed.clone(), explained.clone()], vec![explained.clone()])
                 }
+                RefundState::Settled => {
+                    (vec![owed.clone(), otherwise.clone()], vec![otherwise.clone()])
+                }
                 RefundState::Due
                 | RefundState::Requested
                 | RefundState::Pending
                 | RefundState::Failed
                 | RefundState::Unmatched
                 | RefundState::Outside
-                | RefundState::FailedLater
-                | RefundState::Settled => (vec![owed.clone()], vec![]),
+                | RefundState::FailedLater => (vec![owed.clone()], vec![]),
             };
             let ended = texts(of_no_order_ended(&later).as_slice());
             assert_eq!((texts(&of_no_order(&later)), ended), expected, "{state:?}");
         }
+        // Money that came to us again was back once, and is owed once more.
+        let again = "provider:stripe > owed sent_back_undone 700 EUR".to_owned();
+        let due =
+            nobodys.refund.clone().map(|refund| Refund { state: RefundState::Refunded, ..refund });
+        let undone = PaymentRecord { refund: due, ..nobodys.clone() }.undone("no", NOW).unwrap();
+        let all = vec![owed.clone(), back.clone(), again.clone()];
+        let moved = (texts(&of_no_order(&undone)), texts(of_no_order_ended(&undone).as_slice()));
+        assert_eq!(moved, (all, vec![again]));
         let of_an_order = decided(RefundReason::SecondPayment);
         assert_eq!((of_no_order(&of_an_order), of_no_order_decided(&of_an_order)), (vec![], None));
     }

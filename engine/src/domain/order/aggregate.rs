@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::attempt::Attempts;
+use super::attempt::{Attempt, Attempts};
 use super::attendee::{Attendee, AttendeeHash};
 use super::exchange::Exchange;
 use super::fact::{Cause, FactKind, Facts};
@@ -105,6 +105,14 @@ impl Order {
         let since = open_since.into_iter().chain(self.unsettled_since()).min();
         let late = since.map(|since| since.plus_seconds(FOLLOW_UP_SECONDS));
         late.into_iter().chain(self.attempts.asked_at()).min()
+    }
+
+    /// The attempts about which providers are asked now: those that may still bring money, and once the order is not pending
+    /// any more those that were given up, when it is their time.
+    pub fn attempts_to_ask(&self, now: Timestamp) -> impl Iterator<Item = &Attempt> {
+        let is_pending = self.state == OrderState::Pending;
+        let again = self.attempts.asked_again(now).filter(move |_| !is_pending);
+        self.attempts.open().chain(again)
     }
 
     /// The time since which the order's facts should be settled; `None` if they are. The facts of a cancelled order are

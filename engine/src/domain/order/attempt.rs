@@ -367,13 +367,21 @@ impl Attempts {
 
     /// The ones that were given up and are to be asked about by now.
     pub fn asked_again(&self, now: Timestamp) -> impl Iterator<Item = &Attempt> {
-        self.all.iter().filter(move |attempt| attempt.asked_at().is_some_and(|at| at <= now))
+        self.given_up().filter(move |attempt| attempt.asked_at().is_some_and(|at| at <= now))
     }
 
     /// When the first of those that were given up is asked about again.
     #[must_use]
     pub fn asked_at(&self) -> Option<Timestamp> {
-        self.all.iter().filter_map(Attempt::asked_at).min()
+        self.given_up().filter_map(Attempt::asked_at).min()
+    }
+
+    /// The ones that were given up, apart from the one that paid.
+    fn given_up(&self) -> impl Iterator<Item = &Attempt> {
+        let is_given_up = |attempt: &&Attempt| {
+            attempt.state == AttemptState::GivenUp && Some(attempt.number) != self.paid
+        };
+        self.all.iter().filter(is_given_up)
     }
 
     /// Those that the buyer may have, so that money may come by them.
@@ -588,6 +596,8 @@ mod tests {
         while let Some(at) = attempts.asked_at() {
             assert_eq!(attempts.asked_again(at.plus_ms(-1)).count(), 0);
             assert_eq!(attempts.asked_again(at).count(), 1);
+            let paid = Attempts { paid: Some(number), ..attempts.clone() };
+            assert_eq!((paid.asked_at(), paid.asked_again(at).count()), (None, 0));
             days.push((at.ms_since(NOW) - 3_600_000) / 86_400_000);
             attempts = attempts.with_ask(number);
         }

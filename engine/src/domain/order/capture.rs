@@ -124,6 +124,10 @@ pub struct PaymentRecord {
     pub decided_at: Timestamp,
     /// Its refund, whole; `None` if it was accepted.
     pub refund: Option<Refund>,
+    /// How many names of that refund at the provider came to nothing: it is asked for under the next one.
+    pub ended: u8,
+    /// How often the money of that refund was back, and came to us again.
+    pub undone: u8,
     /// What goes back, or went back, of an accepted one by refunds of its order; never more than was
     /// captured.
     pub back: MinorUnits,
@@ -151,7 +155,17 @@ impl PaymentRecord {
         };
         let back = MinorUnits::ZERO;
         let (capture, disputes) = (capture.clone(), Vec::new());
-        Self { capture, outcome, decided_at: now, refund, back, disputes, captured: None }
+        Self {
+            capture,
+            outcome,
+            decided_at: now,
+            refund,
+            ended: 0,
+            undone: 0,
+            back,
+            disputes,
+            captured: None,
+        }
     }
 
     /// What is recorded now of a capture of ours whose order is not there: it waits for an operator.

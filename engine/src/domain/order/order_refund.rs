@@ -11,7 +11,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::refund::{Refund, RefundReply, RefundState, one_line};
+use super::refund::{Refund, RefundReply, RefundState};
 use super::{PaymentKey, RefundReason, TicketName};
 use crate::domain::basics::money::{MinorUnits, Money};
 use crate::domain::basics::number::OrderNumber;
@@ -190,6 +190,8 @@ impl OrderRefund {
             | AskedBy::SaleCancelled
             | AskedBy::Exchange
             | AskedBy::Outside => RefundReason::Returned,
+            // The money of a dispute that was won after all is sent as any other.
+            AskedBy::Dispute if self.ended > 0 => RefundReason::Returned,
             AskedBy::Dispute => RefundReason::Disputed,
         }
     }
@@ -219,9 +221,7 @@ impl OrderRefund {
     /// The refund after an operator has paid it otherwise, as `how` tells; `None` if it has not failed.
     #[must_use]
     pub fn settled(&self, how: &str, now: Timestamp) -> Option<Self> {
-        let state = RefundState::Settled;
-        let refund = Refund { state, changed_at: now, refusal: Some(one_line(how)) };
-        self.refund.state.may_become(state).then(|| Self { refund, ..self.clone() })
+        Some(Self { refund: self.refund.settled(how, now)?, ..self.clone() })
     }
 }
 
@@ -237,6 +237,12 @@ impl OrderRefund {
     #[must_use]
     pub fn paid_otherwise(&self) -> Option<&str> {
         self.refund.refusal.as_deref().filter(|_| self.refund.state == RefundState::Refunded)
+    }
+
+    /// True if a dispute that was lost took its money, and nobody is asked for it.
+    #[must_use]
+    pub const fn is_taken_by_dispute(&self) -> bool {
+        matches!(self.asked_by, AskedBy::Dispute) && self.ended == 0
     }
 
     /// The reply to a request that is not sent: what the provider has said, if it has refused this refund and no operator

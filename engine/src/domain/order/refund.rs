@@ -2,12 +2,20 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::fact::{Cause, FactKind};
-use super::{Order, OrderEvent, OrderState, PaymentRecord, RefundReason};
+use super::fact::{Actor, Cause, FactKind};
+use super::{Order, OrderEvent, PaymentRecord, RefundReason};
 use crate::domain::basics::time::Timestamp;
 
+/// Seconds for which the turn of a refund that a capture decides is good, from its time on. A queue may be so late; if it is
+/// later, refunds that waited for long would all be sent at once.
+pub const TURN_GOOD_SECONDS: i64 = 60;
 /// Most characters that are kept of a provider's refusal, and of an operator's reason for a refund.
 pub const MAX_REFUSAL_CHARACTERS: usize = 200;
+
+/// What a refund says in place of a refusal while a dispute of its payment is open.
+const IN_DISPUTE: &str = "waits for a dispute of its payment";
+/// Seconds after which such a refund is looked at again: a dispute lasts for weeks.
+const DISPUTE_SECONDS: i64 = 60 * 60;
 
 /// The state of a refund.
 #[derive(
@@ -99,7 +107,12 @@ impl RefundState {
         match self {
             Self::Due | Self::Requested => matches!(
                 next,
-                Self::Requested | Self::Pending | Self::Failed | Self::Refunded | Self::Outside
+                Self::Due
+                    | Self::Requested
+                    | Self::Pending
+                    | Self::Failed
+                    | Self::Refunded
+                    | Self::Outside
             ),
             Self::Pending => matches!(next, Self::Pending | Self::Failed | Self::Refunded),
             Self::Failed => matches!(
@@ -149,25 +162,69 @@ pub struct Refund {
     pub changed_at: Timestamp,
     /// What the provider said, if it refused: one line, of bounded length.
     pub refusal: Option<String>,
+    /// The turn of a refund that a capture decides, which has not come yet, or was not used; `None` if it has none.
+    pub turn_at: Option<Timestamp>,
 }
 
 impl Refund {
     /// A refund that was decided now.
     #[must_use]
     pub fn due(now: Timestamp) -> Self {
-        Self { state: RefundState::Due, changed_at: now, refusal: None }
+        Self { state: RefundState::Due, changed_at: now, refusal: None, turn_at: None }
+    }
+
+    /// The refund while a dispute of its payment is open, whose provider sends nothing: it is due, and says why it waits.
+    /// `None` if its provider has said something of it.
+    #[must_use]
+    pub fn waiting_for_dispute(&self, now: Timestamp) -> Option<Self> {
+        let state = RefundState::Due;
+        let waits = matches!(self.state, RefundState::Due | RefundState::Requested);
+        waits.then(|| Self {
+            state,
+            changed_at: now,
+            refusal: Some(IN_DISPUTE.to_owned()),
+            turn_at: None,
+        })
+    }
+
+    /// True if it waits for a dispute of its payment.
+    #[must_use]
+    pub fn waits_for_dispute(&self) -> bool {
+        let waits = matches!(self.state, RefundState::Due | RefundState::Requested);
+        waits && self.refusal.as_deref() == Some(IN_DISPUTE)
     }
 
     /// What becomes of a capture of no order: an operator decides.
     #[must_use]
     pub fn unmatched(now: Timestamp) -> Self {
-        Self { state: RefundState::Unmatched, changed_at: now, refusal: None }
+        Self { state: RefundState::Unmatched, changed_at: now, refusal: None, turn_at: None }
     }
 
-    /// When it is requested again if nothing is heard of it; `None` once nothing more follows.
+    /// When it is requested again if nothing is heard of it; `None` once nothing more follows. While it waits for its turn,
+    /// its message is in the queue.
     #[must_use]
     pub fn again_at(&self) -> Option<Timestamp> {
-        self.state.again_after_seconds().map(|seconds| self.changed_at.plus_seconds(seconds))
+        let seconds = if self.waits_for_dispute() {
+            Some(DISPUTE_SECONDS)
+        } else {
+            self.state.again_after_seconds()
+        };
+        let again = self.changed_at.plus_seconds(seconds?);
+        let after_turn = self.turn_at.zip(RefundState::Requested.again_after_seconds());
+        let after_turn = after_turn.map(|(at, seconds)| at.plus_seconds(seconds));
+        Some(after_turn.map_or(again, |at| at.max(again)))
+    }
+
+    /// The refund with this turn.
+    #[must_use]
+    pub fn with_turn(&self, turn_at: Timestamp, now: Timestamp) -> Option<Self> {
+        self.requested(now).map(|requested| Self { turn_at: Some(turn_at), ..requested })
+    }
+
+    /// True if it is requested, and says nothing of a turn: whoever asks for it has not seen that it was given one.
+    #[must_use]
+    pub fn has_seen_no_turn(&self) -> bool {
+        self.state == RefundState::Requested && self.turn_at.is_none()
     }
 }
 
@@ -202,7 +259,8 @@ impl Refund {
             }
             RefundState::Refunded | RefundState::Explained | RefundState::Settled => return None,
         };
-        Some(Self { state, changed_at: now, refusal: self.refusal.clone() })
+        let Self { refusal, turn_at, .. } = self.clone();
+        Some(Self { state, changed_at: now, refusal, turn_at })
     }
 
     /// The refund after what the provider said of it; `None` if the money was refunded.
@@ -216,16 +274,25 @@ impl Refund {
             }
             RefundReply::Outside => (RefundState::Outside, None),
         };
-        self.state.may_become(state).then_some(Self { state, changed_at: now, refusal })
+        self.next(state, refusal, now)
+    }
+
+    fn next(&self, state: RefundState, refusal: Option<String>, now: Timestamp) -> Option<Self> {
+        let next = Self { state, changed_at: now, refusal, turn_at: None };
+        self.state.may_become(state).then_some(next)
     }
 
     /// The refund after its provider says that money which was back is not: it failed after all. `None` if it was not
     /// back by the provider.
     #[must_use]
     pub fn undone(&self, why: &str, now: Timestamp) -> Option<Self> {
-        let state = RefundState::FailedLater;
-        let refusal = Some(one_line(why));
-        self.state.may_become(state).then_some(Self { state, changed_at: now, refusal })
+        self.next(RefundState::FailedLater, Some(one_line(why)), now)
+    }
+
+    /// The refund after an operator has paid it otherwise, as `how` tells; `None` if it has not failed.
+    #[must_use]
+    pub fn settled(&self, how: &str, now: Timestamp) -> Option<Self> {
+        self.next(RefundState::Settled, Some(one_line(how)), now)
     }
 }
 
@@ -241,7 +308,44 @@ impl PaymentRecord {
     /// or it is refunded.
     #[must_use]
     pub fn after_reply(&self, reply: &RefundReply, now: Timestamp) -> Option<Self> {
-        self.refund.as_ref()?.after_reply(reply, now).map(|refund| self.with_refund(refund))
+        let refund = self.refund.as_ref()?.after_reply(reply, now)?;
+        let ended = self.ended.saturating_add(u8::from(matches!(reply, RefundReply::Ended(_))));
+        Some(Self { ended, ..self.with_refund(refund) })
+    }
+
+    /// The record after its provider says that the money, which was back, is not; `None` if it was not.
+    #[must_use]
+    pub fn undone(&self, why: &str, now: Timestamp) -> Option<Self> {
+        let refund = self.refund.as_ref()?.undone(why, now)?;
+        let (ended, undone) = (self.ended.saturating_add(1), self.undone.saturating_add(1));
+        Some(Self { ended, undone, ..self.with_refund(refund) })
+    }
+
+    /// The record with its refund to be asked for again, by an operator's word; `None` if it has not failed.
+    #[must_use]
+    pub fn again(&self, now: Timestamp) -> Option<Self> {
+        let has_failed = self.refund.as_ref()?.state.has_failed();
+        has_failed.then(|| self.with_refund(Refund::due(now)))
+    }
+
+    /// The record after an operator has paid its refund otherwise, as `how` tells; `None` if it has not failed.
+    #[must_use]
+    pub fn settled(&self, how: &str, now: Timestamp) -> Option<Self> {
+        self.refund.as_ref()?.settled(how, now).map(|refund| self.with_refund(refund))
+    }
+
+    /// True if a capture has decided the refund, and nobody else: not an operator, who says what becomes of one of no order,
+    /// and not an order, whose refunds are parts.
+    #[must_use]
+    pub fn needs_turn(&self) -> bool {
+        let reason = self.outcome.reason();
+        reason.is_some_and(|reason| reason != RefundReason::UnknownOrder)
+    }
+
+    /// The record with the turn of its refund; `None` if nothing is to be refunded, or it is refunded.
+    #[must_use]
+    pub fn with_turn(&self, turn_at: Timestamp, now: Timestamp) -> Option<Self> {
+        self.refund.as_ref()?.with_turn(turn_at, now).map(|refund| self.with_refund(refund))
     }
 
     /// The record after an operator's word on an unmatched capture: `state` is `Due` if the money is to go
@@ -264,17 +368,37 @@ impl Order {
     /// decided: the order tells nothing of it.
     #[must_use]
     pub fn after_refund(&self, payment: &PaymentRecord, now: Timestamp) -> Option<Self> {
+        self.after_whole(payment, OrderEvent::RefundConfirmed, Actor::Provider, now)
+    }
+
+    /// As [`Self::after_refund`], where an operator has paid the money otherwise.
+    #[must_use]
+    pub fn after_refund_settled(&self, payment: &PaymentRecord, now: Timestamp) -> Option<Self> {
+        self.after_whole(payment, OrderEvent::RefundConfirmed, Actor::Operator, now)
+    }
+
+    /// As [`Self::after_refund`], where the money was back and is not after all: the order is owed it again, if it is its own
+    /// payment's.
+    #[must_use]
+    pub fn after_refund_undone(&self, payment: &PaymentRecord, now: Timestamp) -> Option<Self> {
+        self.after_whole(payment, OrderEvent::RefundUndone, Actor::Provider, now)
+    }
+
+    fn after_whole(
+        &self,
+        payment: &PaymentRecord,
+        event: OrderEvent,
+        by: Actor,
+        now: Timestamp,
+    ) -> Option<Self> {
         let is_own = self.payment.as_ref() == Some(&payment.capture.key);
-        let waits = self.state == OrderState::RefundDue;
         let was_of_none = payment.outcome.reason() == Some(RefundReason::UnknownOrder);
         if self.is_tombstone() || was_of_none {
             return None;
         }
-        let cause = Cause::capture(&payment.capture, payment.outcome.reason());
-        if is_own && waits {
-            return self.after(OrderEvent::RefundConfirmed, cause, now);
-        }
-        Some(self.append_fact(FactKind::Refunded, cause, now))
+        let cause = Cause { by, ..Cause::capture(&payment.capture, payment.outcome.reason()) };
+        let own = is_own.then(|| self.after(event, cause.clone(), now)).flatten();
+        Some(own.unwrap_or_else(|| self.append_fact(FactKind::of(event), cause, now)))
     }
 }
 
@@ -292,8 +416,8 @@ mod tests {
     #[test]
     fn the_table_of_states() {
         const TABLE: &str = "
-            due          : - x x x x - - x - -
-            requested    : - x x x x - - x - -
+            due          : x x x x x - - x - -
+            requested    : x x x x x - - x - -
             pending      : - - x x x - - - - -
             failed       : x - x x x - - - - x
             refunded     : - - - - - - - - x -
@@ -314,6 +438,25 @@ mod tests {
             let is_open = !matches!(state, Refunded | Explained | Settled);
             assert_eq!(state.again_after_seconds().is_some(), is_open, "{state:?}");
             assert_eq!(serde_json::to_value(state).unwrap(), state.as_str());
+        }
+    }
+
+    #[test]
+    fn a_refund_waits_for_a_dispute_and_says_so() {
+        let now = Timestamp::from_ms(1_800_000_000_000);
+        for state in RefundState::ALL {
+            let refund = Refund { state, changed_at: now, refusal: None, turn_at: None };
+            let waits = refund.waiting_for_dispute(now);
+            let is_unheard = matches!(state, RefundState::Due | RefundState::Requested);
+            assert_eq!(waits.is_some(), is_unheard, "{state:?}");
+            let Some(waits) = waits else { continue };
+            assert!(waits.waits_for_dispute() && !refund.waits_for_dispute());
+            assert_eq!(waits.again_at(), Some(now.plus_seconds(DISPUTE_SECONDS)));
+            // Its request says so too, until the provider says something else.
+            let requested = waits.requested(now).unwrap();
+            assert!(requested.waits_for_dispute());
+            let back = requested.after_reply(&RefundReply::Refunded, now).unwrap();
+            assert_eq!(back.refusal, None);
         }
     }
 

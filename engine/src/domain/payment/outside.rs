@@ -12,7 +12,7 @@
 use super::ours::Mark;
 use super::refund::{RefundRequest, RefundedTickets};
 use crate::domain::basics::guard::{Guard, stands};
-use crate::domain::basics::ids::ProviderRefundId;
+use crate::domain::basics::ids::{PaymentId, ProviderRefundId};
 use crate::domain::basics::money::{MinorUnits, Money};
 use crate::domain::basics::number::OrderNumber;
 use crate::domain::basics::time::Timestamp;
@@ -39,6 +39,16 @@ pub struct SentRefund {
     /// The name of a refund of ours that it bears; `None` if it was not made here.
     pub name: Option<RefundName>,
     pub state: SentState,
+    /// When it was made, to the second, if that is said.
+    pub at: Option<Timestamp>,
+}
+
+impl SentRefund {
+    /// True if it may have been made to pay a refund: not before that was asked for, where its time is said.
+    fn is_after(&self, refund: &OrderRefund) -> bool {
+        let at_ms = self.at.map_or(i64::MAX, |at| at.ms().saturating_add(1_000));
+        refund.made_at.ms() < at_ms
+    }
 }
 
 /// What a provider says of the refunds of a payment.
@@ -49,8 +59,10 @@ pub struct SentReport {
     pub order: OrderNumber,
     /// What the payment says of who started it.
     pub mark: Mark,
-    /// All of them, oldest first.
+    /// Oldest first.
     pub refunds: Vec<SentRefund>,
+    /// True if these are all of them; a bill has those of its day.
+    pub is_complete: bool,
 }
 
 /// An order that has money of a payment: the order that it paid, or one that replaces tickets of a holder and is paid
@@ -84,6 +96,9 @@ pub enum OutsideRefusal {
     /// A refund was paid otherwise (by an operator, a hand or a lost dispute), and the provider has sent it too.
     #[error("refund {0} was paid otherwise, and went back as well")]
     PaidTwice(RefundName),
+    /// The same of the refund of a whole payment.
+    #[error("payment {0} was paid back otherwise, and went back as well")]
+    WholePaidTwice(PaymentId),
     /// It is of another currency than the payment.
     #[error("refund {0} is of another currency than its payment")]
     OtherCurrency(ProviderRefundId),
@@ -134,18 +149,20 @@ pub fn known_outside(refunds: &[OrderRefund], part: &OrderRefund) -> MinorUnits 
 }
 
 /// Decides the next step from the refunds that a provider lists of the payment of these holders, the first of which is
-/// the order that it paid. Reads nothing but its arguments.
+/// the order that it paid. Where the list is not complete, one of ours that is under way may have been taken, so that no
+/// other pays it. Reads nothing but its arguments.
 ///
 /// # Errors
 /// The first [`OutsideRefusal`], once nothing else is to be recorded.
 pub fn decide_outside(
     holders: &[Holder],
     sent: &[SentRefund],
+    is_complete: bool,
     now: Timestamp,
 ) -> Result<OutsideStep, OutsideRefusal> {
     let mut refused = None;
     for one in sent {
-        match step_of(holders, sent, one, now) {
+        match step_of(holders, (sent, is_complete), one, now) {
             Ok(OutsideStep::Nothing) => {}
             Ok(step) => return Ok(step),
             Err(refusal) => refused = refused.or(Some(refusal)),
@@ -154,9 +171,66 @@ pub fn decide_outside(
     refused.map_or(Ok(OutsideStep::Nothing), Err)
 }
 
+/// Decides what the refunds that a provider lists of a payment say of its own refund, where it paid no order and goes back
+/// whole: the record as it shall be, `None` if nothing changes. It is back once all refunds together are the payment,
+/// whoever asked for them. Reads nothing but its arguments.
+///
+/// # Errors
+/// [`OutsideRefusal::WholePaidTwice`] if an operator has paid it otherwise.
+pub fn decide_whole(
+    record: &PaymentRecord,
+    sent: &[SentRefund],
+    now: Timestamp,
+) -> Result<Option<PaymentRecord>, OutsideRefusal> {
+    let Some(state) = record.refund.as_ref().map(|refund| refund.state) else { return Ok(None) };
+    let sum = |is_it: fn(&SentState) -> bool| -> MinorUnits {
+        let of_it = sent.iter().filter(|one| is_it(&one.state));
+        of_it.map(|one| one.amount.amount_minor).sum()
+    };
+    let back = sum(|state| *state == SentState::Back);
+    let alive = sum(|state| !matches!(state, SentState::Failed(_)));
+    let all = record.capture.amount.amount_minor;
+    let failures = sent.iter().filter_map(|one| match &one.state {
+        SentState::Failed(why) => Some(why.as_str()),
+        SentState::Back | SentState::UnderWay => None,
+    });
+    let failures: Vec<&str> = failures.collect();
+    // A list that was read before what is recorded here happened says nothing new.
+    if failures.len() < usize::from(record.ended) {
+        return Ok(None);
+    }
+    let failed = failures.last().filter(|_| alive < all && failures.len() > record.ended.into());
+    Ok(match state {
+        RefundState::Settled if back >= all => {
+            return Err(OutsideRefusal::WholePaidTwice(record.capture.key.payment.clone()));
+        }
+        RefundState::Refunded => failed.and_then(|why| record.undone(why, now)),
+        RefundState::Due
+        | RefundState::Requested
+        | RefundState::Pending
+        | RefundState::Failed
+        | RefundState::FailedLater
+            if back >= all =>
+        {
+            record.after_reply(&RefundReply::Refunded, now)
+        }
+        RefundState::Pending => {
+            failed.and_then(|why| record.after_reply(&RefundReply::Ended((*why).to_owned()), now))
+        }
+        RefundState::Due
+        | RefundState::Requested
+        | RefundState::Failed
+        | RefundState::FailedLater
+        | RefundState::Unmatched
+        | RefundState::Explained
+        | RefundState::Outside
+        | RefundState::Settled => None,
+    })
+}
+
 fn step_of(
     holders: &[Holder],
-    all: &[SentRefund],
+    all: (&[SentRefund], bool),
     sent: &SentRefund,
     now: Timestamp,
 ) -> Result<OutsideStep, OutsideRefusal> {
@@ -194,7 +268,7 @@ fn step_of_ours(
 /// The step for a refund that was made outside.
 fn step_of_others(
     holders: &[Holder],
-    listed: &[SentRefund],
+    (listed, is_complete): (&[SentRefund], bool),
     sent: &SentRefund,
     now: Timestamp,
 ) -> Result<OutsideStep, OutsideRefusal> {
@@ -217,9 +291,11 @@ fn step_of_others(
         let mut of_it = listed.iter().filter(|one| one.name.is_some_and(|it| it.key == refund.key));
         of_it.any(|one| !matches!(one.state, SentState::Failed(_)))
     };
+    let may_be_lost = |state| matches!(state, RefundState::Due | RefundState::Requested);
     let is_payable = |refund: &&OrderRefund| {
         let (state, by) = (refund.refund.state, refund.asked_by);
-        (state.has_failed() || matches!(state, RefundState::Due | RefundState::Requested))
+        (state.has_failed() || (is_complete || !stands(Guard::BillIsNoList)) && may_be_lost(state))
+            && sent.is_after(refund)
             && !by.is_back_before()
             && !is_taken(refund)
             && refund.amount.currency == sent.amount.currency
@@ -228,7 +304,7 @@ fn step_of_others(
     };
     let pay = |paid: &OrderRefund| {
         let (state, refusal) = (RefundState::Refunded, Some(mark_of(&sent.id)));
-        let refund = Refund { state, changed_at: now, refusal };
+        let refund = Refund { state, changed_at: now, refusal, turn_at: None };
         Ok(recording(Some(OrderRefund { refund, ..paid.clone() })))
     };
     // Whoever settles a refund that was refused does it so; one that was only asked for may have been settled too.
@@ -301,7 +377,8 @@ mod tests {
     fn sent(id: &str, amount: i64, name: Option<&str>, state: SentState) -> SentRefund {
         let amount = Money { amount_minor: MinorUnits(amount), ..paid().0.total };
         let id = ProviderRefundId::new(id).unwrap();
-        SentRefund { id, amount, name: name.map(|name| name.parse().unwrap()), state }
+        let name = name.map(|name| name.parse().unwrap());
+        SentRefund { id, amount, name, state, at: None }
     }
 
     fn by_hand(id: &str, amount: i64) -> SentRefund {
@@ -314,6 +391,7 @@ mod tests {
         let step = |refunds: &[(i64, RefundState)], one: &SentRefund| match decide_outside(
             &[holder(refunds)],
             std::slice::from_ref(one),
+            true,
             NOW,
         ) {
             Ok(OutsideStep::Nothing) => "nothing".to_owned(),
@@ -349,7 +427,7 @@ mod tests {
         let failed = || SentState::Failed("lost_or_stolen_card".to_owned());
         let of = |state, name: String, sent_state| {
             let one = sent("re_1", 300, Some(&name), sent_state);
-            decide_outside(&[holder(&[(300, state)])], &[one], NOW)
+            decide_outside(&[holder(&[(300, state)])], &[one], true, NOW)
         };
         let undone = of(Refunded, format!("{number}-r1"), failed()).unwrap();
         let OutsideStep::Record(undone) = undone else { panic!("{undone:?}") };
@@ -367,11 +445,57 @@ mod tests {
         assert!(matches!(twice, Err(OutsideRefusal::PaidTwice(_))), "{twice:?}");
     }
 
+    /// Each state of the refund of a whole payment × what its provider lists.
+    #[test]
+    fn a_whole_payment_is_back_once_all_of_it_is() {
+        use RefundState as S;
+        let (_, accepted) = paid();
+        let outcome = crate::domain::order::PaymentOutcome::Refund(
+            crate::domain::order::RefundReason::SecondPayment,
+        );
+        let decided = PaymentRecord::decided(&accepted.capture, outcome, NOW);
+        let failed = || SentState::Failed("lost_or_stolen_card".to_owned());
+        let lists = [
+            vec![sent("re_1", 1500, None, SentState::Back)],
+            vec![sent("re_1", 1500, None, failed())],
+            vec![sent("re_1", 1500, None, failed()), by_hand("re_2", 1500)],
+            vec![sent("re_1", 1500, None, failed()), sent("re_2", 1500, None, SentState::UnderWay)],
+            vec![by_hand("re_2", 700)],
+        ];
+        for (state, expected) in [
+            (S::Due, ["refunded", "-", "refunded", "-", "-"]),
+            (S::Requested, ["refunded", "-", "refunded", "-", "-"]),
+            (S::Pending, ["refunded", "failed 1", "refunded", "-", "-"]),
+            (S::Failed, ["refunded", "-", "refunded", "-", "-"]),
+            (S::Refunded, ["-", "failed_later 1", "-", "-", "-"]),
+            (S::FailedLater, ["refunded", "-", "refunded", "-", "-"]),
+            (S::Unmatched, ["-"; 5]),
+            (S::Explained, ["-"; 5]),
+            (S::Settled, ["twice", "-", "twice", "-", "-"]),
+        ] {
+            let refund = Some(Refund { state, changed_at: NOW, refusal: None, turn_at: None });
+            let record = PaymentRecord { refund, ..decided.clone() };
+            let found = lists.each_ref().map(|list| match decide_whole(&record, list, NOW) {
+                Ok(None) => "-".to_owned(),
+                Ok(Some(after)) if after.ended == 0 => {
+                    after.refund.unwrap().state.as_str().to_owned()
+                }
+                Ok(Some(after)) => {
+                    assert_eq!(after.undone, u8::from(state == S::Refunded));
+                    format!("{} {}", after.refund.unwrap().state.as_str(), after.ended)
+                }
+                Err(OutsideRefusal::WholePaidTwice(_)) => "twice".to_owned(),
+                Err(other) => other.to_string(),
+            });
+            assert_eq!(found, expected, "{state:?}");
+        }
+    }
+
     #[test]
     fn a_refund_is_recorded_once_and_what_it_may_have_paid_is_not_sent() {
         let mut one = holder(&[(300, RefundState::Failed)]);
         let list = [by_hand("re_1", 250)];
-        let step = decide_outside(std::slice::from_ref(&one), &list, NOW).unwrap();
+        let step = decide_outside(std::slice::from_ref(&one), &list, true, NOW).unwrap();
         let OutsideStep::Make(_, request) = step else { panic!("{step:?}") };
         let plan = decide_refund(&one.order, Some(&one.payment), &request, NOW).unwrap();
         let failed = one.refunds[0].clone();
@@ -380,7 +504,7 @@ mod tests {
             payment: plan.payment,
             refunds: vec![failed.clone(), plan.refund],
         };
-        let again = decide_outside(std::slice::from_ref(&one), &list, NOW);
+        let again = decide_outside(std::slice::from_ref(&one), &list, true, NOW);
         assert_eq!(again, Ok(OutsideStep::Nothing));
         assert_eq!(known_outside(&one.refunds, &failed), MinorUnits::ZERO, "it stands against it");
         let due = OrderRefund { refund: Refund::due(NOW), ..failed };

@@ -3,13 +3,14 @@
 use crate::domain::basics::guard::{Guard, stands};
 use crate::domain::basics::money::{Currency, MinorUnits, Money};
 use crate::domain::basics::time::Timestamp;
-use crate::domain::order::fact::{Actor, Cause, FactKind};
+use crate::domain::order::fact::{Actor, Cause, FactKind, Moved};
 use crate::domain::order::order_refund::{
     AskedBy, MAX_REFUNDS, OrderRefund, RefundCounts, RefundKey, RefundNumber,
 };
 use crate::domain::order::refund::{Refund, RefundState, one_line};
 use crate::domain::order::{
-    Order, OrderEvent, OrderState, PaymentOutcome, PaymentRecord, TicketName, transition,
+    Order, OrderEvent, OrderState, PaymentOutcome, PaymentRecord, RefundReason, TicketName,
+    transition,
 };
 
 /// Seconds after a capture until when it can be refunded: WeChat Pay and Alipay take a year, others longer.
@@ -163,7 +164,9 @@ pub(crate) fn decide_refund_keeping(
         if is_asked && payment.captured_at().plus_seconds(REFUNDABLE_SECONDS) <= now {
             return Err(RefundRefusal::TooOld);
         }
-        if stands(Guard::DisputeOpen) && payment.open_dispute().is_some() {
+        // A cancelled sale has no ticket any more, whoever has the money: its refund waits for the dispute.
+        let waits = request.asked_by == AskedBy::SaleCancelled;
+        if stands(Guard::DisputeOpen) && payment.open_dispute().is_some() && !waits {
             return Err(RefundRefusal::Disputed);
         }
     }
@@ -192,7 +195,7 @@ pub(crate) fn decide_refund_keeping(
         asked_by: request.asked_by,
         reason: request.reason.as_deref().map(one_line),
         made_at: now,
-        refund: Refund { state, changed_at: now, refusal: None },
+        refund: Refund { state, changed_at: now, refusal: None, turn_at: None },
         ended: 0,
     };
     let order = order.with_refund(&refund, now).ok_or_else(not_paid)?;
@@ -366,10 +369,23 @@ impl Order {
     /// The order after the money of one of its refunds, which was back, is not.
     #[must_use]
     pub fn after_undone(&self, refund: &OrderRefund, now: Timestamp) -> Self {
+        self.after_undone_by(Cause::refund(refund, Actor::Provider), now)
+    }
+
+    /// The order after a dispute is won that had taken the money of one of its refunds: it is owed, out of what was in
+    /// dispute.
+    #[must_use]
+    pub fn after_reinstated(&self, refund: &OrderRefund, now: Timestamp) -> Self {
+        let Cause { by, moved } = Cause::refund(refund, Actor::Provider);
+        let disputed = Some(RefundReason::Disputed);
+        let moved = moved.map(|moved| Moved { reason: disputed, ..moved });
+        self.after_undone_by(Cause { by, moved }, now)
+    }
+
+    fn after_undone_by(&self, cause: Cause, now: Timestamp) -> Self {
         let RefundCounts { made, back } = self.refunds;
         let refunds = RefundCounts { made, back: back.saturating_sub(1) };
         let order = Self { refunds, ..self.clone() };
-        let cause = Cause::refund(refund, Actor::Provider);
         let owed = order.after(OrderEvent::RefundUndone, cause.clone(), now);
         owed.unwrap_or_else(|| order.append_fact(FactKind::RefundUndone, cause, now))
     }

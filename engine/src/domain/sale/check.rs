@@ -294,7 +294,7 @@ mod tests {
             read(file).unwrap_err().join("; ")
         };
         type Change = fn(&mut serde_json::Value);
-        let cases: [(Change, &str); 25] = [
+        let cases: [(Change, &str); 29] = [
             (|f| f["closes_at"] = json!("2020-01-01T00:00:00Z"), "closes_at"),
             (|f| f["limit_per_buyer"] = json!(0), "limit_per_buyer"),
             (|f| f["limits"] = json!({"buyer_per_minute": 0}), "limits.buyer_per_minute"),
@@ -318,6 +318,21 @@ mod tests {
                 "stops[0].time_zone: must be there",
             ),
             (|f| f["runs_on"] = json!("2026-02-30"), "a day from 1900 to 2999"),
+            (|f| f["tiers"][0]["focus"] = json!({ "place": 0 }), "tiers[0].focus: must be a place"),
+            (|f| f["tiers"][0]["focus"] = json!({ "percent": 101 }), "tiers[0].focus: must be 0"),
+            (
+                |f| f["tiers"][0]["sections"][0]["focus"] = json!({ "place": 1_000 }),
+                "tiers[0].sections[0].focus: must be a place of a row: 1 to",
+            ),
+            (
+                |f| {
+                    let tier = json!({ "tier": "a", "name": "A", "price_minor": 1 });
+                    f["tiers"][0] = tier;
+                    f["tiers"][0]["general_admission"] = json!(5);
+                    f["tiers"][0]["focus"] = json!({ "percent": 50 });
+                },
+                "tiers[0].focus: must be absent",
+            ),
             (
                 |f| {
                     f["runs_on"] = json!("2026-02-28");

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::challenge::ChallengeSettings;
 use super::event::{EventFacts, Text};
+use super::focus::Focus;
 use super::map::FileMap;
 use super::room::RoomSettings;
 use super::sections::Section;
@@ -479,6 +480,9 @@ pub struct TierFile {
     /// Blocks or coaches, most desirable first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sections: Vec<Section>,
+    /// What the best seats of a row are nearest to; absent: its middle.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub focus: Option<Focus>,
     /// A number of spots without a place, called `<tier>-1`, `<tier>-2` and so on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = MAX_SEATS_PER_SALE))]
@@ -505,6 +509,7 @@ impl TierFile {
             fares: Vec::new(),
             columns: Vec::new(),
             sections: Vec::new(),
+            focus: None,
             general_admission: None,
             not_for_sale: Vec::new(),
             refunds: None,

@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
+use super::focus::Focus;
 use super::places::{LONGEST_ENDING, Numbered, RowPlaces};
 use crate::domain::basics::bitmap;
 use crate::domain::basics::ids::{Seat, SeatName};
@@ -22,6 +23,8 @@ pub struct Row {
     pub label: String,
     /// What is in each column, from the first on.
     pub places: RowPlaces,
+    /// What its best seats are nearest to.
+    pub focus: Focus,
 }
 
 /// The grid of one tier.
@@ -90,7 +93,11 @@ impl Layout {
             let first = row * SPOTS_PER_ROW;
             let seats = SPOTS_PER_ROW.min(spots - first);
             let run = Numbered::new(format!("{prefix}-"), first + 1, 1, seats, &[])?;
-            Ok::<_, &str>(Row { label: String::new(), places: RowPlaces::Numbered(run) })
+            Ok::<_, &str>(Row {
+                label: String::new(),
+                places: RowPlaces::Numbered(run),
+                focus: Focus::Percent(0),
+            })
         };
         let rows = (0..spots.div_ceil(SPOTS_PER_ROW)).map(row).collect::<Result<_, _>>()?;
         Ok(Self { general_admission: true, ..Self::new(rows, Arc::default()) })
@@ -141,8 +148,16 @@ impl Layout {
         self.row_bytes
     }
 
+    /// Twice the column of the middle of each row, which its best seats are nearest to; empty for general admission,
+    /// where spots are best in the order of their numbers.
+    #[must_use]
+    pub fn middles(&self) -> Vec<u16> {
+        let rows = if self.general_admission { &[][..] } else { &self.rows };
+        rows.iter().map(|row| row.focus.doubled_column(&row.places)).collect()
+    }
+
     /// True if another layout has the same seats under the same names in the same places, and sells the
-    /// same of them. What rows are called does not matter.
+    /// same of them. What rows are called, and where the best of them are, does not matter.
     #[must_use]
     pub fn is_the_same(&self, other: &Self) -> bool {
         self.row_bytes == other.row_bytes
@@ -265,7 +280,7 @@ mod tests {
     fn row(label: &str, seats: &[&str]) -> Row {
         let name = |text: &&str| SeatName::new(*text).ok();
         let places = RowPlaces::Named(seats.iter().map(name).collect());
-        Row { label: label.to_owned(), places }
+        Row { label: label.to_owned(), places, focus: Focus::MIDDLE }
     }
 
     #[test]
@@ -297,11 +312,11 @@ mod tests {
     fn a_seat_is_found_by_its_name_however_the_name_was_made() {
         let numbered = |prefix: &str, first| {
             let run = Numbered::new(prefix.to_owned(), first, 1, 3, &[]).unwrap();
-            Row { label: prefix.to_owned(), places: RowPlaces::Numbered(run) }
+            Row { label: prefix.to_owned(), places: RowPlaces::Numbered(run), focus: Focus::MIDDLE }
         };
         let columns: Arc<[_]> = [Some("5".to_owned()), None, Some("席".to_owned())].into();
         let lettered = RowPlaces::Lettered { prefix: "a2".to_owned(), columns: columns.clone() };
-        let lettered = Row { label: "a2".to_owned(), places: lettered };
+        let lettered = Row { label: "a2".to_owned(), places: lettered, focus: Focus::MIDDLE };
         // `a15` is a number after `a1`, `a10` one after `a`; `a25` is a column.
         let rows = vec![numbered("a1", 4), numbered("a", 10), lettered, row("n", &["a1", "7"])];
         let layout = Layout::new(rows, columns);
@@ -321,6 +336,7 @@ mod tests {
     fn general_admission_is_numbered_spots() {
         let layout = Layout::general_admission("floor", 130).unwrap();
         assert_eq!((layout.rows().len(), layout.row_bytes(), layout.sellable()), (3, 8, 130));
+        assert_eq!(layout.middles(), [0_u16; 0], "spots are taken in order");
         assert_eq!(layout.name(Seat(129)).unwrap().as_str(), "floor-130");
         assert!(!layout.sells(Seat(130)));
     }

@@ -21,6 +21,7 @@ pub mod event;
 mod file;
 #[cfg(test)]
 mod fixtures;
+mod focus;
 pub mod jpeg;
 pub mod layout;
 mod map;
@@ -38,11 +39,12 @@ pub use file::{
     AttendeeRule, Fare, GateSettings, LimitSettings, LostDispute, RefundSettings, SaleFile,
     SaleState, Stop, TierFile,
 };
+pub use focus::Focus;
 pub use map::{
     Coordinate, FileMap, InvalidCoordinate, MAX_MAP_BYTES, MAX_OUTLINES, MapDocument, MapName,
     MapPoint, MapRow, MapSection, Outline, OutlineKind, SeatMap,
 };
-pub use room::{RoomGroup, RoomSettings};
+pub use room::{BeaconChoice, ByOperator, RoomGroup, RoomSettings};
 pub use sections::{Lettered, Places, Run, Section, SectionRow};
 pub use terms::{BASIS_POINTS, MerchantTerms, PointsTerms, RefundTerms};
 

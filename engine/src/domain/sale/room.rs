@@ -64,13 +64,34 @@ pub struct RoomSettings {
     pub joins_open_at: Option<Timestamp>,
     /// Whether nobody may join after the first draw has closed.
     pub registered_only: bool,
-    /// The hash of the drand chain whose round decides the first draw; absent: a secret to which the room
-    /// is committed from its publication on.
+    /// What decides the first draw: the hash of a drand chain, or `operator` for a secret of the operator's, which nobody
+    /// can verify; absent: the deployment's beacon, which is drand's quicknet on AWS.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub beacon: Option<Hash>,
+    pub beacon: Option<BeaconChoice>,
     /// Most admissions of one visit.
     #[schemars(range(min = *MAX_ATTEMPTS.start(), max = *MAX_ATTEMPTS.end()))]
     pub max_attempts: u16,
+}
+
+/// What a sale file says to decide the first draw.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(
+    untagged,
+    expecting = "the hash of a drand chain in lower-case hexadecimal digits, or operator"
+)]
+pub enum BeaconChoice {
+    /// A round of the drand chain of this hash.
+    Chain(Hash),
+    /// A secret of the operator's, which nobody can verify.
+    Operator(ByOperator),
+}
+
+/// A secret of the operator's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ByOperator {
+    /// Its name in a sale file.
+    Operator,
 }
 
 /// A group of a waiting room.
@@ -102,7 +123,7 @@ impl Default for RoomSettings {
             show_up_seconds: 180,
             visit_seconds: 600,
             window_seconds: 60,
-            draw_lead_seconds: 120,
+            draw_lead_seconds: 300,
             joins_open_at: None,
             registered_only: false,
             beacon: None,
@@ -231,6 +252,20 @@ mod tests {
     }
 
     #[test]
+    fn a_secret_is_asked_for_by_name() {
+        let beacon = |value: Value| {
+            let file = with(json!({ "beacon": value })).unwrap().file().clone();
+            assert_eq!(serde_json::to_value(&file).unwrap()["room"]["beacon"], value);
+            file.room.unwrap().beacon
+        };
+        assert_eq!(with(json!({})).unwrap().file().room.as_ref().unwrap().beacon, None);
+        let by_operator = BeaconChoice::Operator(ByOperator::Operator);
+        assert_eq!(beacon(json!("operator")), Some(by_operator));
+        let hash = Hash([0xab; 32]);
+        assert_eq!(beacon(json!(hash)), Some(BeaconChoice::Chain(hash)));
+    }
+
+    #[test]
     fn each_broken_rule_is_named_with_its_place() {
         let groups = |names: &[&str]| -> Value {
             names.iter().map(|name| json!({"group": name, "share": 1})).collect()
@@ -250,9 +285,10 @@ mod tests {
             (json!({"visit_seconds": 86_401}), "room.visit_seconds: must be 120 to 86,400"),
             (json!({"window_seconds": 0}), "room.window_seconds: "),
             (json!({"draw_lead_seconds": 0}), "room.draw_lead_seconds: "),
-            (json!({"joins_open_at": "2025-12-31T23:58:00Z"}), "room.joins_open_at: "),
+            (json!({"joins_open_at": "2025-12-31T23:55:00Z"}), "room.joins_open_at: "),
             (json!({"max_attempts": 0}), "room.max_attempts: "),
             (json!({"beacon": "AB".repeat(32)}), "lower-case hexadecimal"),
+            (json!({"beacon": "Operator"}), "or operator"),
             (json!({"colour": "red"}), "unknown field"),
         ];
         for (room, expected) in cases {

@@ -13,6 +13,7 @@ use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer, StrDeserial
 use serde::de::{Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::focus::Focus;
 use super::places::{NAME_RULE, Numbered, RowPlaces};
 use super::row_range::Range;
 use crate::domain::basics::bitmap;
@@ -29,6 +30,9 @@ pub struct Section {
     pub alike: Vec<String>,
     /// Its rows, most desirable first; two rows that follow each other are neighbours.
     pub rows: Vec<SectionRow>,
+    /// What the best seats of its rows are nearest to, instead of what the tier says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub focus: Option<Focus>,
 }
 
 /// A row of a section, or a range of rows with the same places.

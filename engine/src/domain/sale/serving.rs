@@ -7,8 +7,8 @@ use crate::domain::basics::ids::GroupId;
 /// Time between two marks of the serving number, in milliseconds.
 pub const MARK_MS: u64 = 10_000;
 
-/// Time that the beacon has from the closing on, in milliseconds. Then the secret decides. As long is waited for its
-/// latest round before a window is closed without one: a sale must not wait for servers that are nobody's of ours.
+/// Time that the beacon has from the closing on in rooms that were published before, in milliseconds. Then the secret
+/// decides. As late their window may be closed without a round.
 pub const BEACON_MS: i64 = 120_000;
 
 /// By how much a visit is longer of who asked for more time.
@@ -25,8 +25,8 @@ const MAX_RATE: u32 = 1_000_000;
 /// Most admissions that a visit may be allowed.
 const MAX_ATTEMPTS: u16 = 1_000;
 /// Time between the closing of the first draw and the opening unless the settings say otherwise, in
-/// milliseconds: enough for up to a million.
-pub const DRAW_LEAD_MS: i64 = 120_000;
+/// milliseconds: enough for up to a million, and for everybody to see the root before the round.
+pub const DRAW_LEAD_MS: i64 = 300_000;
 
 /// A group of a room.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,8 +107,8 @@ impl Settings {
         }
     }
 
-    /// Time from which the first window may be closed without a round of the beacon that is named, in milliseconds
-    /// since the Unix epoch.
+    /// Time from which the first window of a room that was published before may be closed without a round of the beacon
+    /// that is named, in milliseconds since the Unix epoch.
     #[must_use]
     pub fn closes_without_round_ms(&self) -> i64 {
         self.closes_at_ms.saturating_add(BEACON_MS)

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use super::layout::{Layout, Row};
 use super::places::RowPlaces;
-use super::{Defect, MAX_PLACES_PER_ROW, MAX_PRICE_MINOR, SaleFile, Tier, TierFile};
+use super::{
+    Defect, Focus, MAX_PLACES_PER_ROW, MAX_PRICE_MINOR, SaleFile, Section, Tier, TierFile,
+};
 use crate::domain::basics::ids::{Legs, SeatName, StopId};
 use crate::domain::basics::money::MinorUnits;
 
@@ -78,6 +80,10 @@ fn read_seats(tier: &TierFile, at: &str, defects: &mut Vec<Defect>) -> Option<La
                 defects.push(Defect::new(at, "general_admission must be at least 1"));
                 return None;
             }
+            if tier.focus.is_some() {
+                let rule = "must be absent: general admission has no rows";
+                defects.push(Defect::new(format!("{at}.focus"), rule));
+            }
             if !tier.columns.is_empty() || !tier.not_for_sale.is_empty() {
                 defects
                     .push(Defect::new(at, "general admission has neither columns nor named seats"));
@@ -98,16 +104,23 @@ fn lay_out_sections(tier: &TierFile, at: &str, defects: &mut Vec<Defect>) -> Opt
     let mut rows = Vec::new();
     let mut refused = HashSet::new();
     let mut is_first = true;
+    check_focus(tier.focus, tier, &tier.sections, at, defects);
     for (index, section) in tier.sections.iter().enumerate() {
+        let of_it = std::slice::from_ref(section);
+        check_focus(section.focus, tier, of_it, &format!("{at}.sections[{index}]"), defects);
+        let focus = section.focus.or(tier.focus).unwrap_or(Focus::MIDDLE);
         for name in section.names() {
             // A blank row between two coaches keeps a pattern from reaching over the gap.
             if !is_first && !columns.is_empty() {
-                rows.push(Row { label: String::new(), places: RowPlaces::none() });
+                let places = RowPlaces::none();
+                rows.push(Row { label: String::new(), places, focus });
             }
             is_first = false;
             for row in section.laid(name, &columns) {
                 match check_places(tier, row.places) {
-                    Ok(places) => rows.push(Row { label: format!("{name} {}", row.label), places }),
+                    Ok(places) => {
+                        rows.push(Row { label: format!("{name} {}", row.label), places, focus });
+                    }
                     // Once for a whole range, however many rows it stands for.
                     Err(rule) if refused.insert((index, row.index)) => {
                         let at = format!("{at}.sections[{index}].rows[{}]", row.index);
@@ -127,6 +140,22 @@ fn lay_out_sections(tier: &TierFile, at: &str, defects: &mut Vec<Defect>) -> Opt
         }
     }
     Some(layout)
+}
+
+/// Checks the focus of some sections of a tier, if they have one.
+fn check_focus(
+    focus: Option<Focus>,
+    tier: &TierFile,
+    sections: &[Section],
+    at: &str,
+    defects: &mut Vec<Defect>,
+) {
+    let Some(focus) = focus else { return };
+    let rows = sections.iter().flat_map(|section| &section.rows);
+    let longest = rows.map(|row| row.places(&tier.columns)).max().unwrap_or(0);
+    if let Some(rule) = focus.broken_rule(longest) {
+        defects.push(Defect::new(format!("{at}.focus"), rule));
+    }
 }
 
 fn check_places(

@@ -201,14 +201,14 @@ impl RefundPlan {
         }
     }
 
-    /// True if none of its tickets may have let anybody in: a buyer gives no such ticket back.
+    /// True if none of its tickets may have let anybody in: a buyer gives no such ticket back, and a debt takes none.
     #[must_use]
     pub fn must_be_unused(&self) -> bool {
         match self.refund.asked_by {
             AskedBy::Buyer | AskedBy::Exchange => true,
-            AskedBy::Operator | AskedBy::SaleCancelled | AskedBy::Dispute | AskedBy::Outside => {
-                false
-            }
+            // What was bought with the money of a top-up goes only if nobody has used it.
+            AskedBy::Dispute => self.refund.payment.provider.is_wallet(),
+            AskedBy::Operator | AskedBy::SaleCancelled | AskedBy::Outside => false,
         }
     }
 }

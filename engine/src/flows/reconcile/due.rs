@@ -125,8 +125,7 @@ fn unfinished(order: Order, hold: HoldLookup, now: Timestamp) -> Vec<Discrepancy
         | OrderState::RefundDue
         | OrderState::Refunded => {
             let order = Box::new(order);
-            let attempts = &order.attempts;
-            let is_unclosed = attempts.any_open() || attempts.asked_again(now).next().is_some();
+            let is_unclosed = order.attempts_to_ask(now).next().is_some();
             let unclosed = is_unclosed.then(|| Discrepancy::Unclosed(order.clone()));
             let is_unsettled = !order.facts.are_settled();
             let unsettled = is_unsettled.then_some(Discrepancy::Uncounted(order, hold));

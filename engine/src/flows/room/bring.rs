@@ -25,7 +25,7 @@ pub struct Round {
 pub enum Brought {
     /// The groups that awaited it are drawn by it.
     Drawn,
-    /// The groups that awaited it were drawn before, by it or by the secret.
+    /// The groups that awaited it were drawn before.
     Before,
 }
 
@@ -56,9 +56,9 @@ pub async fn bring(
     now: Timestamp,
 ) -> Result<Brought, Refusal> {
     let room = published(ports, sale).await?.ok_or(Refusal::NoRoom)?;
-    let chain = room.draw.beacon.ok_or(Refusal::NotAwaited)?;
+    let chain = room.draw.chain().ok_or(Refusal::NotAwaited)?;
     let state = last_record(ports, sale).await?.state;
-    if !state.groups.iter().any(|group| is_by(group, round)) {
+    if !state.groups.iter().any(|group| is_by(&room, group, round)) {
         return Err(Refusal::NotAwaited);
     }
     // Comparing with known rounds costs nothing, so the signature, which costs time, is verified last.
@@ -71,7 +71,10 @@ pub async fn bring(
         return Err(Refusal::Forged);
     }
     let source = Source::Beacon { round: number, signature };
-    record(ports, &room, now, |state| {
+    let out_ms =
+        state.groups.iter().filter_map(|group| room.round_ms(group.closed.as_ref()?)).max();
+    let least = out_ms.map_or(now, Timestamp::from_ms);
+    record(ports, &room, &now, least, |state| {
         let drawn = awaiting(&room, state, round).into_iter();
         drawn.map(|group| Event::Drawn { group, source }).collect()
     })
@@ -79,14 +82,14 @@ pub async fn bring(
     Ok(Brought::Drawn)
 }
 
-/// True if a group was closed, and is drawn by this round unless the secret was quicker.
-fn is_by(group: &GroupState, round: Round) -> bool {
-    group.closed.as_ref().is_some_and(|closed| closed.closing.round() == Some(round.number))
+/// True if a group was closed, and is drawn by this round unless the beacon was given up.
+fn is_by(room: &Room, group: &GroupState, round: Round) -> bool {
+    group.closed.as_ref().is_some_and(|closed| room.round(closed) == Some(round.number))
 }
 
 /// The groups that await a round.
 fn awaiting(room: &Room, state: &State, round: Round) -> Vec<GroupId> {
     let groups = room.settings.groups.iter().zip(&state.groups);
-    let awaits = groups.filter(|(_, state)| state.seed.is_none() && is_by(state, round));
+    let awaits = groups.filter(|(_, state)| state.seed.is_none() && is_by(room, state, round));
     awaits.map(|(settings, _)| settings.group.clone()).collect()
 }

@@ -4,26 +4,25 @@
 //! 2. Each bucket gets its marker, and is read after that.
 //! 3. The leaves are kept in chunks, and the first draw that writes a chunk decides its content: two concurrent draws
 //!    may have read different latecomers, but the chunks of both have every buyer who was answered `Certain`.
-//! 4. The tree over the kept chunks is kept. Only then the beacon is asked for its latest round, which the log quotes
-//!    with N and root: its eighth successor is 24 s ahead of a root that nobody can change.
-//! 5. That round, or the secret in its place, makes the seed, by a record of the log.
+//! 4. The tree over the kept chunks is kept. Only then the clock is read and the closing goes into the log: it quotes
+//!    nothing, as record 0 names the round that decides.
+//! 5. That round makes the seed once it is out, or the secret of a room that has one, by a record of the log.
 //!
-//! A beacon that does not answer delays the closing by two minutes at most: then no round is quoted, and the secret
-//! decides.
+//! A beacon that does not answer is waited for. Nothing that is kept is written twice, so any number of draws may run
+//! concurrently, sleep between any two steps or die, and the next draw continues. A clock decides when the window closes,
+//! never who is in the draw.
 //!
-//! Nothing that is kept is written twice, so any number of draws may run concurrently, sleep between any two steps or
-//! die, and the next draw continues. A clock decides when the window closes and when the beacon is given up, never who
-//! is in the draw.
+//! Rooms that were published before and name a beacon close without quoting a round, as their rules have it for a beacon
+//! that is silent, and their secret decides.
 
 use futures_util::future::join_all;
 
-use crate::domain::admission::room::draw::{Closing, Source};
+use crate::domain::admission::room::draw::{Closing, Commitment, Latest, Source, Terms};
 use crate::domain::admission::room::join::{JoinWindow, MAX_INDICES, Membership, Tree};
 use crate::domain::admission::room::log::Record;
 use crate::domain::admission::room::serving::{Closed, Event, Given, GroupState, Room, State};
 use crate::domain::admission::room::tree::{self, CHUNK_LEAVES};
 use crate::domain::basics::bytes::Hash;
-use crate::domain::basics::guard::{Guard, stands};
 use crate::domain::basics::ids::{GroupId, SaleId};
 use crate::domain::basics::time::{Clock, Timestamp};
 use crate::domain::sale::serving::BEACON_MS;
@@ -42,11 +41,12 @@ pub enum Drawing {
     NoRoom,
     /// The window closes at this time.
     NotDue(Timestamp),
-    /// N and root are fixed. The beacon has not said its latest round: ask again in some seconds.
-    BeaconSilent,
-    /// N and root stand in the log. The beacon's round is not out, or its servers do not return it: ask again in some
-    /// seconds.
-    AwaitsBeacon { round: u64 },
+    /// N and root stand in the log. The beacon's round is not out, or its servers do not return it.
+    AwaitsBeacon {
+        round: u64,
+        /// When the round is out.
+        out_at: Timestamp,
+    },
     /// The secret has to decide, and is missing or not the one that was committed to: an operator must act.
     NoSecret,
     /// Every group has its seed.
@@ -59,24 +59,36 @@ pub enum Drawing {
 /// Fails if the store does.
 pub async fn draw(ports: &impl RoomPorts, sale: &SaleId, clock: impl Clock) -> Stored<Drawing> {
     let Some(room) = published(ports, sale).await? else { return Ok(Drawing::NoRoom) };
-    let closes_at = Timestamp::from_ms(room.settings.closes_at_ms);
+    let closes_at = closes_at(&room);
     if clock.time() < closes_at {
         return Ok(Drawing::NotDue(closes_at));
     }
     let draw = Draw { ports, room: &room, clock: &clock };
     let last = draw.last_record().await?;
-    let is_open = last.state.groups.iter().any(|group| group.closed.is_none());
-    if is_open && !draw.close().await? {
-        return Ok(Drawing::BeaconSilent);
+    if last.state.groups.iter().any(|group| group.closed.is_none()) {
+        draw.close(closes_at).await?;
     }
     draw.seed().await
 }
 
-/// Appends a record of a time with the events that the state still lacks; none if it lacks none.
+/// When the first window of a room may be closed: of one that was published before and names a beacon, once its rules
+/// allow that no round is quoted.
+fn closes_at(room: &Room) -> Timestamp {
+    Timestamp::from_ms(match room.draw {
+        Terms::Before(Commitment { beacon: Some(_), .. }) => {
+            room.settings.closes_without_round_ms()
+        }
+        Terms::Before(_) | Terms::Beacon(_) | Terms::Secret(_) => room.settings.closes_at_ms,
+    })
+}
+
+/// Appends a record with the events that the state still lacks; none if it lacks none. It is of the time of the clock,
+/// but neither before the last record nor before `least`.
 pub(super) async fn record(
     ports: &impl RoomPorts,
     room: &Room,
-    at: Timestamp,
+    clock: &impl Clock,
+    least: Timestamp,
     lacking: impl Fn(&State) -> Vec<Event> + Send + Sync,
 ) -> Stored<()> {
     for _ in 0..MAX_ATTEMPTS {
@@ -88,7 +100,8 @@ pub(super) async fn record(
         // Nothing was counted for this turn, so it serves nobody.
         let joined = last.state.groups.iter().map(|group| group.joined).collect();
         let given = Given { joined, ..Given::default() };
-        let next = last.next(room, at.ms(), events, given);
+        let at_ms = clock.time().max(least).ms().max(last.at_ms);
+        let next = last.next(room, at_ms, events, given);
         let next = next.map_err(|refusal| StoreError::Contract(refusal.to_string()))?;
         match ports.rooms().append(&room.sale, &next).await? {
             AppendReply::Appended => return Ok(()),
@@ -96,14 +109,6 @@ pub(super) async fn record(
         }
     }
     Err(StoreError::Unavailable("others append to the log all the time".to_owned()))
-}
-
-/// The beacon's round that a closing quotes.
-enum Quoted {
-    /// Its latest round; none if none is needed or comes.
-    Said(Option<u64>),
-    /// The beacon has not answered, and still has time.
-    Silent,
 }
 
 /// State of a group's source of randomness.
@@ -134,16 +139,14 @@ impl<P: RoomPorts, C: Clock> Draw<'_, P, C> {
 
     async fn record(
         &self,
-        at: Timestamp,
+        least: Timestamp,
         lacking: impl Fn(&State) -> Vec<Event> + Send + Sync,
     ) -> Stored<()> {
-        record(self.ports, self.room, at, lacking).await
+        record(self.ports, self.room, self.clock, least, lacking).await
     }
 
-    /// Fixes N and root of every group, and records them; false if the beacon has not said what is to be quoted.
-    async fn close(&self) -> Stored<bool> {
-        let early =
-            if stands(Guard::RootBeforeRound) { None } else { Some(self.latest_round().await) };
+    /// Fixes N and root of every group, and records them.
+    async fn close(&self, closes_at: Timestamp) -> Stored<()> {
         let mut trees = Vec::new();
         for group in self.groups() {
             trees.push(self.ports.rooms().tree(&self.room.sale, group).await?);
@@ -152,11 +155,7 @@ impl<P: RoomPorts, C: Clock> Draw<'_, P, C> {
             Some(trees) => trees,
             None => self.trees().await?,
         };
-        let latest_round = match early {
-            Some(early) => early,
-            None => self.latest_round().await,
-        };
-        let Quoted::Said(latest_round) = latest_round else { return Ok(false) };
+        let latest_round = self.room.is_of_before().then_some(Latest(None));
         let closings: Vec<(GroupId, Closing)> = self
             .groups()
             .zip(&trees)
@@ -165,7 +164,7 @@ impl<P: RoomPorts, C: Clock> Draw<'_, P, C> {
                 (group.clone(), Closing { count, root, latest_round })
             })
             .collect();
-        self.record(self.clock.time(), |state| {
+        self.record(closes_at, |state| {
             let open = closings.iter().zip(&state.groups);
             let open = open.filter(|(_, state)| state.closed.is_none());
             open.map(|((group, closing), _)| Event::Closed {
@@ -174,22 +173,7 @@ impl<P: RoomPorts, C: Clock> Draw<'_, P, C> {
             })
             .collect()
         })
-        .await?;
-        Ok(true)
-    }
-
-    /// The latest round to be quoted: none where no beacon is named, or where it says nothing for too long.
-    async fn latest_round(&self) -> Quoted {
-        let Some(chain) = self.room.draw.beacon else { return Quoted::Said(None) };
-        match self.ports.beacon().latest(chain).await {
-            Ok(latest) => Quoted::Said(Some(latest)),
-            Err(error) => {
-                tracing::warn!(sale = %self.room.sale, %error, "the beacon says no latest round");
-                let is_over =
-                    self.clock.time().ms() >= self.room.settings.closes_without_round_ms();
-                if is_over { Quoted::Said(None) } else { Quoted::Silent }
-            }
-        }
+        .await
     }
 
     /// Closes the counters and makes the trees that are not kept yet, chunk by chunk.
@@ -305,15 +289,21 @@ impl<P: RoomPorts, C: Clock> Draw<'_, P, C> {
         let last = self.last_record().await?;
         let mut sources = Vec::new();
         let mut drawing = Drawing::Drawn;
+        let mut least = now;
         for (group, state) in self.groups().zip(&last.state.groups) {
             let GroupState { closed: Some(closed), seed: None, .. } = state else { continue };
             match self.decide(closed, now).await? {
-                Decision::Source(source) => sources.push((group.clone(), source)),
-                Decision::Awaits { round } => drawing = Drawing::AwaitsBeacon { round },
+                Decision::Source(source) => {
+                    least = least.max(self.out_at(closed));
+                    sources.push((group.clone(), source));
+                }
+                Decision::Awaits { round } => {
+                    drawing = Drawing::AwaitsBeacon { round, out_at: self.out_at(closed) };
+                }
                 Decision::NoSecret => drawing = Drawing::NoSecret,
             }
         }
-        self.record(now, |state| {
+        self.record(least, |state| {
             let groups = self.groups().zip(&state.groups);
             let undrawn = groups.filter(|(_, state)| state.seed.is_none());
             let source = |group: &GroupId| sources.iter().find(|(of, _)| of == group);
@@ -326,11 +316,16 @@ impl<P: RoomPorts, C: Clock> Draw<'_, P, C> {
         Ok(drawing)
     }
 
-    /// The source that decides a closed group: the beacon, or the secret if no beacon is named or its round has not
-    /// come in time.
+    /// When the round is out that decides a group. A record is of no earlier time, also by a clock that is behind.
+    fn out_at(&self, closed: &Closed) -> Timestamp {
+        let round_ms = self.room.round_ms(closed);
+        round_ms.map_or(Timestamp::from_ms(closed.at_ms), Timestamp::from_ms)
+    }
+
+    /// The source that decides a closed group: the round of the beacon; or the secret of a room that has one, unless the
+    /// room was published before and its round may still come.
     async fn decide(&self, closed: &Closed, now: Timestamp) -> Stored<Decision> {
-        let Closed { closing, at_ms } = closed;
-        if let (Some(chain), Some(round)) = (self.room.draw.beacon, closing.round()) {
+        if let (Some(chain), Some(round)) = (self.room.draw.chain(), self.room.round(closed)) {
             let found = self.ports.beacon().round(chain, round).await;
             if let Ok(Some(signature)) = found {
                 return Ok(Decision::Source(Source::Beacon { round, signature }));
@@ -338,12 +333,14 @@ impl<P: RoomPorts, C: Clock> Draw<'_, P, C> {
             if let Err(error) = found {
                 tracing::warn!(sale = %self.room.sale, round, %error, "the beacon says no round");
             }
-            if now.ms().saturating_sub(*at_ms) < BEACON_MS {
+            let has_time = now.ms().saturating_sub(closed.at_ms) < BEACON_MS;
+            if has_time || !self.room.is_of_before() {
                 return Ok(Decision::Awaits { round });
             }
         }
         let secret = self.ports.rooms().secret(&self.room.sale).await?;
-        let committed = secret.filter(|kept| kept.commitment() == self.room.draw.commitment);
+        let commitment = self.room.draw.commitment();
+        let committed = secret.filter(|kept| Some(kept.commitment()) == commitment);
         Ok(committed.map_or(Decision::NoSecret, |secret| Decision::Source(Source::Secret(secret))))
     }
 }

@@ -159,8 +159,17 @@ pub async fn check_place(
     }
 }
 
-/// Admits a buyer whose place was checked by this view: begins the visit, or counts one more attempt. Returns the entry
-/// by which an order is counted.
+/// An admission that a visit has given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Entrance {
+    /// The entry by which an order is counted.
+    pub entry: Entry,
+    /// The number of the admission in the visit, from 1.
+    pub attempt: u16,
+}
+
+/// Admits a buyer whose place was checked by this view: begins the visit, or counts one more attempt. The admission before
+/// ends with it.
 ///
 /// # Errors
 /// Returns a [`Refusal`].
@@ -172,9 +181,16 @@ pub async fn enter(
     buyer: &UserId,
     index: u32,
     now: Timestamp,
-) -> Result<Entry, Refusal> {
-    let entered = entrance(ports, room, view, claimed, buyer, (index, 1), now).await?;
-    Ok(entry(&entered.visit))
+) -> Result<Entrance, Refusal> {
+    let Entered { visit, .. } =
+        entrance(ports, room, view, claimed, buyer, (index, 1), now).await?;
+    // An earlier admission that goes on counts as a question of the same buyer.
+    if visit.attempts > 1
+        && let Err(error) = ports.board().admitted(&room.sale, buyer, visit.attempts).await
+    {
+        tracing::warn!(sale = %room.sale, %error, "an admission does not end the one before");
+    }
+    Ok(Entrance { entry: entry(&visit), attempt: visit.attempts })
 }
 
 /// Begins the visit of a buyer whose place was checked by this view, unless it has begun: the buyer looks at what there

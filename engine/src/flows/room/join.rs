@@ -77,6 +77,9 @@ pub enum Refusal {
     /// There is no such code in the group, or it was used as often as it may be: which of them is not said.
     #[error("the code does not let you join this group")]
     CodeRefused,
+    /// The buyer brings a code for a group, and is a member of this other one. The code is not used.
+    #[error("you are a member of the group {0}, and no code was used")]
+    GroupDiffers(GroupId),
     /// Joining begins at this time.
     #[error("joining begins at {0}")]
     NotOpen(Timestamp),
@@ -128,6 +131,13 @@ pub async fn join(
     let bucket = bucket_of(&request.buyer, ports.buckets());
     let joining = Joining { ports, stock, request, bucket, room: &room, now };
     let known = ports.rooms().membership(&request.sale, bucket, &request.buyer).await?;
+    // Who asks for no code gets the membership that there is: another device may have joined it.
+    if let Some(known) = &known
+        && known.group != request.group
+        && request.code.is_some()
+    {
+        return Err(Refusal::GroupDiffers(known.group.clone()));
+    }
     let mut membership = match known {
         Some(known) if known.rejoined < MAX_REJOINS && joining.is_over(&known).await? => {
             joining.write(&known.group, Some(&known), known.rejoined + 1).await?

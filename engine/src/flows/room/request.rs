@@ -12,16 +12,22 @@ use crate::domain::basics::ids::SaleId;
 use crate::domain::basics::time::{Clock, Timestamp};
 use crate::ports::{Catalogue, Freshness, Ports, Queue, RoomPorts, Stored, delay_seconds};
 
-/// Seconds until a draw that awaits the beacon asks again: those between two rounds of quicknet.
+/// Seconds until a draw whose round is out asks the beacon again: those between two rounds of quicknet.
 const AGAIN_SECONDS: i32 = 3;
+/// Milliseconds after its time for which a round is asked for so often. A beacon that is silent for longer is asked once a
+/// minute, by the messages of [`request_due`]: each of them, and each copy, would else go on by itself for as long.
+const EAGER_MS: i64 = 60_000;
+/// Seconds before a closing from which on its draw is requested, by a message that comes with the closing: more than the
+/// time between two checks, so that no draw begins later than its closing.
+const AHEAD_SECONDS: i64 = 90;
 /// Rooms checked concurrently.
 const TOGETHER: usize = 16;
 /// Milliseconds by which a record may be dated after the time of the check: synchronised clocks differ by less.
 const MAX_AHEAD_MS: i64 = 60_000;
 
-/// Runs [`draw`], and sends a delayed message for another run if the beacon's round is to come or if it is not time
-/// yet. If the secret is missing, no message is sent, because no repetition brings it; if the draw fails, its own
-/// message comes again.
+/// Runs [`draw`], and sends a delayed message for another run if it is not time yet, if the beacon's round is to come, or if
+/// its time has come within a minute. If the secret is missing, no message is sent, because no repetition brings it; if the
+/// draw fails, its own message comes again.
 ///
 /// # Errors
 /// As [`draw`], and if the queue fails.
@@ -32,9 +38,14 @@ pub async fn draw_or_requeue(
 ) -> Stored<Drawing> {
     // Boxed because the future is large: the caller reserves room for it once.
     let drawing = Box::pin(draw(ports, sale, || clock.time())).await?;
+    let now = clock.time();
     let delay = match drawing {
-        Drawing::BeaconSilent | Drawing::AwaitsBeacon { .. } => Some(AGAIN_SECONDS),
-        Drawing::NotDue(at) => Some(delay_seconds(clock.time(), at)),
+        Drawing::AwaitsBeacon { out_at, .. } if now < out_at => Some(delay_seconds(now, out_at)),
+        Drawing::AwaitsBeacon { out_at, .. } if now.ms_since(out_at) < EAGER_MS => {
+            Some(AGAIN_SECONDS)
+        }
+        Drawing::AwaitsBeacon { .. } => None,
+        Drawing::NotDue(at) => Some(delay_seconds(now, at)),
         Drawing::NoRoom | Drawing::NoSecret | Drawing::Drawn => None,
     };
     if delay.is_some() {
@@ -46,7 +57,7 @@ pub async fn draw_or_requeue(
 /// What [`request_due`] found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Requested {
-    /// Rooms whose draw is due and not finished: a message was sent for each.
+    /// Rooms whose draw is due and not finished, or due within a minute and a half: a message was sent for each.
     pub requested: u32,
     /// Those of them whose sale has opened: serving waits for the draw.
     pub late: u32,
@@ -139,6 +150,11 @@ async fn request_if_due(
     if needs_draw(room, last, now) {
         ports.queue().draw(sale, None).await?;
         return Ok(Found::Requested { is_late: has_opened });
+    }
+    let closes_at = Timestamp::from_ms(room.settings.closes_at_ms);
+    if needs_draw(room, last, now.plus_seconds(AHEAD_SECONDS)) {
+        ports.queue().draw(sale, Some(delay_seconds(now, closes_at))).await?;
+        return Ok(Found::Requested { is_late: false });
     }
     if !has_opened || !awaits_turn(last) {
         return Ok(Found::Nothing);

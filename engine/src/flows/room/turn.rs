@@ -15,7 +15,7 @@ use crate::domain::admission::room::counts::Tally;
 use crate::domain::admission::room::document::{Document, Left};
 use crate::domain::admission::room::log::Record;
 use crate::domain::admission::room::serving::{
-    Command, Event, FUTURE_MS, Given, Mode, Refusal, Room,
+    Command, Event, FUTURE_MS, Given, Mode, Refusal, Room, State,
 };
 use crate::domain::admission::room::view::View;
 use crate::domain::basics::time::Timestamp;
@@ -79,8 +79,8 @@ pub async fn turn(
         }
     };
     let Advanced { record, drop_percent } = advanced;
-    let record = with_joined(ports, room, record).await;
-    let shown = describe_turn(room, &record, left.as_ref(), (stalled, drop_percent), now);
+    let state = with_joined(ports, room, &record).await;
+    let shown = describe_turn(room, (&record, &state), left.as_ref(), (stalled, drop_percent), now);
     let shown = Shown { made_at, ..shown };
     if let Err(error) = ports.board().show(&room.sale, &shown).await {
         tracing::warn!(sale = %room.sale, %error, "the room could not be shown");
@@ -90,17 +90,18 @@ pub async fn turn(
     Ok(Turned { shown, needs_draw })
 }
 
-/// The record with the indices given by now, if a first window is open: no turn is made then, so no record would have
-/// them.
-async fn with_joined(ports: &impl BoardPorts, room: &Room, mut record: Record) -> Record {
-    for (settings, state) in room.settings.groups.iter().zip(&mut record.state.groups) {
+/// The state of a record as it is shown, with the indices given by now if a first window is open: no turn is made then, so
+/// no record would have them.
+async fn with_joined(ports: &impl BoardPorts, room: &Room, record: &Record) -> State {
+    let mut shown = record.state.clone();
+    for (settings, state) in room.settings.groups.iter().zip(&mut shown.groups) {
         if state.closed.is_none()
             && let Ok(joined) = ports.rooms().joined(&room.sale, &settings.group).await
         {
             state.joined = state.joined.max(joined);
         }
     }
-    record
+    shown
 }
 
 /// When a turn is made.
@@ -139,8 +140,8 @@ pub async fn command(
         };
         match ports.rooms().append(&room.sale, &next).await? {
             AppendReply::Appended => {
-                let next = with_joined(ports, room, next).await;
-                let shown = describe_turn(room, &next, left.as_ref(), (false, 0), now);
+                let state = with_joined(ports, room, &next).await;
+                let shown = describe_turn(room, (&next, &state), left.as_ref(), (false, 0), now);
                 // Showing is repeated: the gates must know the command within two seconds, even if nobody requests the
                 // document.
                 if ports.board().show(&room.sale, &shown).await.is_err() {
@@ -219,13 +220,13 @@ fn dated(last_ms: i64, now: Timestamp) -> i64 {
 /// turn was due and could not be made, and the share that clients are to leave out.
 fn describe_turn(
     room: &Room,
-    record: &Record,
+    (record, state): (&Record, &State),
     left: Option<&Left>,
     (stalled, drop_percent): (bool, u64),
     now: Timestamp,
 ) -> Shown {
     let nothing_left = now.ms() >= room.settings.opens_at_ms && left.is_some_and(Left::is_nothing);
-    let mut document = Document::new(room, record, left, stalled, now);
+    let mut document = Document::new(room, (record, state), left, stalled, now);
     document.poll.drop_percent = drop_percent;
     Shown {
         view: View::of(record, nothing_left),

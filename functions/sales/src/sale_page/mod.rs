@@ -274,13 +274,20 @@ fn said(shown: &Shown<'_>) -> Markup {
         p lang=(CHINESE) { strong { (chinese) } }
         @if let Some(notice) = notice { blockquote lang=[notice.language] { (notice.text) } }
         @if !matches!(shown.phase, Phase::Cancelled | Phase::Closed | Phase::Archived) {
-            p { "Choosing seats and paying need JavaScript. " span lang=(CHINESE) { "选座和付款需要启用 JavaScript。" } }
             @if file.room.is_some() {
                 p {
+                    (both(
+                        "Joining the waiting room, choosing seats and paying need JavaScript.",
+                        "加入等候室、选座和付款需要启用 JavaScript。",
+                    ))
+                }
+                p {
                     a href={ "/s/" (file.sale) "/room/plain" } {
-                        (both("The waiting room without JavaScript", "无需 JavaScript 的等候室"))
+                        (both("The waiting room without JavaScript, to watch", "无需 JavaScript 的等候室（仅供查看）"))
                     }
                 }
+            } @else {
+                p { (both("Choosing seats and paying need JavaScript.", "选座和付款需要启用 JavaScript。")) }
             }
         }
     }

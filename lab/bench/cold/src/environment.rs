@@ -274,7 +274,7 @@ impl Environment {
                     "order": made.number, "amount_minor": made.amount.amount_minor,
                     "currency": made.amount.currency, "reason": "wrong_amount" }))
             }
-            "reconcile" | "read-captures" | "send-events" => json!({
+            "reconcile" | "read-captures" | "read-bills" | "send-events" => json!({
                 "version": "0", "id": "00000000-0000-4000-8000-000000000002",
                 "detail-type": "Scheduled Event", "source": "aws.events", "account": "000000000000",
                 "time": "2026-01-01T00:00:00Z", "region": "us-east-1", "resources": [], "detail": {}

@@ -134,7 +134,7 @@ async fn publish(
         "opens_at": "2024-01-01T00:00:00Z", "closes_at": "2099-12-31T23:59:59Z",
         "pay_window_seconds": AMPLE_SECONDS,
         "gate": { "shards": 1, "user_lock_ms": 1, "token_seconds": AMPLE_SECONDS }, "tiers": tiers,
-        "room": { "groups": groups, "show_up_seconds": AMPLE_SECONDS, "visit_seconds": AMPLE_SECONDS },
+        "room": { "groups": groups, "show_up_seconds": AMPLE_SECONDS, "visit_seconds": AMPLE_SECONDS, "beacon": "operator" },
     });
     let event = event::http(Sender::Operator, "PUT", &format!("/sales/{id}"), None, Some(&file));
     Work::new(Function::Sales, event, OK).perform(preparation.environment).await;

@@ -77,7 +77,7 @@ impl Environment {
         });
         let redis = redis.await?;
         let provider = PaymentProvider::start(None)?;
-        let beacon = FakeBeacon::start(Pace::QUICKNET)?;
+        let beacon = FakeBeacon::start(Pace::OF_CHAIN)?;
         let watched = servers::Endpoints {
             dynamodb_url: dynamodb.url().to_owned(),
             sqs_url: sqs.url().to_owned(),

@@ -76,7 +76,8 @@ impl Worker<'_> {
     async fn publish_room(&self) -> Result<(), Failure> {
         let mut file = serde_json::to_value(hall(SALE, SEATS, 1)?)?;
         file["opens_at"] = json!("2024-01-01T00:00:00Z");
-        file["room"] = json!({ "show_up_seconds": 3_600, "visit_seconds": 3_600 });
+        file["room"] =
+            json!({ "show_up_seconds": 3_600, "visit_seconds": 3_600, "beacon": "operator" });
         let path = format!("/sales/{SALE}");
         let event = request(Who::Operator, (Method::PUT, &path), None, Some(&file))?;
         self.http(&Work::Http(Function::Sales, event, StatusCode::OK)).await.map(drop)

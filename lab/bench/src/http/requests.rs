@@ -54,7 +54,7 @@ pub(super) fn sale_with_room(opens_at: Timestamp) -> Value {
     json!({
         "sale": WITH_ROOM, "title": WITH_ROOM, "currency": "EUR", "limit_per_buyer": 4, "pay_window_seconds": 900,
         "opens_at": opens_at, "closes_at": "2099-12-31T23:59:59Z",
-        "room": { "draw_lead_seconds": 1, "window_seconds": 1, "max_per_second": 1_000_000 },
+        "room": { "draw_lead_seconds": 1, "window_seconds": 1, "max_per_second": 1_000_000, "beacon": "operator" },
         "tiers": [{ "tier": "t0", "name": "Floor", "price_minor": PRICE_MINOR, "general_admission": 60_000 }],
     })
 }

@@ -10,11 +10,12 @@ use engine::domain::inventory::choice::{Choice, Together};
 use engine::ports::Seats as _;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
+use shared::redis::keys::InventoryKeys;
 
 use super::crowd::Crowd;
 use super::halls::{self, Hall, Tier};
-use super::report::{BEST_OF_TWO, Figure, Row};
-use super::rig::{Act, Rig};
+use super::report::{BEST_OF_TWO, FROM_THE_FRONT, Figure, Row};
+use super::rig::{Act, Burst, Rig};
 use super::{Error, Options};
 
 /// Seats of one tier, one leg: up to the most that a sale may have.
@@ -34,21 +35,23 @@ const ROWS_WITH_A_SEAT: u32 = 20;
 /// Calls before the measured ones, at least one a tier: the first has to find where the free seats
 /// begin.
 const FIRST_CALLS: usize = 20;
+/// Calls of a round that walk over all that is taken.
+const WALKS: usize = 20;
 
 pub async fn measure(rig: &mut Rig, options: &Options) -> Result<Vec<Row>, Error> {
     let largest = options.seats.iter().copied().max().unwrap_or(0);
     let mut rows = Vec::new();
     for fill in &options.fills {
         for seats in SEATS.into_iter().filter(|seats| *seats <= largest) {
-            rows.push(one(rig, options, (seats, 1, 1), *fill).await?);
+            rows.extend(one(rig, options, (seats, 1, 1), *fill).await?);
         }
         for tiers in TIERS {
             let seats = largest / tiers;
-            rows.push(one(rig, options, (seats, tiers, 1), *fill).await?);
+            rows.extend(one(rig, options, (seats, tiers, 1), *fill).await?);
         }
         for seats in [LEGS_SEATS, MORE_LEGS_SEATS].into_iter().filter(|seats| *seats <= largest) {
             for legs in LEGS {
-                rows.push(one(rig, options, (seats, 1, legs), *fill).await?);
+                rows.extend(one(rig, options, (seats, 1, legs), *fill).await?);
             }
         }
     }
@@ -76,7 +79,7 @@ async fn one(
     options: &Options,
     (seats, tiers, legs): (u32, u32, u16),
     percent: u32,
-) -> Result<Row, Error> {
+) -> Result<[Row; 2], Error> {
     let mut rng = StdRng::seed_from_u64(options.seed);
     let unexpected =
         |error: engine::domain::basics::ids::InvalidId| Error::Unexpected(error.to_string());
@@ -103,7 +106,7 @@ async fn one(
     let mut crowd = Crowd::new(&hall, options.seed);
     let (all, free_percent) = (bitmap::index(seats), bitmap::index(100 - percent));
     let calls = options.calls.min((all * free_percent / 100 / 4).max(1));
-    let mut bursts = Vec::new();
+    let (mut bursts, mut from_the_front) = (Vec::new(), Vec::new());
     for _ in 0..options.rounds.max(1) {
         rig.set_back(&kept).await?;
         let first = FIRST_CALLS.max(named.len());
@@ -116,17 +119,37 @@ async fn one(
         }
         rig.burst(&acts[..first]).await?;
         bursts.push(rig.burst(&acts[first..]).await?);
+        from_the_front.push(walks(rig, &mut crowd, &hall).await?);
     }
-    Ok(Row {
-        hall: hall.name,
+    let row = |asks, bursts: &[Burst]| Row {
+        hall: hall.name.clone(),
         seats,
         tiers,
         legs,
         filled_percent: f64::from(percent),
         script: "hold",
-        asks: BEST_OF_TWO,
-        figure: Figure::from_rounds(&bursts),
+        asks,
+        figure: Figure::from_rounds(bursts),
         times_noop: None,
         times_hold: None,
-    })
+    };
+    Ok([row(BEST_OF_TWO, &bursts), row(FROM_THE_FRONT, &from_the_front)])
+}
+
+/// Holds of which each begins at the first row, as the first does after seats of that row were given back and held again:
+/// it walks over all that is taken.
+async fn walks(rig: &mut Rig, crowd: &mut Crowd, hall: &Hall) -> Result<Burst, Error> {
+    let tier_key = InventoryKeys(&hall.inventory).tier(&hall.seated.id);
+    let search = format!("2:0:{}", hall.legs);
+    let mut sum = Burst::default();
+    for _ in 0..WALKS {
+        let choice = Choice::Best { count: 2, together: Together::Required };
+        let wish = crowd.wants(vec![Crowd::line(&hall.seated, hall.whole(), choice)])?;
+        let mut forget = redis::cmd("HDEL");
+        forget.arg(&tier_key).arg(&search).query_async::<()>(&mut rig.control).await?;
+        let burst = rig.burst(&[Act::Hold(Box::new(wish))]).await?;
+        sum.counted.add(&burst.counted);
+        sum.done += burst.done;
+    }
+    Ok(sum)
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use engine::domain::basics::bitmap;
-use engine::domain::basics::ids::{Epoch, InventoryId, Legs, SaleId, TierId};
+use engine::domain::basics::ids::{Epoch, InventoryId, Legs, SaleId, Seat, TierId};
 use engine::domain::basics::tickets::Tickets;
 use engine::domain::basics::time::Timestamp;
 use engine::domain::inventory::{Freed, Load, Terms, TierGrid};
@@ -30,6 +30,8 @@ pub struct Tier {
     pub initial: Vec<u8>,
     /// Bytes of a row.
     pub row_bytes: u32,
+    /// Twice the column of the middle of each row; empty if there is none.
+    pub middles: Vec<u16>,
     /// Number of its seats.
     pub seats: u32,
 }
@@ -67,13 +69,19 @@ impl Tier {
                 initial.push(!free);
             }
         }
-        Ok(Self { id: known(TierId::new(id))?, initial, row_bytes, seats })
+        let is_seat = |column: &u32| bitmap::get(row, Seat(*column)) == Some(false);
+        let columns = 0..row_bytes * 8;
+        let ends = columns.clone().find(is_seat).zip(columns.rev().find(is_seat));
+        let middle = known(u16::try_from(ends.map_or(0, |(first, last)| first + last)))?;
+        let middles = vec![middle; initial.len() / row.len()];
+        Ok(Self { id: known(TierId::new(id))?, initial, row_bytes, middles, seats })
     }
 
     fn standing(id: &str, spots: u32) -> Result<Self, Error> {
         let layout = known(Layout::general_admission(id, spots))?;
         let (initial, row_bytes) = (layout.initial().to_vec(), layout.row_bytes());
-        Ok(Self { id: known(TierId::new(id))?, initial, row_bytes, seats: spots })
+        let middles = layout.middles();
+        Ok(Self { id: known(TierId::new(id))?, initial, row_bytes, middles, seats: spots })
     }
 
     /// Its grid before anything is sold.
@@ -81,6 +89,7 @@ impl Tier {
         TierGrid {
             tier: self.id.clone(),
             row_bytes: self.row_bytes,
+            middles: self.middles.clone(),
             taken: vec![self.initial.clone(); usize::from(legs)],
             sold: vec![vec![0; self.initial.len()]; usize::from(legs)],
             freed: Freed::default(),

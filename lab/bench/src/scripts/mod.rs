@@ -28,7 +28,7 @@ use rig::Rig;
 
 pub use baselines::Baseline;
 pub use parts::Part;
-pub use report::{Figure, Report, Row};
+pub use report::{FROM_THE_FRONT, Figure, Report, Row};
 pub use throughput::Throughput;
 
 /// Options of the measurement.

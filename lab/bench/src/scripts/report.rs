@@ -8,6 +8,8 @@ use super::{Error, Load, Options, Part, Throughput};
 
 /// What everything else is compared with.
 pub const BEST_OF_TWO: &str = "best 2, together required";
+/// A hold of two neighbours that walks over all that is taken, as after a return at the front.
+pub const FROM_THE_FRONT: &str = "best 2, searched from the front";
 
 /// What the calls of some rounds have cost the server.
 #[derive(Debug, Clone, Default, Serialize)]

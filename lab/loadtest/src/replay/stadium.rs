@@ -88,6 +88,7 @@ fn sections(tier: &str, seats: u32, per_row: u32) -> Vec<Section> {
         section: name(0),
         alike: (1..full).map(name).collect(),
         rows: vec![row(1, ROWS_PER_BLOCK, per_row)],
+        focus: None,
     });
     let whole = rest / per_row;
     let rows = (whole > 0).then(|| row(1, whole, per_row));
@@ -96,6 +97,7 @@ fn sections(tier: &str, seats: u32, per_row: u32) -> Vec<Section> {
         section: name(full),
         alike: Vec::new(),
         rows: rows.into_iter().chain(short).collect(),
+        focus: None,
     });
     alike.into_iter().chain(last).collect()
 }

@@ -16,6 +16,7 @@ use http::header::{
     ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY,
 };
 use http::{HeaderMap, HeaderValue, StatusCode};
+use shared::hex::to_hex;
 
 /// Fewest bytes of a text that is compressed, as in a distribution.
 /// Source: <https://docs.aws.amazon.com/AmazonCloudFront/latest/DeveloperGuide/ServingCompressedFiles.html>
@@ -39,7 +40,7 @@ impl File {
         let worth_it = is_text && bytes.len() >= MIN_COMPRESSED_BYTES;
         let gzip = if worth_it { compressed(&bytes).ok() } else { None };
         let hash = digest::digest(&digest::SHA256, &bytes);
-        let etag = hash.as_ref().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        let etag = to_hex(&hash.as_ref()[..16]);
         Self { content_type, bytes: bytes.into(), gzip, etag }
     }
 

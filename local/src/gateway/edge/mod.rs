@@ -21,6 +21,7 @@ use http::header::{COOKIE, HOST};
 use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
+use shared::hex::to_hex;
 use shared::http::edge::{SECRET_HEADER, VIEWER_HEADER};
 use shared::http::origin::Origin;
 use shared::http::routes::{Access, ROUTES, matched};
@@ -55,7 +56,7 @@ pub struct EdgeOptions {
 pub fn edge_secret(secrets: &Secrets) -> String {
     let key = hmac::Key::new(HMAC_SHA256, secrets.admission.as_bytes());
     let tag = hmac::sign(&key, b"secret of the edge");
-    tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+    to_hex(tag.as_ref())
 }
 
 /// A request has come through the edge: an extension of it.

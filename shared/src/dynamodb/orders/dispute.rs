@@ -2,21 +2,37 @@
 
 use aws_sdk_dynamodb::types::TransactWriteItem;
 
+use super::settle::Tells;
 use super::{Committed, DynamoOrders, Part};
 use crate::dynamodb::expressions::{Value, update};
-use crate::dynamodb::items::{dispute_list_attributes, number, payment_key, text};
+use crate::dynamodb::items::{
+    dispute_list_attributes, number, order_refund_key, payment_key, text,
+};
 use crate::dynamodb::told::text_of;
 use engine::domain::basics::money::MinorUnits;
+use engine::domain::order::refund::RefundState;
 use engine::domain::payment::dispute::DisputePlan;
 use engine::ports::{ChangeReply, Stored};
 
 impl DynamoOrders {
     pub(super) async fn dispute(&self, plan: &DisputePlan) -> Stored<ChangeReply> {
-        let items = vec![
-            (Part::Payment, self.disputed(plan)?),
-            (Part::Order, self.told(&plan.order, plan.order.state)?),
-        ];
-        Ok(match self.commit(2, items).await? {
+        let DisputePlan { order, refund, .. } = plan;
+        let mut items = vec![(Part::Payment, self.disputed(plan)?)];
+        match refund {
+            None => items.push((Part::Order, self.told(order, order.state)?)),
+            Some(refund) => {
+                let state = (&refund.refund, refund.ended, None);
+                let key = order_refund_key(refund.key);
+                items.push((
+                    Part::Refund,
+                    self.refund_state(key, order.number, state, Tells::Once)?,
+                ));
+                let is_undone = refund.refund.state == RefundState::FailedLater;
+                items.push((Part::Order, self.part_is_back(order, is_undone)?));
+            }
+        }
+        let leading = items.len();
+        Ok(match self.commit(leading, items).await? {
             Committed::Done => ChangeReply::Done,
             Committed::Cancelled(_) => ChangeReply::Conflict,
         })

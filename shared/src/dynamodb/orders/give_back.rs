@@ -7,6 +7,7 @@ use aws_sdk_dynamodb::types::TransactWriteItem;
 use super::attempts::{attempts_seen, due_of};
 use super::claims::Freed;
 use super::facts::{APPEND, appended};
+use super::settle::Tells;
 use super::tickets::are_unused;
 use super::{Committed, DynamoOrders, Part, Plan, failed_item, kinds, must};
 use crate::dynamodb::expressions::{Value, put_new, update};
@@ -14,6 +15,7 @@ use crate::dynamodb::items::{
     TICKET_REFUND, attendee_item, attendee_key, number, order_key, order_refund_item,
     order_refund_key, payment_key, text,
 };
+use crate::dynamodb::told::text_of;
 use engine::domain::order::attendee::AttendeeHash;
 use engine::domain::order::order_refund::{AskedBy, OrderRefund, RefundCounts};
 use engine::domain::order::refund::RefundState;
@@ -143,11 +145,16 @@ impl DynamoOrders {
         let RefundPlan { refund, payment, .. } = plan;
         let amount = refund.worth().amount_minor;
         let key = payment_key(refund.key.order, &refund.payment);
-        let (undisputed, dispute) = match refund.asked_by {
-            AskedBy::Dispute => ("#disputed = :dispute", refund.reason.as_ref()),
-            // It is back, whatever else is disputed.
-            AskedBy::Outside => ("attribute_exists(#outcome)", None),
-            AskedBy::Buyer | AskedBy::Operator | AskedBy::SaleCancelled | AskedBy::Exchange => {
+        let (undisputed, disputes) = match refund.asked_by {
+            // It goes into a wallet that has a debt: what it has paid has no dispute itself.
+            AskedBy::Dispute if refund.payment.provider.is_wallet() => {
+                ("attribute_exists(#outcome)", None)
+            }
+            // The dispute that takes it was seen open.
+            AskedBy::Dispute => ("#disputes = :disputes", Some(text_of(&payment.disputes))),
+            // It is back, or waits for its dispute, whatever else is disputed.
+            AskedBy::Outside | AskedBy::SaleCancelled => ("attribute_exists(#outcome)", None),
+            AskedBy::Buyer | AskedBy::Operator | AskedBy::Exchange => {
                 ("attribute_not_exists(#disputed)", None)
             }
         };
@@ -161,7 +168,7 @@ impl DynamoOrders {
             ("currency", text(refund.amount.currency)),
             ("room", number(payment.capture.amount.amount_minor - amount)),
         ];
-        with.extend(dispute.map(|dispute| ("dispute", text(dispute))));
+        with.extend(disputes.map(|disputes| ("disputes", disputes)));
         update(self.orders(), key, "ADD #back_minor :amount", &condition, with)
     }
 
@@ -171,8 +178,9 @@ impl DynamoOrders {
         order: Option<&Order>,
     ) -> Stored<ChangeReply> {
         let key = order_refund_key(refund.key);
-        let (of, ended) = (refund.key.order, Some(refund.ended));
-        let state = self.refund_state(key, of, &refund.refund, ended, order.is_some())?;
+        let tells = if order.is_some() { Tells::Once } else { Tells::Nothing };
+        let state = (&refund.refund, refund.ended, None);
+        let state = self.refund_state(key, refund.key.order, state, tells)?;
         let mut plan = vec![(Part::Refund, state)];
         if let Some(order) = order {
             let is_undone = refund.refund.state == RefundState::FailedLater;
@@ -189,7 +197,7 @@ impl DynamoOrders {
     }
 
     /// Writes into an order that the money of one more refund is back, or is not after all.
-    fn part_is_back(&self, order: &Order, is_undone: bool) -> Stored<TransactWriteItem> {
+    pub(super) fn part_is_back(&self, order: &Order, is_undone: bool) -> Stored<TransactWriteItem> {
         let RefundCounts { made, back } = order.refunds;
         let before = if is_undone { back.checked_add(1) } else { back.checked_sub(1) };
         let counted = before.filter(|before| (*before).max(back) <= made);

@@ -8,8 +8,8 @@ use super::facts::{APPEND, appended};
 use super::{Committed, DynamoOrders, Part, Plan, failed_item, must};
 use crate::dynamodb::expressions::{Value, put_new, update};
 use crate::dynamodb::items::{
-    Item, REFUND_ENDED, number, order_key, payment_item, payment_key, read_payment,
-    refund_attributes, text,
+    Item, REFUND_ENDED, REFUND_TURN, REFUND_UNDONE, number, order_key, payment_item, payment_key,
+    read_payment, refund_attributes, text,
 };
 use engine::domain::basics::number::OrderNumber;
 use engine::domain::basics::tickets::Tickets;
@@ -17,6 +17,17 @@ use engine::domain::ledger::{Transfer, of_no_order_decided, of_no_order_ended};
 use engine::domain::order::refund::{Refund, RefundState};
 use engine::domain::order::{Order, OrderState, PaymentKey, PaymentRecord};
 use engine::ports::{ChangeReply, SettleReply, Settlement, StoreError, Stored};
+
+/// What is told along with the state of a refund.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tells {
+    /// Nothing: no money has moved.
+    Nothing,
+    /// That money has moved, once: the state changes.
+    Once,
+    /// What was told of money that came to us again, which moves nothing.
+    Again,
+}
 
 impl DynamoOrders {
     pub(super) async fn settle(
@@ -94,12 +105,34 @@ impl DynamoOrders {
         payment: &PaymentRecord,
         order: Option<&Order>,
     ) -> Stored<ChangeReply> {
-        let mut plan = vec![(Part::Payment, self.refunding(payment)?)];
+        let moved = of_no_order_ended(payment);
+        let tells = if order.is_some() || moved.is_some() { Tells::Once } else { Tells::Nothing };
+        let has_failed_later = |refund: &Refund| refund.state == RefundState::FailedLater;
+        let may_be_again = order.is_none()
+            && moved.is_some()
+            && payment.refund.as_ref().is_some_and(has_failed_later);
+        match self.write_refund(payment, order, moved, tells).await? {
+            // What waits for an operator is told again each day: nothing moves by that.
+            ChangeReply::Conflict if may_be_again => {
+                self.write_refund(payment, None, None, Tells::Again).await
+            }
+            reply @ (ChangeReply::Done | ChangeReply::Conflict) => Ok(reply),
+        }
+    }
+
+    async fn write_refund(
+        &self,
+        payment: &PaymentRecord,
+        order: Option<&Order>,
+        moved: Option<Transfer>,
+        tells: Tells,
+    ) -> Stored<ChangeReply> {
+        let mut plan = vec![(Part::Payment, self.refunding(payment, tells)?)];
         if let Some(order) = order {
             plan.push((Part::Order, self.refunded(order, payment)?));
         }
         let leading = plan.len();
-        plan.extend(self.counted_of_no_order(of_no_order_ended(payment))?);
+        plan.extend(self.counted_of_no_order(moved)?);
         if let Some(order) = order {
             plan.extend(self.wallet_moves(order)?);
         }
@@ -158,36 +191,41 @@ impl DynamoOrders {
     }
 
     /// Writes into a payment where its refund stands, over a state that it may follow.
-    fn refunding(&self, payment: &PaymentRecord) -> Stored<TransactWriteItem> {
-        let PaymentRecord { capture, refund, .. } = payment;
+    fn refunding(&self, payment: &PaymentRecord, tells: Tells) -> Stored<TransactWriteItem> {
+        let PaymentRecord { capture, refund, ended, undone, .. } = payment;
         let Some(refund) = refund else {
             let PaymentKey { provider, payment } = &capture.key;
             let broken = format!("payment {provider} {payment}: is refunded and was accepted");
             return Err(StoreError::Contract(broken));
         };
         let key = payment_key(capture.order, &capture.key);
-        self.refund_state(key, capture.order, refund, None, false)
+        let undone = Some(*undone).filter(|undone| *undone > 0);
+        self.refund_state(key, capture.order, (refund, *ended, undone), tells)
     }
 
-    /// Writes the state of a refund into an item, over a state that it may follow. Of a refund of an order also how many of its
-    /// names came to nothing: whoever has seen fewer has older news, and writes nothing. `tells` is true if its order tells of
-    /// the change.
+    /// Writes the state of a refund into an item, over a state that it may follow, and how many of its names came to nothing:
+    /// whoever has seen fewer has older news, and writes nothing; of a whole payment also how often its money came to us
+    /// again.
     pub(super) fn refund_state(
         &self,
         key: Item,
         order: OrderNumber,
-        refund: &Refund,
-        ended: Option<u8>,
-        tells: bool,
+        (refund, ended, undone): (&Refund, u8, Option<u8>),
+        tells: Tells,
     ) -> Stored<TransactWriteItem> {
-        let ended = ended.map(|ended| (REFUND_ENDED, number(ended)));
-        let newer = ended.as_ref().map_or(String::new(), |(name, _)| {
-            format!(" AND (attribute_not_exists(#{name}) OR #{name} <= :{name})")
-        });
-        let mut with: Vec<Value> = refund_attributes(order, refund).chain(ended).collect();
+        let counts = [(REFUND_ENDED, Some(ended)), (REFUND_UNDONE, undone)];
+        let counts = counts.into_iter().filter_map(|(name, count)| Some((name, number(count?))));
+        let again = if tells == Tells::Again {
+            format!(" AND #{REFUND_UNDONE} = :{REFUND_UNDONE}")
+        } else {
+            String::new()
+        };
+        let name = REFUND_ENDED;
+        let newer = format!(" AND (attribute_not_exists(#{name}) OR #{name} <= :{name}){again}");
+        let mut with: Vec<Value> = refund_attributes(order, refund).chain(counts).collect();
         let set: Vec<String> = with.iter().map(|(name, _)| format!("#{name} = :{name}")).collect();
         let is_written = |name: &&&str| with.iter().any(|(written, _)| *written == **name);
-        let all = ["refusal", "due_shard", "due_ms"];
+        let all = ["refusal", "due_shard", "due_ms", REFUND_TURN];
         let mut gone: Vec<String> =
             all.iter().filter(|name| !is_written(name)).map(|name| format!("#{name}")).collect();
         // What an operator decides leaves the list of unmatched captures.
@@ -200,22 +238,35 @@ impl DynamoOrders {
             "from0", "from1", "from2", "from3", "from4", "from5", "from6", "from7", "from8",
             "from9",
         ];
-        let may_be = |state: &RefundState| state.may_be_recorded(refund.state, tells);
+        let once = tells == Tells::Once;
+        let may_be = |state: &RefundState| state.may_be_recorded(refund.state, once);
         let before = RefundState::ALL.into_iter().filter(may_be);
         let from: Vec<Value> =
             FROM.into_iter().zip(before.map(|state| text(state.as_str()))).collect();
         let names: Vec<String> = from.iter().map(|(name, _)| format!(":{name}")).collect();
-        let condition = format!("#refund_state IN ({}){newer}", names.join(", "));
+        let unseen = if refund.has_seen_no_turn() {
+            format!(" AND attribute_not_exists(#{REFUND_TURN})")
+        } else {
+            String::new()
+        };
+        let condition = format!("#refund_state IN ({}){newer}{unseen}", names.join(", "));
         with.extend(from);
         let expression = format!("SET {}{remove}", set.join(", "));
         update(self.orders(), key, &expression, &condition, with)
     }
 
-    /// Writes into an order that money is back. One whose own payment it is has waited for it.
+    /// Writes into an order that money is back, or is not after all. One whose own payment it is has waited for it, or waits
+    /// again.
     fn refunded(&self, order: &Order, payment: &PaymentRecord) -> Stored<TransactWriteItem> {
         if order.payment.as_ref() == Some(&payment.capture.key) {
-            must(order, order.state == OrderState::Refunded, "is refunded in another state")?;
-            return self.told(order, OrderState::RefundDue);
+            let state = payment.refund.as_ref().map(|refund| refund.state);
+            let (before, after) = if state == Some(RefundState::FailedLater) {
+                (OrderState::Refunded, OrderState::RefundDue)
+            } else {
+                (OrderState::RefundDue, OrderState::Refunded)
+            };
+            must(order, order.state == after, "is refunded in another state")?;
+            return self.told(order, before);
         }
         self.told(order, order.state)
     }

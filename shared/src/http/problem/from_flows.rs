@@ -213,7 +213,9 @@ impl From<unmatched::Refusal> for Problem {
         let detail = refusal.to_string();
         match refusal {
             Refusal::NotFound => Self::new(Kind::NotFound, detail),
-            Refusal::SaidOtherwise => Self::new(Kind::SaidOtherwise, detail),
+            Refusal::SaidOtherwise | Refusal::NotFailed(_) => {
+                Self::new(Kind::SaidOtherwise, detail)
+            }
             Refusal::Store(error) => error.into(),
         }
     }
@@ -314,6 +316,9 @@ impl From<join::Refusal> for Problem {
                 Self::new(Kind::JoinsNotOpen, detail).with("joins_open_at", opens_at)
             }
             Refusal::CodeMissing | Refusal::CodeRefused => Self::new(Kind::CodeRefused, detail),
+            Refusal::GroupDiffers(group) => {
+                Self::new(Kind::GroupDiffers, detail).with("group", group)
+            }
             Refusal::RegistrationOver => Self::new(Kind::RegistrationOver, detail),
             Refusal::SaleClosed => Self::new(Kind::SaleClosed, detail),
             Refusal::SaleArchived => sale_archived(),
@@ -331,11 +336,15 @@ impl From<serving::Refusal> for Problem {
         match refusal {
             Refusal::AfterClose => Self::new(Kind::RoomClosed, detail),
             Refusal::Notice => Self::new(Kind::Invalid, detail).with("at", "notice"),
+            Refusal::Name => Self::new(Kind::Invalid, detail).with("at", "by"),
+            Refusal::NotSilent => Self::new(Kind::Invalid, detail).with("at", "command"),
             // No command is one of these.
             Refusal::Groups
             | Refusal::UnknownGroup
             | Refusal::ClosedTwice
             | Refusal::ClosingRound
+            | Refusal::ClosedEarly
+            | Refusal::TimeBack
             | Refusal::DrawnTwice
             | Refusal::Source(_) => StoreError::Contract(detail).into(),
         }
@@ -372,7 +381,7 @@ mod tests {
     use super::*;
     use crate::http::checks;
     use engine::domain::admission::rules::{BuiltIn, RefusedBy};
-    use engine::domain::basics::ids::{AttendeeId, RuleId, SeatName, TierId};
+    use engine::domain::basics::ids::{AttendeeId, GroupId, RuleId, SeatName, TierId};
     use engine::domain::basics::money::{Currency, MinorUnits, Money};
     use engine::domain::basics::tickets::Tickets;
     use engine::domain::basics::time::Timestamp;
@@ -604,6 +613,10 @@ mod tests {
             ),
             (shown(join::Refusal::CodeMissing), (403, "code-refused", None, none())),
             (shown(join::Refusal::CodeRefused), (403, "code-refused", None, none())),
+            (
+                shown(join::Refusal::GroupDiffers(GroupId::new("all").unwrap())),
+                (409, "group-differs", None, json!({ "group": "all" })),
+            ),
             (shown(join::Refusal::RegistrationOver), (403, "registration-over", None, none())),
             (shown(join::Refusal::SaleClosed), (403, "sale-closed", None, none())),
             (shown(join::Refusal::SaleArchived), (410, "sale-archived", None, none())),

@@ -62,6 +62,7 @@ impl From<tokens::Defect> for Problem {
             | Defect::OtherBuyer
             | Defect::NotYet
             | Defect::Expired
+            | Defect::Replaced
             | Defect::NumberClash => problem,
         }
     }

@@ -2,6 +2,7 @@
 
 use super::{Kind, Problem};
 use crate::http::place_token;
+use engine::domain::basics::time::Timestamp;
 use engine::flows::room::{bring, enter};
 
 /// Delay before asking again at a room that is paused, in milliseconds.
@@ -74,10 +75,12 @@ pub fn slot_is_busy(retry_ms: u64) -> Problem {
         .retry_after_ms(i64::try_from(retry_ms).unwrap_or(i64::MAX))
 }
 
-/// The problem that the buyer has tried too many codes. The reply does not tell which of them was good.
+/// The problem that the buyer has tried too many codes, and may try others from `until` on. The reply does not tell which of
+/// them was good.
 #[must_use]
-pub fn too_many_codes() -> Problem {
-    Problem::new(Kind::CodeRefused, "you have tried too many codes: try again tomorrow")
+pub fn too_many_codes(until: Timestamp) -> Problem {
+    let detail = "you have tried as many different codes as one may in a day";
+    Problem::new(Kind::TooManyGuesses, detail).with("until", until)
 }
 
 #[cfg(test)]
@@ -123,7 +126,7 @@ mod tests {
         }
         let busy = slot_is_busy(2_001);
         assert_eq!((busy.kind(), busy.retry_after_seconds()), (Kind::TooManyRequests, Some(3)));
-        assert_eq!(too_many_codes().kind(), Kind::CodeRefused);
+        assert_eq!(too_many_codes(Timestamp::from_ms(0)).kind(), Kind::TooManyGuesses);
         for (refusal, kind) in [
             (bring::Refusal::NoRoom, Kind::NotFound),
             (bring::Refusal::NotAwaited, Kind::RoundRefused),

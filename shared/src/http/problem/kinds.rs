@@ -9,7 +9,7 @@ use serde_json::{Map, json};
 
 use crate::challenges::Challenge;
 use crate::http::routes::RouteName;
-use engine::domain::basics::ids::{AttendeeId, ProviderId, RuleId, SeatName, TierId};
+use engine::domain::basics::ids::{AttendeeId, GroupId, ProviderId, RuleId, SeatName, TierId};
 use engine::domain::basics::money::{Currency, MinorUnits};
 use engine::domain::basics::number::OrderNumber;
 use engine::domain::basics::time::Timestamp;
@@ -199,6 +199,14 @@ problems! {
         with [always "joins_open_at": of::<Timestamp>];
     /// The group is joined with a code, and none was given, or one that does not let its sender join.
     CodeRefused: FORBIDDEN, "code-refused", "The code does not let you join", final, none, by [JoinRoom];
+    /// The buyer has tried as many different codes in the sale as one may in a day.
+    TooManyGuesses: FORBIDDEN, "too-many-guesses", "Too many codes were tried", final, none,
+        by [JoinRoom],
+        with [always "until": of::<Timestamp>];
+    /// The buyer brings a code for a group, and is a member of another.
+    GroupDiffers: CONFLICT, "group-differs", "You have joined another group", final, none,
+        by [JoinRoom],
+        with [always "group": of::<GroupId>];
     /// Only who joined before the draw takes part.
     RegistrationOver: FORBIDDEN, "registration-over", "Registration is over", final, none,
         by [JoinRoom];

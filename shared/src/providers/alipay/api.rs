@@ -5,8 +5,8 @@
 use futures_util::future::try_join_all;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Method, StatusCode};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use super::amount::{to_fen, to_yuan};
 use super::notification::{self, Payee};
@@ -17,6 +17,7 @@ use super::trade::{
     RefundStatus, Refunded, SEPARATOR, Trade, part_number, refund_number,
 };
 use crate::providers::account::{Account, Answer, Effect};
+use crate::providers::bill::{self, RawBill};
 use crate::providers::limit::{Limits, Operation};
 use crate::providers::rotation::Rotation;
 use crate::providers::rsa::{SigningKey, Unsigned, VerifyingKey};
@@ -30,6 +31,7 @@ use engine::domain::order::attempt::{Attempt, PaymentMethod, PaymentStep, Return
 use engine::domain::order::order_refund::OrderRefund;
 use engine::domain::order::refund::RefundReply;
 use engine::domain::order::{Order, PaymentRecord};
+use engine::domain::payment::bill::{BillDay, Billed};
 use engine::domain::payment::ours::Reported;
 use engine::domain::payment::start::{CloseReply, StartReply, Turn};
 use engine::ports::{StoreError, Stored};
@@ -53,6 +55,27 @@ const NOT_WAITING: [&str; 3] =
 /// The code of a request whose signature does not fit.
 const UNSIGNED: &str = "isv.invalid-signature";
 const NOT_CNY: &str = "Alipay's gateway in China takes CNY only";
+
+/// The hosts of files, beside the address of the gateway.
+const HOSTS: &str = ".alipay.com";
+/// Seconds after the end of a day until its bill can be there: about nine o'clock.
+/// Source: <https://opendocs.alipay.com/open/02e7go>
+const BILL_READY_SECONDS: i64 = 9 * 60 * 60;
+/// The codes of a day without a bill, in the spellings of the gateway and of its documentation.
+const NO_BILL: [&str; 2] = ["isp.bill_not_exist", "BILL_NOT_EXIST"];
+
+/// Parameters of `alipay.data.dataservice.bill.downloadurl.query`.
+#[derive(Debug, Serialize)]
+struct BillQuery {
+    bill_type: &'static str,
+    bill_date: String,
+}
+
+/// The answer to [`BillQuery`].
+#[derive(Debug, Deserialize)]
+struct BillFound {
+    bill_download_url: String,
+}
 
 /// The gateway, for one account.
 #[derive(Debug)]
@@ -251,7 +274,7 @@ impl Api {
     /// Sends a whole payment back, or says how far that is. It is asked about first; the request has one
     /// number however often it is made, and moves money once.
     pub(super) async fn refund(&self, record: &PaymentRecord) -> Stored<RefundReply> {
-        let number = refund_number(&record.capture.key.payment);
+        let number = refund_number(record);
         self.refund_as(record, number, record.capture.amount, None).await
     }
 
@@ -317,6 +340,42 @@ impl Api {
         }
     }
 
+    /// The account whose bills are read.
+    pub(super) fn billed(&self) -> Billed {
+        Billed {
+            provider: self.provider().clone(),
+            day_ahead_ms: beijing::AHEAD_MS,
+            ready_after_seconds: BILL_READY_SECONDS,
+            merchant: Some(self.seller_id.clone()),
+            lists_refunds: false,
+            own: self.own.clone(),
+        }
+    }
+
+    /// The bill of trades of a day: an archive, at an address that is good for half a minute. Of a day that has none Alipay
+    /// says the same as of one that has none yet.
+    /// Source: <https://opendocs.alipay.com/open/02e7go>
+    pub(super) async fn bill(&self, day: BillDay) -> Stored<RawBill> {
+        let method = "alipay.data.dataservice.bill.downloadurl.query";
+        let call = Call::new(Operation::ReadBill, Effect::Read, method);
+        let parameters = BillQuery { bill_type: "trade", bill_date: day.to_string() };
+        let found: Result<BillFound, Failure> = self.signed_call(call, &parameters).await?;
+        let found = match found {
+            Ok(found) => found,
+            Err(failure) if NO_BILL.contains(&failure.sub_code()) => return Ok(RawBill::Absent),
+            Err(failure) => return Err(self.failed(call, &failure)),
+        };
+        let address = bill::address(&found.bill_download_url, &self.account.url, &[HOSTS]);
+        let elsewhere = || self.contract("its bill is not at its own address");
+        let head = http::Request::builder().uri(address.ok_or_else(elsewhere)?);
+        let answer = self.account.fetch(head, bill::MAX_PACKED_BYTES).await?;
+        match answer.status {
+            StatusCode::OK => Ok(RawBill::Zip(answer.body)),
+            // The address was good for half a minute: another one is asked for the next time.
+            status => Err(StoreError::Unavailable(self.said(&format!("no bill: {status}")))),
+        }
+    }
+
     /// The trade of an attempt; `None` if Alipay knows none.
     async fn query(&self, out_trade_no: &str) -> Stored<Option<Trade>> {
         let call = Call::new(Operation::ReadPayment, Effect::Read, "alipay.trade.query");
@@ -344,19 +403,36 @@ impl Api {
         call: Call<'_>,
         parameters: &(impl Serialize + Sync),
     ) -> Stored<Result<T, Failure>> {
+        let read = self.signed_call(call, parameters).await?;
+        let Err(failure) = &read else { return Ok(read) };
+        match failure.meaning() {
+            Meaning::Unknown | Meaning::NotLetIn => Err(self.failed(call, failure)),
+            Meaning::Refused => Ok(read),
+        }
+    }
+
+    /// The error of a call that Alipay did not answer with a success.
+    fn failed(&self, call: Call<'_>, failure: &Failure) -> StoreError {
+        match failure.meaning() {
+            Meaning::Unknown => call.effect.lost(self.said(&failure.text())),
+            Meaning::NotLetIn => StoreError::Unavailable(self.said(&failure.text())),
+            Meaning::Refused => self.contract(&failure.text()),
+        }
+    }
+
+    /// [`Api::call`], with every failure as Alipay gives it.
+    async fn signed_call<T: DeserializeOwned>(
+        &self,
+        call: Call<'_>,
+        parameters: &(impl Serialize + Sync),
+    ) -> Stored<Result<T, Failure>> {
         let turn = self.own_keys.turn();
         let read = self.call_with(self.own_keys.key(turn), call, parameters).await?;
         let is_refused = read.as_ref().err().is_some_and(|refused| refused.sub_code() == UNSIGNED);
         let other = if is_refused { self.own_keys.after(turn) } else { None };
-        let read = match other {
-            Some(other) => self.call_with(self.own_keys.key(other), call, parameters).await?,
-            None => read,
-        };
-        let Err(failure) = &read else { return Ok(read) };
-        match failure.meaning() {
-            Meaning::Unknown => Err(call.effect.lost(self.said(&failure.text()))),
-            Meaning::NotLetIn => Err(StoreError::Unavailable(self.said(&failure.text()))),
-            Meaning::Refused => Ok(read),
+        match other {
+            Some(other) => self.call_with(self.own_keys.key(other), call, parameters).await,
+            None => Ok(read),
         }
     }
 

@@ -14,6 +14,7 @@ use self::api::Api;
 use self::response::Failure;
 use self::trade::Trade;
 use super::beijing::yuan;
+use super::bill::RawBill;
 use super::{EventDefect, PaymentProvider, SignatureDefect, VerifiedCallback};
 use crate::http::checks::MAX_BODY_BYTES;
 use crate::providers::limit::Limits;
@@ -21,13 +22,14 @@ use crate::providers::rsa::VerifyingKey;
 use crate::runtime::connections::Https;
 use crate::runtime::merchants::AlipayMerchant;
 use engine::domain::basics::counting::Counting;
-use engine::domain::basics::ids::{DeploymentId, ProviderId};
+use engine::domain::basics::ids::{DeploymentId, PageMark, PaymentId, ProviderId};
 use engine::domain::basics::money::MinorUnits;
 use engine::domain::basics::time::Timestamp;
 use engine::domain::order::attempt::{Attempt, PaymentMethod};
 use engine::domain::order::order_refund::OrderRefund;
 use engine::domain::order::refund::RefundReply;
 use engine::domain::order::{Order, PaymentRecord};
+use engine::domain::payment::bill::{BillDay, Billed, BilledRefund};
 use engine::domain::payment::ours::Reported;
 use engine::domain::payment::start::{CloseReply, Offer, StartReply, Turn};
 use engine::ports::Stored;
@@ -69,6 +71,14 @@ pub fn queried(
     let read: Result<Trade, Failure> =
         response::read(value).map_err(|error| EventDefect(error.to_string()))?;
     read.map_err(|failure| EventDefect(failure.text()))?.capture(provider, None)
+}
+
+/// The refund of ours that the number names which a bill has of it; `None` if it was not asked for here.
+pub(crate) fn refund_of(number: &str, payment: &PaymentId) -> Option<BilledRefund> {
+    if trade::is_refund_of_whole(number, payment) {
+        return Some(BilledRefund::Whole);
+    }
+    number.replace('_', "-").parse().ok().map(BilledRefund::Part)
 }
 
 impl PaymentProvider for Alipay {
@@ -142,6 +152,18 @@ impl PaymentProvider for Alipay {
 
     fn acknowledgement(&self) -> Option<&'static str> {
         Some(TAKEN)
+    }
+
+    fn billed(&self) -> Option<Billed> {
+        Some(self.0.billed())
+    }
+
+    fn bill<'a>(
+        &'a self,
+        day: BillDay,
+        _after: Option<&'a PageMark>,
+    ) -> BoxFuture<'a, Stored<RawBill>> {
+        Box::pin(self.0.bill(day))
     }
 }
 

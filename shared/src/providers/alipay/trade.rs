@@ -5,12 +5,13 @@
 use serde::{Deserialize, Serialize};
 
 use super::amount::to_fen;
+use crate::providers::trade_number::is_further_try;
 use crate::providers::{EventDefect, trade_number};
 use engine::domain::basics::ids::{DeploymentId, PaymentId, ProviderId};
 use engine::domain::basics::money::{Currency, MinorUnits, Money};
 use engine::domain::order::attempt::AttemptKey;
 use engine::domain::order::order_refund::RefundName;
-use engine::domain::order::{Capture, PaymentKey};
+use engine::domain::order::{Capture, PaymentKey, PaymentRecord};
 use engine::domain::payment::ours::Reported;
 
 /// The only currency of the gateway in China.
@@ -141,9 +142,20 @@ impl Trade {
     }
 }
 
-/// The name of the refund of a payment, which makes it one however often it is asked for.
-pub(super) fn refund_number(payment: &PaymentId) -> String {
-    format!("refund_{payment}")
+/// The name of the refund of a payment, which makes it one however often it is asked for. After one that came to nothing it
+/// has another.
+pub(super) fn refund_number(record: &PaymentRecord) -> String {
+    let payment = &record.capture.key.payment;
+    match record.ended {
+        0 => format!("refund_{payment}"),
+        ended => format!("refund_{payment}_{}", u16::from(ended) + 1),
+    }
+}
+
+/// True for the name of the refund of a whole payment: its first, or that of a further try.
+pub(super) fn is_refund_of_whole(number: &str, payment: &PaymentId) -> bool {
+    let rest = number.strip_prefix("refund_").and_then(|rest| rest.strip_prefix(payment.as_str()));
+    rest.is_some_and(|rest| rest.is_empty() || is_further_try(rest, '_'))
 }
 
 /// The name of the refund of a part: letters, digits and underscores, as of a trade.

@@ -7,6 +7,7 @@ use hyper::body::Bytes;
 use super::forms::{self, EventsPage, List, PaymentIntent, Refund, Refusal, SearchPage};
 use super::{API_VERSION, VERSION_HEADER, dispute, event, sent_back};
 use crate::providers::account::{Account, Answer, Effect};
+use crate::providers::bill::{MAX_PAGE_BYTES, RawBill};
 use crate::providers::limit::{Limits, Operation};
 use crate::runtime::config::ProviderApi;
 use crate::runtime::connections::Https;
@@ -17,6 +18,7 @@ use engine::domain::basics::time::Timestamp;
 use engine::domain::order::PaymentRecord;
 use engine::domain::order::order_refund::OrderRefund;
 use engine::domain::order::refund::RefundReply;
+use engine::domain::payment::bill::{BillDay, Billed};
 use engine::domain::payment::captures::CapturePage;
 use engine::domain::payment::ours::Reported;
 use engine::ports::{StoreError, Stored};
@@ -25,6 +27,9 @@ use engine::ports::{StoreError, Stored};
 const URL: &str = "https://api.stripe.com";
 /// Most pages of one order's payments: more would be no order's.
 const MAX_PAGES: usize = 10;
+
+/// Seconds after the end of a day until its list is read: what is listed late is there by then.
+const BILL_READY_SECONDS: i64 = 60 * 60;
 
 /// The API of one account.
 #[derive(Debug)]
@@ -75,14 +80,14 @@ impl Api {
             Ok(refunds) => refunds,
             Err(answer) => return Ok(refused(&answer)),
         };
-        if let Some(reply) = forms::reply(&refunds, captured) {
+        if let Some(reply) = forms::reply(&refunds, captured, record.ended) {
             return Ok(reply);
         }
         let head = Request::builder()
             .method(Method::POST)
             .uri(format!("{}/v1/refunds", self.account.url))
             .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
-            .header("idempotency-key", forms::idempotency_key(&record.capture.key));
+            .header("idempotency-key", forms::idempotency_key(record));
         let form = forms::refund_form(record).into();
         let answer = self.account.ask(Operation::Refund, head, form, Effect::Write).await?;
         if is_refusal(answer.status) {
@@ -91,7 +96,7 @@ impl Api {
         let refund: Refund = self.account.read(&answer, Effect::Write, words)?;
         // What went back earlier by hand and this together are the whole.
         let all: Vec<Refund> = refunds.into_iter().chain([refund]).collect();
-        Ok(forms::reply(&all, captured).unwrap_or(RefundReply::Pending))
+        Ok(forms::reply(&all, captured, record.ended).unwrap_or(RefundReply::Pending))
     }
 
     /// Sends a part of a payment back, or says how far that is. The list is asked first, as for a whole one;
@@ -164,8 +169,7 @@ impl Api {
         from: Timestamp,
         after: Option<&PageMark>,
     ) -> Stored<CapturePage> {
-        let kinds = [event::CAPTURED].into_iter().chain(dispute::EVENTS).chain(sent_back::EVENTS);
-        let path = forms::events_path(kinds, from, after);
+        let path = forms::events_path(super::events(), from, after);
         let answer = self.get(Operation::ListCaptures, &path).await?;
         let events: EventsPage = self.account.read(&answer, Effect::Read, words)?;
         let mut page = CapturePage { next: events.next()?, ..CapturePage::default() };
@@ -193,6 +197,29 @@ impl Api {
             }
         }
         Ok(page)
+    }
+
+    /// The account whose bills are read: a day's balance transactions.
+    pub(super) fn billed(&self) -> Billed {
+        Billed {
+            provider: self.account.provider.clone(),
+            day_ahead_ms: 0,
+            ready_after_seconds: BILL_READY_SECONDS,
+            merchant: None,
+            lists_refunds: true,
+            own: self.own.clone(),
+        }
+    }
+
+    /// A page of the balance transactions of a day, each with what it is of and the payment of that.
+    pub(super) async fn bill(&self, day: BillDay, after: Option<&PageMark>) -> Stored<RawBill> {
+        let path = forms::balance_path(&day.period(0), after);
+        let head = Request::builder().uri(format!("{}{path}", self.account.url));
+        let answer = self.account.ask_page(head, MAX_PAGE_BYTES).await?;
+        if answer.status.is_success() {
+            return Ok(RawBill::BalancePage(answer.body));
+        }
+        Err(self.account.error(&answer, Effect::Read, words))
     }
 
     pub(super) async fn get(&self, operation: Operation, path: &str) -> Stored<Answer> {

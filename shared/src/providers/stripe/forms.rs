@@ -16,6 +16,7 @@ use engine::domain::basics::time::Timestamp;
 use engine::domain::order::order_refund::{OrderRefund, RefundName};
 use engine::domain::order::refund::RefundReply;
 use engine::domain::order::{PaymentKey, PaymentRecord};
+use engine::domain::payment::bill::Period;
 use engine::domain::payment::ours::Reported;
 use engine::domain::payment::outside::{SentRefund, SentState};
 use engine::ports::{StoreError, Stored};
@@ -130,7 +131,7 @@ impl Refund {
             RefundReply::Pending | RefundReply::Outside => SentState::UnderWay,
         };
         let amount = COUNTING.read(self.amount, self.currency);
-        SentRefund { id: self.id.clone(), amount, name: self.name(), state }
+        SentRefund { id: self.id.clone(), amount, name: self.name(), state, at: None }
     }
 }
 
@@ -195,6 +196,19 @@ pub(super) fn events_path(
     format!("/v1/events?limit={PAGE}{kinds}&created%5Bgte%5D={since}{after}")
 }
 
+/// The path of a page of the balance transactions of a period, newest first. What each is of comes with it, and the payment
+/// of that, which names the order.
+/// Source: <https://docs.stripe.com/api/balance_transactions/list>
+pub(super) fn balance_path(period: &Period, after: Option<&PageMark>) -> String {
+    let [from, to] = [period.from, period.to].map(|at| at.ms().div_euclid(1000));
+    let after = after.map(|mark| format!("&starting_after={}", escaped(mark.as_str())));
+    let after = after.unwrap_or_default();
+    format!(
+        "/v1/balance_transactions?limit={PAGE}&created%5Bgte%5D={from}&created%5Blt%5D={to}\
+         &expand%5B%5D=data.source&expand%5B%5D=data.source.payment_intent{after}"
+    )
+}
+
 /// The path of a page of a payment's refunds, newest first, each with its payment whole. The list is up to date.
 pub(super) fn refunds_path(payment: &PaymentId, after: Option<&ProviderRefundId>) -> String {
     let payment = escaped(payment.as_str());
@@ -209,7 +223,20 @@ pub(super) fn refunds_path(payment: &PaymentId, after: Option<&ProviderRefundId>
 /// Source: <https://docs.stripe.com/api/refunds/create>
 pub(super) fn refund_form(record: &PaymentRecord) -> String {
     let payment = escaped(record.capture.key.payment.as_str());
-    format!("payment_intent={payment}&metadata[order]={}", record.capture.order)
+    let name = whole_name(record.ended).map(|name| format!("&metadata[refund]={name}"));
+    let name = name.unwrap_or_default();
+    format!("payment_intent={payment}&metadata[order]={}{name}", record.capture.order)
+}
+
+/// The name of a refund of a whole payment in its metadata, after so many that came to nothing. The first has none, as before
+/// there were others.
+fn whole_name(ended: u8) -> Option<String> {
+    (ended > 0).then(|| format!("whole{}", again(ended)))
+}
+
+/// What a name ends with after so many that came to nothing.
+fn again(ended: u8) -> String {
+    if ended == 0 { String::new() } else { format!("-{}", u16::from(ended) + 1) }
 }
 
 /// The form that asks for a part of a payment; `None` for an amount that Stripe cannot take.
@@ -229,8 +256,9 @@ pub(super) fn part_idempotency_key(part: &OrderRefund) -> String {
 
 /// The key under which one payment is refunded once.
 /// Source: <https://docs.stripe.com/api/idempotent_requests>
-pub(super) fn idempotency_key(key: &PaymentKey) -> String {
-    format!("onsale-refund-{}-{}", key.provider, key.payment)
+pub(super) fn idempotency_key(record: &PaymentRecord) -> String {
+    let PaymentKey { provider, payment } = &record.capture.key;
+    format!("onsale-refund-{provider}-{payment}{}", again(record.ended))
 }
 
 /// The captures among payments of `order`, oldest first, read by the deployment `own`. A payment of which nothing was
@@ -270,10 +298,11 @@ pub(super) fn conflict(
     })
 }
 
-/// What the refunds of a payment say together; `None` if there are none yet. Those that somebody
-/// made by hand count too: the money is back whoever sent it. They are in Stripe's units, the capture in ISO 4217's.
+/// What the refunds of a payment say together; `None` if it is to be asked for, under its name after so many that came to
+/// nothing. Those that somebody made by hand count too: the money is back whoever sent it. They are in Stripe's units, the
+/// capture in ISO 4217's.
 /// Source of the states: <https://docs.stripe.com/api/refunds/object#refund_object-status>
-pub(super) fn reply(refunds: &[Refund], captured: Money) -> Option<RefundReply> {
+pub(super) fn reply(refunds: &[Refund], captured: Money, ended: u8) -> Option<RefundReply> {
     let sum = |states: &[&str]| -> MinorUnits {
         let is_in =
             |refund: &&Refund| states.contains(&refund.status.as_deref().unwrap_or("pending"));
@@ -288,11 +317,9 @@ pub(super) fn reply(refunds: &[Refund], captured: Money) -> Option<RefundReply> 
     if done + under_way >= captured.amount_minor {
         return Some(RefundReply::Pending);
     }
-    let failed = |refund: &Refund| matches!(refund.status.as_deref(), Some("failed" | "canceled"));
-    let failed = refunds.iter().find(|refund| failed(refund))?;
-    let why = failed.failure_reason.as_deref().unwrap_or("without a reason");
-    let status = failed.status.as_deref().unwrap_or_default();
-    Some(RefundReply::Refused(format!("{status}: {why}")))
+    let name = whole_name(ended);
+    let of_name = refunds.iter().filter(|refund| refund.metadata.refund == name);
+    of_name.map(Refund::reply).find(|reply| matches!(reply, RefundReply::Ended(_)))
 }
 
 #[cfg(test)]
@@ -366,7 +393,7 @@ mod tests {
             amount_minor: MinorUnits(minor),
             currency: Currency::new(code).unwrap(),
         };
-        let answer = |list: serde_json::Value| reply(&refunds(list), money(500, "EUR"));
+        let answer = |list: serde_json::Value| reply(&refunds(list), money(500, "EUR"), 0);
         assert_eq!(answer(json!([])), None);
         assert_eq!(answer(json!([of(500, "succeeded")])), Some(RefundReply::Refunded));
         let both = json!([of(500, "succeeded"), of(500, "failed")]);
@@ -378,15 +405,29 @@ mod tests {
         assert_eq!(answer(endless), Some(RefundReply::Pending));
         // 50 krónur of 5,000; 5,000 ariary of as many.
         let sent = |amount: i64| refunds(json!([{ "amount": amount, "status": "succeeded" }]));
-        assert_eq!(reply(&sent(5000), money(5000, "ISK")), None);
-        assert_eq!(reply(&sent(500_000), money(5000, "ISK")), Some(RefundReply::Refunded));
-        assert_eq!(reply(&sent(5000), money(500_000, "MGA")), Some(RefundReply::Refunded));
+        assert_eq!(reply(&sent(5000), money(5000, "ISK"), 0), None);
+        assert_eq!(reply(&sent(500_000), money(5000, "ISK"), 0), Some(RefundReply::Refunded));
+        assert_eq!(reply(&sent(5000), money(500_000, "MGA"), 0), Some(RefundReply::Refunded));
         // A part of it went back by hand: the rest is still to be asked for.
         assert_eq!(answer(json!([of(200, "succeeded")])), None);
         let failed =
             json!([{ "amount": 500, "status": "failed", "failure_reason": "lost_or_stolen_card" }]);
-        let refused = RefundReply::Refused("failed: lost_or_stolen_card".to_owned());
-        assert_eq!(answer(failed), Some(refused));
+        let nothing = RefundReply::Ended("failed: lost_or_stolen_card".to_owned());
+        assert_eq!(answer(failed), Some(nothing));
+        // After that it has another name, which is asked for, and may come to nothing too.
+        let first = json!({ "amount": 500, "status": "failed" });
+        let second = |status: &str| json!({ "amount": 500, "status": status, "metadata": { "refund": "whole-2" } });
+        let again = |list: serde_json::Value| reply(&refunds(list), money(500, "EUR"), 1);
+        assert_eq!(again(json!([first])), None);
+        assert_eq!(again(json!([second("succeeded"), first])), Some(RefundReply::Refunded));
+        let twice = again(json!([second("failed"), first]));
+        assert!(matches!(twice, Some(RefundReply::Ended(_))), "{twice:?}");
+        let mut seven = of_seven();
+        assert_eq!(idempotency_key(&seven), "onsale-refund-stripe-pi_1");
+        assert_eq!(refund_form(&seven), "payment_intent=pi_1&metadata[order]=7");
+        seven.ended = 1;
+        assert_eq!(idempotency_key(&seven), "onsale-refund-stripe-pi_1-2");
+        assert!(refund_form(&seven).ends_with("&metadata[refund]=whole-2"));
         assert_eq!(answer(json!([{ "amount": 500, "status": null }])), Some(RefundReply::Pending));
     }
 

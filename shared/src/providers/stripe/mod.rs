@@ -14,6 +14,7 @@ use http::HeaderMap;
 
 use self::api::Api;
 use self::signature::PaymentSecrets;
+use super::bill::RawBill;
 use super::{EventDefect, PaymentProvider, Settings, SignatureDefect, VerifiedCallback, no_key};
 use engine::domain::basics::counting::Counting;
 use engine::domain::basics::ids::{DeploymentId, DisputeId, PageMark, PaymentId, ProviderId};
@@ -23,6 +24,7 @@ use engine::domain::order::attempt::{Attempt, PaymentMethod};
 use engine::domain::order::order_refund::OrderRefund;
 use engine::domain::order::refund::RefundReply;
 use engine::domain::order::{Order, PaymentRecord};
+use engine::domain::payment::bill::{BillDay, Billed};
 use engine::domain::payment::captures::CapturePage;
 use engine::domain::payment::dispute::DisputeReport;
 use engine::domain::payment::ours::Reported;
@@ -31,13 +33,19 @@ use engine::domain::payment::start::{CloseReply, Offer, StartReply, Turn};
 use engine::ports::Stored;
 
 /// How Stripe counts money.
-const COUNTING: Counting = Counting::Stripe;
+pub(crate) const COUNTING: Counting = Counting::Stripe;
 /// The version of the API that every request names: that of Stripe's Python package 16.1.0, which a test holds beside
 /// ours. Without it Stripe answers by the account's own version, which a click in its dashboard changes.
 /// Source: <https://docs.stripe.com/api/versioning>
 pub const API_VERSION: &str = "2026-10-28.endive";
 /// The header that names it.
 pub const VERSION_HEADER: &str = "stripe-version";
+
+/// The types of events that are read: those of captures, disputes and refunds. An endpoint that sends fewer leaves the rest to
+/// the reader of the provider's list.
+pub fn events() -> impl Iterator<Item = &'static str> {
+    [event::CAPTURED].into_iter().chain(dispute::EVENTS).chain(sent_back::EVENTS)
+}
 
 /// One account at Stripe.
 #[derive(Debug)]
@@ -149,6 +157,18 @@ impl PaymentProvider for Stripe {
 
     fn tells_of_more(&self, callback: &VerifiedCallback<'_>) -> bool {
         event::kind(callback).is_some_and(|kind| sent_back::is_hint(&kind))
+    }
+
+    fn billed(&self) -> Option<Billed> {
+        self.api.as_ref().map(Api::billed)
+    }
+
+    fn bill<'a>(
+        &'a self,
+        day: BillDay,
+        after: Option<&'a PageMark>,
+    ) -> BoxFuture<'a, Stored<RawBill>> {
+        Box::pin(async move { self.api()?.bill(day, after).await })
     }
 
     fn dispute<'a>(

@@ -72,7 +72,7 @@ impl Api {
         let Some(Named { order, mark, .. }) = named else { return Ok(None) };
         let payment = PaymentKey { provider: self.account.provider.clone(), payment: id };
         let refunds = refunds.iter().rev().map(super::forms::Refund::sent).collect();
-        Ok(Some(SentReport { payment, order, mark, refunds }))
+        Ok(Some(SentReport { payment, order, mark, refunds, is_complete: true }))
     }
 }
 

@@ -7,7 +7,7 @@
 use aws_lc_rs::hmac::{self, HMAC_SHA256};
 use http::HeaderMap;
 
-use crate::providers::callback::{from_hex, to_hex};
+use crate::hex::{from_hex, to_hex};
 use crate::providers::{SignatureDefect, VerifiedCallback};
 use engine::domain::basics::ids::ProviderId;
 use engine::domain::basics::time::Timestamp;

@@ -7,7 +7,9 @@
 
 use futures_util::future::try_join_all;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
-use http::{HeaderMap, Method, Request, StatusCode};
+use http::uri::{InvalidUri, PathAndQuery};
+use http::{HeaderMap, Method, Request, StatusCode, Uri};
+use hyper::body::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::event;
@@ -18,10 +20,11 @@ use super::transaction::{
     CURRENCY, Close, NativeOrder, NativeReply, Payee, SEPARATOR, Transaction,
 };
 use crate::providers::account::{Account, Answer, Effect, escaped};
+use crate::providers::bill::{self, RawBill};
 use crate::providers::limit::{Limits, Operation};
 use crate::providers::rotation::Rotation;
 use crate::providers::rsa::{SigningKey, Unsigned};
-use crate::providers::{EventDefect, SignatureDefect, trade_number};
+use crate::providers::{EventDefect, SignatureDefect, beijing, trade_number};
 use crate::runtime::connections::Https;
 use crate::runtime::merchants::{Shop, WechatMerchant};
 use engine::domain::basics::ids::{DeploymentId, PaymentId, ProviderId};
@@ -31,6 +34,7 @@ use engine::domain::order::attempt::{Attempt, PaymentMethod, PaymentStep};
 use engine::domain::order::order_refund::OrderRefund;
 use engine::domain::order::refund::RefundReply;
 use engine::domain::order::{Order, PaymentRecord};
+use engine::domain::payment::bill::{BillDay, Billed};
 use engine::domain::payment::ours::Reported;
 use engine::domain::payment::start::{CloseReply, StartReply, Turn};
 use engine::ports::{StoreError, Stored};
@@ -48,6 +52,20 @@ const MIN_LIFE_MS: i64 = 70_000;
 /// What the API is told of us, which it demands.
 /// Source: <https://pay.weixin.qq.com/wiki/doc/apiv3/wechatpay/wechatpay2_0.shtml>
 const AGENT: &str = "onsale";
+
+/// The hosts of files, beside the address of the API.
+const HOSTS: &str = ".mch.weixin.qq.com";
+/// Seconds after the end of a day until its bill can be there: from ten o'clock on.
+/// Source: <https://pay.weixin.qq.com/docs/merchant/apis/jsapi-payment/get-trade-bill.html>
+const BILL_READY_SECONDS: i64 = 10 * 60 * 60;
+
+/// Where the file of a bill is.
+#[derive(Debug, Deserialize)]
+struct Place {
+    download_url: String,
+    hash_type: String,
+    hash_value: String,
+}
 
 /// The API of one account.
 #[derive(Debug)]
@@ -244,6 +262,61 @@ impl Api {
     fn refunded(&self, answer: &Answer, effect: Effect, asked: &Asked<'_>) -> Stored<RefundReply> {
         let refund: Refund = self.account.read(answer, effect, words)?;
         refund.reply(asked).map_err(|defect| StoreError::Contract(self.said(defect)))
+    }
+
+    /// The account whose bills are read.
+    pub(super) fn billed(&self) -> Billed {
+        Billed {
+            provider: self.provider().clone(),
+            day_ahead_ms: beijing::AHEAD_MS,
+            ready_after_seconds: BILL_READY_SECONDS,
+            merchant: Some(self.merchant_id.clone()),
+            lists_refunds: false,
+            own: self.own.clone(),
+        }
+    }
+
+    /// The bill of all trades of a day. The answer has the address of the file, which is signed for like a call, and whose
+    /// answer is not signed: what is in it is checked by the sum that the first answer gives.
+    /// Source: <https://pay.weixin.qq.com/docs/merchant/apis/jsapi-payment/get-trade-bill.html>
+    pub(super) async fn bill(&self, day: BillDay) -> Stored<RawBill> {
+        let target = format!("/v3/bill/tradebill?bill_date={day}&bill_type=ALL&tar_type=GZIP");
+        let answer = self.get(Operation::ReadBill, &target).await?;
+        match error_of(&answer).code.as_str() {
+            _ if answer.status.is_success() => {}
+            "NO_STATEMENT_EXIST" => return Ok(RawBill::Nothing),
+            "STATEMENT_CREATING" => return Ok(RawBill::NotYet),
+            _ => return Err(self.account.error(&answer, Effect::Read, words)),
+        }
+        let Place { download_url, hash_type, hash_value } =
+            self.account.read(&answer, Effect::Read, words)?;
+        if hash_type != "SHA1" {
+            return Err(StoreError::Contract(self.said("its bill has another hash than SHA1")));
+        }
+        let address = bill::address(&download_url, &self.account.url, &[HOSTS]);
+        let elsewhere = || StoreError::Contract(self.said("its bill is not at its own address"));
+        let packed = self.download(&address.ok_or_else(elsewhere)?).await?;
+        Ok(RawBill::Gzip { packed, sha1: hash_value })
+    }
+
+    async fn download(&self, address: &str) -> Stored<Bytes> {
+        let unsigned = |error: Unsigned| StoreError::Unavailable(self.said(&error.to_string()));
+        let uri: Uri = address.parse().map_err(|error: InvalidUri| StoreError::contract(error))?;
+        let target = uri.path_and_query().map(PathAndQuery::as_str).unwrap_or_default();
+        let nonce = signature::nonce().map_err(unsigned)?;
+        let signer = self.signers.key(self.signers.turn());
+        let authorization = signer.authorization("GET", target, &nonce, Timestamp::now(), "");
+        let head = Request::builder()
+            .uri(address)
+            .header(ACCEPT, "application/json")
+            .header(USER_AGENT, AGENT)
+            .header(AUTHORIZATION, authorization.map_err(unsigned)?);
+        let answer = self.account.fetch(head, bill::MAX_PACKED_BYTES).await?;
+        match answer.status {
+            StatusCode::OK => Ok(answer.body),
+            // The address is good for a short while: another one is asked for the next time.
+            status => Err(StoreError::Unavailable(self.said(&format!("no bill: {status}")))),
+        }
     }
 
     /// The transaction of an attempt; `None` if WeChat Pay knows none.

@@ -13,19 +13,21 @@ use http::HeaderMap;
 use self::api::Api;
 use self::transaction::{Payee, Transaction};
 use super::beijing::yuan;
+use super::bill::RawBill;
 use super::{EventDefect, PaymentProvider, SignatureDefect, VerifiedCallback};
 use crate::http::checks::MAX_BODY_BYTES;
 use crate::providers::limit::Limits;
 use crate::runtime::connections::Https;
 use crate::runtime::merchants::WechatMerchant;
 use engine::domain::basics::counting::Counting;
-use engine::domain::basics::ids::{DeploymentId, ProviderId};
+use engine::domain::basics::ids::{DeploymentId, PageMark, PaymentId, ProviderId};
 use engine::domain::basics::money::MinorUnits;
 use engine::domain::basics::time::Timestamp;
 use engine::domain::order::attempt::{Attempt, PaymentMethod};
 use engine::domain::order::order_refund::OrderRefund;
 use engine::domain::order::refund::RefundReply;
 use engine::domain::order::{Order, PaymentRecord};
+use engine::domain::payment::bill::{BillDay, Billed, BilledRefund};
 use engine::domain::payment::ours::Reported;
 use engine::domain::payment::start::{CloseReply, Offer, StartReply, Turn};
 use engine::ports::Stored;
@@ -65,6 +67,14 @@ pub fn queried(
     let transaction: Transaction =
         serde_json::from_slice(json).map_err(|error| EventDefect(error.to_string()))?;
     transaction.capture(Payee { provider, merchant_id, app_id, own: None })
+}
+
+/// The refund of ours that the number names which a bill has of it; `None` if it was not asked for here.
+pub(crate) fn refund_of(number: &str, payment: &PaymentId) -> Option<BilledRefund> {
+    if refund::is_of_whole(number, payment) {
+        return Some(BilledRefund::Whole);
+    }
+    number.parse().ok().map(BilledRefund::Part)
 }
 
 impl PaymentProvider for Wechat {
@@ -131,6 +141,18 @@ impl PaymentProvider for Wechat {
         attempt: &'a Attempt,
     ) -> BoxFuture<'a, Stored<CloseReply>> {
         Box::pin(self.0.close(order, attempt))
+    }
+
+    fn billed(&self) -> Option<Billed> {
+        Some(self.0.billed())
+    }
+
+    fn bill<'a>(
+        &'a self,
+        day: BillDay,
+        _after: Option<&'a PageMark>,
+    ) -> BoxFuture<'a, Stored<RawBill>> {
+        Box::pin(self.0.bill(day))
     }
 }
 

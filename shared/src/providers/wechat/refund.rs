@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::transaction::CURRENCY;
 use crate::providers::account::escaped;
+use crate::providers::trade_number::is_further_try;
 use engine::domain::basics::ids::PaymentId;
 use engine::domain::basics::money::{Currency, MinorUnits, Money};
 use engine::domain::order::order_refund::OrderRefund;
@@ -11,10 +12,20 @@ use engine::domain::order::refund::RefundReply;
 use engine::domain::order::{Capture, PaymentRecord};
 
 /// Our name of the refund of a payment, which makes it one however often it is asked for: a refund is made
-/// once under one number.
+/// once under one number. After one that was closed it has another.
 /// Source: <https://pay.weixin.qq.com/doc/v3/merchant/4012556457>
-pub(super) fn number(payment: &PaymentId) -> String {
-    format!("refund-{payment}")
+fn number(record: &PaymentRecord) -> String {
+    let payment = &record.capture.key.payment;
+    match record.ended {
+        0 => format!("refund-{payment}"),
+        ended => format!("refund-{payment}-{}", u16::from(ended) + 1),
+    }
+}
+
+/// True for the name of the refund of a whole payment: its first, or that of a further try.
+pub(super) fn is_of_whole(number: &str, payment: &PaymentId) -> bool {
+    let rest = number.strip_prefix("refund-").and_then(|rest| rest.strip_prefix(payment.as_str()));
+    rest.is_some_and(|rest| rest.is_empty() || is_further_try(rest, '-'))
 }
 
 /// A refund as it is asked for: of which capture, under which name, of what amount.
@@ -29,7 +40,7 @@ impl<'a> Asked<'a> {
     /// The refund of a whole payment.
     pub(super) fn whole(record: &'a PaymentRecord) -> Self {
         let capture = &record.capture;
-        Self { capture, number: number(&capture.key.payment), amount: capture.amount }
+        Self { capture, number: number(record), amount: capture.amount }
     }
 
     /// The refund of a part, under its own name.

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use aws_lc_rs::rand::{SecureRandom as _, SystemRandom};
 use http::{HeaderMap, HeaderValue};
 
+use crate::hex::to_hex;
 use crate::providers::SignatureDefect;
-use crate::providers::callback::to_hex;
 use crate::providers::rsa::{SigningKey, Unsigned, VerifyingKey};
 use engine::domain::basics::time::Timestamp;
 

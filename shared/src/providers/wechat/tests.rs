@@ -213,7 +213,7 @@ async fn a_close_is_not_believed_without_proof() {
     assert!(matches!(failed(|| error(500, "SYSTEM_ERROR"), closed).await, StoreError::Unknown(_)));
     assert!(matches!(
         failed(|| error(429, "FREQUENCY_LIMITED"), closed).await,
-        StoreError::Unavailable(_)
+        StoreError::Limited(5)
     ));
     let forged = || signed_by("merchant", 200, &transaction("CLOSED").to_string());
     assert!(matches!(failed(done, forged).await, StoreError::Unavailable(_)));

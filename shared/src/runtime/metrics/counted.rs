@@ -7,11 +7,14 @@ use engine::domain::basics::tickets::Tickets;
 use engine::domain::order::OrderState;
 use engine::domain::order::attempt::AttemptState;
 use engine::domain::order::order_refund::OrderRefund;
-use engine::domain::order::refund::RefundState;
+use engine::domain::order::refund::{Refund, RefundState};
 use engine::ports::methods::*;
 use engine::{port_argument, port_methods, room_port_methods};
 
 use crate::runtime::metrics::{Metric, count};
+
+/// Milliseconds to the turn of a refund from which on it counts as behind.
+const FAR_MS: i64 = 10 * 60 * 1000;
 
 #[derive(Debug, Clone)]
 pub struct Counted<T>(pub T);
@@ -200,9 +203,16 @@ impl<T: Orders> Orders for Counted<T> {
         order: Option<&Order>,
     ) -> Stored<ChangeReply> {
         let reply = self.0.record_refund(payment, order).await?;
-        let state = payment.refund.as_ref().map(|refund| refund.state);
-        if reply == ChangeReply::Done && state == Some(RefundState::Failed) {
+        let has_failed = payment.refund.as_ref().is_some_and(|refund| refund.state.has_failed());
+        if reply == ChangeReply::Done && has_failed {
             count(None, Metric::RefundsFailed, 1);
+        }
+        let is_far = |refund: &Refund| {
+            let of = refund.turn_at.map(|at| at.ms_since(refund.changed_at));
+            of.is_some_and(|wait_ms| wait_ms > FAR_MS)
+        };
+        if reply == ChangeReply::Done && payment.refund.as_ref().is_some_and(is_far) {
+            count(None, Metric::RefundsBehind, 1);
         }
         if reply == ChangeReply::Done && payment.is_unmatched() {
             count(None, Metric::CapturesUnmatched, 1);
@@ -218,6 +228,9 @@ impl<T: Orders> Orders for Counted<T> {
         let reply = self.0.record_order_refund(refund, order).await?;
         if reply == ChangeReply::Done && refund.refund.state.has_failed() {
             count(None, Metric::RefundsFailed, 1);
+        }
+        if reply == ChangeReply::Done && refund.refund.state == RefundState::Outside {
+            count(None, Metric::RefundsOutside, 1);
         }
         Ok(changed(reply))
     }

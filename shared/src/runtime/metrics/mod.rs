@@ -27,6 +27,7 @@ use metrique_writer_core::unit::NegativeScale;
 
 use crate::runtime::config::MetricsConfig;
 use engine::domain::basics::ids::SaleId;
+use engine::flows::bills::BillReading;
 use engine::flows::captures::Reading;
 use engine::flows::reconcile::Run;
 use engine::flows::room::request::Requested;
@@ -89,12 +90,16 @@ metrics! {
     PaymentsGivenUp, Stage, "Started payments that their provider did not close within the grace of their order.";
     RefundsRequested, Stage, "Requests put into the refund queue.";
     RefundsFailed, Stage, "Refunds that a provider has refused.";
+    RefundsBehind, Stage, "Refunds that captures decide and that were given a turn over ten minutes away, each time that one was.";
+    RefundsOutside, Stage, "Refunds made by hand at a provider while tickets of their order are valid, when one is heard of and every day until an operator decides.";
     CapturesFound, Stage, "Captures that no callback had reported, found in what providers list.";
     CapturesOfOthers, Stage, "Captures of other systems and deployments on the same account, each time that one is told or listed.";
     CapturesUnmatched, Stage, "Captures of this deployment whose order is not there, when one is heard of and every day until an operator decides.";
     CapturesNotHandedOut, Stage, "Captures by a started payment whose step was given to nobody (I14), once each.";
     CapturesKept, Stage, "Captures put into the callback queue, because a store did not answer the callback.";
     CapturesUnreadable, Stage, "Listed captures that could not be read or decided, each time that they are read; 0 where there are none.";
+    BillsDiffer, Stage, "Lines of providers' bills, and bills, that differ from what is known, each time that they are read; 0 where there are none.";
+    BillsBehind, Stage, "Days since the oldest bill that was not read could first be there, when read-bills ended; 0 where all are read.";
     EventsTold, Stage, "Facts that webhooks took, each time that one did.";
     EventsNotTaken, Stage, "Facts that a webhook did not take, each time that it was tried.";
     EventsWaiting, Stage, "Orders of which facts wait for a webhook to take them.";
@@ -313,6 +318,13 @@ pub fn captures_read(reading: &Reading) {
     count(None, Metric::CapturesFound, reading.decided.into());
     count(None, Metric::CapturesUnreadable, reading.unreadable.into());
     count(None, Metric::CapturesOfOthers, reading.others.into());
+}
+
+/// Counts what reading bills came to.
+pub fn bills_read(reading: &BillReading) {
+    count(None, Metric::BillsDiffer, reading.differences.into());
+    count(None, Metric::BillsBehind, reading.behind_days.into());
+    count(None, Metric::CapturesFound, reading.decided.into());
 }
 
 /// Counts what telling webhooks came to.

@@ -1,5 +1,6 @@
 //! Admission tokens: the right to make an order, which nobody but us can write.
 
+use engine::domain::admission::room::slot::Asking;
 use engine::domain::basics::ids::UserId;
 use engine::domain::basics::number::Mint;
 use serde_json::Value;
@@ -34,8 +35,15 @@ fn run(input: &[u8]) -> Outcome {
     let user = must(UserId::new(BUYER), "the buyer");
     let order = Mint::new(u32::from(input.len() as u16)).mint(NOW, &user);
     let sale = sale("").id().clone();
-    let grant =
-        Grant { sale, user, order, tickets: 2, expires_at: NOW.plus_seconds(60), entry: None };
+    let grant = Grant {
+        sale,
+        user,
+        order,
+        tickets: 2,
+        expires_at: NOW.plus_seconds(60),
+        entry: None,
+        asking: Asking::default(),
+    };
     let good = must(keys.sign(&grant, NOW), "a grant is signed");
     assert!(check(&keys, &good), "our own token is refused");
     let edited = signed::edited(&good, input);

@@ -2,6 +2,7 @@
 
 mod admission_token;
 mod alipay_message;
+mod bill;
 mod challenge_answer;
 mod gtfs_feed;
 mod hold_record;
@@ -22,6 +23,7 @@ mod wechat_message;
 
 pub(crate) use admission_token::ADMISSION_TOKEN;
 pub(crate) use alipay_message::ALIPAY_MESSAGE;
+pub(crate) use bill::BILL;
 pub(crate) use challenge_answer::CHALLENGE_ANSWER;
 pub(crate) use gtfs_feed::GTFS_FEED;
 pub(crate) use hold_record::HOLD_RECORD;

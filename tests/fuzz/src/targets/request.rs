@@ -1,6 +1,6 @@
 //! Requests of every route, up to the flow that would answer them.
 
-use engine::domain::basics::bytes::MapHash;
+use engine::domain::basics::bytes::{Hash, MapHash};
 use engine::domain::basics::ids::{Legs, SeatName, StopId};
 use engine::domain::basics::limits::{MAX_LINES_PER_ORDER, MAX_SEATS_PER_ORDER};
 use engine::domain::basics::money::MinorUnits;
@@ -136,7 +136,7 @@ fn answer(request: &Request, route: &Route) -> Result<(), Problem> {
         Route::BringRound(_) => Ok(RoundBody::read(request).map(drop)?),
         Route::CommandRoom(_) => {
             Operator::from_request(request)?;
-            CommandBody::read(request)?;
+            CommandBody::read(request, Hash([0; 32]))?;
             Ok(())
         }
         Route::BeginVisit(_) => {
@@ -180,7 +180,7 @@ fn answer(request: &Request, route: &Route) -> Result<(), Problem> {
         }
         Route::OperatorCommand(_) => {
             operator(request, Scope::Operate)?;
-            CommandBody::read(request)?;
+            CommandBody::read(request, Hash([0; 32]))?;
             Ok(())
         }
         Route::OperatorCancel(_) => Ok(operator(request, Scope::Operate).map(drop)?),

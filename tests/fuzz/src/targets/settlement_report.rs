@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use engine::domain::basics::time::Timestamp;
-use ops::settlement::{Expected, Known, Layout, Period, Report, compare};
+use engine::domain::payment::bill::{Expected, Known, Period, Report, compare};
+use shared::bills::Layout;
 
 use crate::{Outcome, Target};
 

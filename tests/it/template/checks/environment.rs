@@ -207,7 +207,8 @@ fn secrets(stack: &Stack) -> Vec<String> {
                 .get(name)
                 .is_some_and(|value| text(value).contains("{{resolve:secretsmanager:"))
         };
-        let asks = ["start-payment", "close-payments", "read-captures", "refund"].contains(&binary);
+        let asks = ["start-payment", "close-payments", "read-captures", "read-bills", "refund"]
+            .contains(&binary);
         let is_revised = text(&function["Description"]).contains("(secrets 1)");
         faults.extend(unless(
             binary,

@@ -60,12 +60,13 @@ pub(super) const CHECKS: &[Check] = &[
         ],
     },
     Check {
-        rule: "sweeper, reader and teller come every minute, once, by roles that may call them alone",
+        rule: "sweeper, reader and teller come every minute and the reader of bills every hour, once, by roles that may call them alone",
         faults: schedule,
         with: &[],
         mistakes: &[
             edit("  ReconcileFunction:", "rate(1 minute)", "rate(5 minutes)"),
             edit("  ReadCapturesFunction:", "rate(1 minute)", "rate(5 minutes)"),
+            edit("  ReadBillsFunction:", "rate(1 hour)", "rate(1 minute)"),
             edit(
                 "  ReadCapturesFunction:",
                 "EventInvokeConfig: { MaximumRetryAttempts: 0",
@@ -128,7 +129,8 @@ fn schedule(stack: &Stack) -> Vec<String> {
         .filter_map(|(_, schedule)| stack.behind(&schedule["Target"]["Arn"]))
         .map(|(function, _)| function)
         .collect();
-    let known = ["ReadCapturesFunction", "ReconcileFunction", "SendEventsFunction"];
+    let known =
+        ["ReadBillsFunction", "ReadCapturesFunction", "ReconcileFunction", "SendEventsFunction"];
     let all = calls == known.into();
     let mut faults = unless("schedules", [(all && schedules.len() == known.len(), "call others")]);
     faults.extend(
@@ -151,14 +153,16 @@ fn of_schedule(stack: &Stack, name: &str, schedule: &serde_json::Value) -> Vec<S
     });
     let may =
         statement["Action"] == "lambda:InvokeFunction" && statement["Resource"] == target["Arn"];
+    let pace = if called == Some("ReadBillsFunction") { "rate(1 hour)" } else { "rate(1 minute)" };
     unless(
         name,
         [
-            (schedule["ScheduleExpression"] == "rate(1 minute)", "comes at another pace"),
+            (schedule["ScheduleExpression"] == pace, "comes at another pace"),
             (number(&target["RetryPolicy"]["MaximumRetryAttempts"]) == Some(0), "is sent again"),
             (once, "waits its turn and runs late"),
             (
-                !["ReconcileRole", "ReadCapturesRole", "SendEventsRole"].contains(&role_name)
+                !["ReconcileRole", "ReadBillsRole", "ReadCapturesRole", "SendEventsRole"]
+                    .contains(&role_name)
                     && policies.len() == 1
                     && may,
                 "its role may do more",

@@ -8,6 +8,7 @@ mod functions;
 mod logs;
 mod network;
 mod queues;
+mod recursion;
 mod rights;
 mod tables;
 
@@ -15,6 +16,7 @@ use serde_json::{Value, json};
 use shared::runtime::app::Need;
 use shared::runtime::functions::Function;
 
+use crate::size;
 use crate::template::stack::{Edit, Stack, Variant, translate, variants};
 
 /// A rule, and mistakes against it.
@@ -41,8 +43,9 @@ fn is_without_redis(binary: &str) -> bool {
 }
 
 /// The rules, by their subjects.
-const CHECKS: [&[Check]; 10] = [
+const CHECKS: [&[Check]; 11] = [
     queues::CHECKS,
+    recursion::CHECKS,
     tables::CHECKS,
     cache::CHECKS,
     network::CHECKS,
@@ -99,7 +102,7 @@ fn every_planted_mistake_is_found_by_its_rule() {
     for check in CHECKS.into_iter().flatten() {
         assert!(!check.mistakes.is_empty(), "{}", check.rule);
         planted.push((check, None, production(check)));
-        let mistakes = check.mistakes.iter();
+        let mistakes = check.mistakes.iter().take(size::planted());
         planted.extend(
             mistakes.map(|mistake| (check, Some(mistake), production(check).edited(*mistake))),
         );

@@ -79,15 +79,15 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 /// A queue and the function that empties it.
-struct Consumed<'s> {
+pub(super) struct Consumed<'s> {
     pub(super) queue: &'s str,
-    pub(super) says: &'s Value,
+    says: &'s Value,
     pub(super) binary: &'s str,
-    pub(super) function: &'s Value,
-    pub(super) mapping: &'s Value,
+    function: &'s Value,
+    mapping: &'s Value,
 }
 
-fn consumed(stack: &Stack) -> Vec<Consumed<'_>> {
+pub(super) fn consumed(stack: &Stack) -> Vec<Consumed<'_>> {
     let mut found = Vec::new();
     for (_, mapping) in stack.all("AWS::Lambda::EventSourceMapping") {
         let (queue, says) = stack.behind(&mapping["EventSourceArn"]).unwrap();

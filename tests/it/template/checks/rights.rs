@@ -93,19 +93,16 @@ pub(super) const CHECKS: &[Check] = &[
 /// A secret with accounts at WeChat Pay and Alipay.
 const MERCHANTS: &str = "arn:aws:secretsmanager:eu-central-1:000000000000:secret:merchants";
 /// The functions that speak to providers, or believe what those send.
-const KNOW_MERCHANTS: [&str; 5] =
-    ["start-payment", "close-payments", "refund", "pay-callback", "take-callback"];
+const KNOW_MERCHANTS: [&str; 6] =
+    ["start-payment", "close-payments", "read-bills", "refund", "pay-callback", "take-callback"];
 
 /// The one secret that a function reads by itself, if there is one, is told to it and allowed.
 fn merchants(stack: &Stack) -> Vec<String> {
     let arn = &stack.parameters["MerchantsSecretArn"];
     let mut faults = Vec::new();
     for (binary, _, function) in stack.functions() {
-        let Some((_, role)) = stack.behind(&function["Role"]) else { continue };
-        let policies = role["Policies"].as_array().into_iter().flatten();
-        let statements =
-            policies.flat_map(|policy| policy["PolicyDocument"]["Statement"].as_array().unwrap());
-        let of_secrets: BTreeSet<(Vec<String>, Vec<String>)> = statements
+        let of_secrets: BTreeSet<(Vec<String>, Vec<String>)> = stack
+            .statements(function)
             .map(|statement| (list(&statement["Action"]), list(&statement["Resource"])))
             .filter(|(actions, _)| actions.iter().any(|one| one.starts_with("secretsmanager:")))
             .collect();
@@ -243,11 +240,7 @@ fn secrets(stack: &Stack) -> Vec<String> {
     let mut faults = Vec::new();
     let mut is_read = false;
     for (binary, _, function) in stack.functions() {
-        let Some((_, role)) = stack.behind(&function["Role"]) else { continue };
-        let policies = role["Policies"].as_array().into_iter().flatten();
-        for statement in
-            policies.flat_map(|policy| policy["PolicyDocument"]["Statement"].as_array().unwrap())
-        {
+        for statement in stack.statements(function) {
             let is_of_rooms =
                 |resource: &String| name_in(resource).is_some_and(|name| name == "RoomsTable");
             if !list(&statement["Resource"]).iter().any(is_of_rooms) {

@@ -19,11 +19,18 @@ pub(super) const CHECKS: &[Check] = &[
         mistakes: &[
             edit("  OrdersTable:", "InTimeRecoveryEnabled: true", "InTimeRecoveryEnabled: false"),
             edit("  SeatsTable:", "SSEEnabled: true", "SSEEnabled: false"),
-            edit("  SalesTable:", "DeletionPolicy: Retain", "DeletionPolicy: Delete"),
-            edit("  OrdersTable:", "!If [IsProd, true, false]", "false"),
+            edit("  SalesTable:", "DeletionPolicy: RetainExceptOnCreate", "DeletionPolicy: Delete"),
+            edit("  SalesTable:", "DeletionPolicy: RetainExceptOnCreate", "DeletionPolicy: Retain"),
+            edit("  OrdersTable:", "!If [Protects, true, false]", "false"),
             edit("  IsProd:", "!Ref Stage, prod", "!Ref Stage, production"),
             edit("  SeatsTable:", "BillingMode: PAY_PER_REQUEST", "BillingMode: PROVISIONED"),
         ],
+    },
+    Check {
+        rule: "a first deployment that fails takes its tables with it",
+        faults: first_deployment,
+        with: &[("Protect", "false")],
+        mistakes: &[edit("  Protects:", "!Equals [!Ref Protect, \"true\"]", "!Condition IsProd")],
     },
     Check {
         rule: "tables have the keys and indexes that the engine uses",
@@ -61,10 +68,30 @@ fn table_safety(stack: &Stack) -> Vec<String> {
                 (is_true(&recovery["PointInTimeRecoveryEnabled"]), "cannot be recovered"),
                 (is_true(&properties["SSESpecification"]["SSEEnabled"]), "is not encrypted"),
                 (properties["BillingMode"] == "PAY_PER_REQUEST", "has a capacity"),
-                (is_protected == is_prod, "is protected where it should not be, or is not"),
-                (policy == Some("Retain"), "goes with the stack"),
+                (
+                    is_protected == (is_prod && !is_first(stack)),
+                    "is protected where it should not be, or is not",
+                ),
+                (
+                    policy == Some("RetainExceptOnCreate"),
+                    "goes with the stack, or outlives its rollback",
+                ),
             ],
         )
+    };
+    stack.all("AWS::DynamoDB::Table").flat_map(of).collect()
+}
+
+/// True for the parameters of a first deployment.
+fn is_first(stack: &Stack) -> bool {
+    stack.parameters["Protect"] == "false"
+}
+
+/// A table that is protected cannot be deleted by the rollback of a stack that was never made, and its name stays taken.
+fn first_deployment(stack: &Stack) -> Vec<String> {
+    let of = |(table, properties): (&str, &Value)| {
+        let is_protected = is_true(&properties["DeletionProtectionEnabled"]);
+        unless(table, [(!(is_first(stack) && is_protected), "is protected before it is there")])
     };
     stack.all("AWS::DynamoDB::Table").flat_map(of).collect()
 }

@@ -124,8 +124,8 @@ fn told(scenario: &Scenario, state: &State) -> Checked {
     Ok(())
 }
 
-/// R3, R4: the log says N and root once, as the tree has them over the kept chunks; the round that it
-/// quotes was the latest one when the tree was there already; each seed is drawn once.
+/// R3, R4: the log says N and root once, as the tree has them over the kept chunks; each seed is drawn once, by the round
+/// that record 0 names or, after a late closing, by the next one of its series, with its true signature.
 fn log(state: &State) -> Checked {
     let rooms = &state.stores.rooms;
     let tree = rooms.trees.get(&(sale(), group()));
@@ -144,20 +144,15 @@ fn log(state: &State) -> Checked {
                 let same = tree
                     .is_some_and(|tree| (tree.count, tree.root()) == (closing.count, closing.root));
                 must(same, || "R3: the log has another N or root than the tree".to_owned())?;
-                must(closing.latest_round >= state.round_at_tree, || {
-                    let fixed = state.round_at_tree;
-                    format!(
-                        "R4: {:?} was quoted, the root was fixed at {fixed:?}",
-                        closing.latest_round
-                    )
-                })?;
+                must(closing.latest_round.is_none(), || "R4: a round is quoted".to_owned())?;
             }
             Event::Drawn { source, .. } => {
                 must(seen.insert("drawn"), || "R3: drawn twice".to_owned())?;
                 if let Source::Beacon { round, signature } = source {
                     let is_out = Some(round) <= state.stores.beacon.latest;
                     let is_its = signature == BeaconModel::signature(round);
-                    must(is_out && is_its, || {
+                    let is_awaited = Some(round) == Scenario::awaited(&state.stores);
+                    must(is_out && is_its && is_awaited, || {
                         format!("R4: it is drawn by another round than {round}")
                     })?;
                 }
@@ -255,6 +250,7 @@ pub fn is_same(told: &Membership, membership: &Membership) -> bool {
 pub fn served(scenario: &Scenario, state: &State, now: Timestamp) -> Checked {
     let mut stores = Stores::clone(&state.stores);
     let draw_at = now.plus_seconds(AT_THE_END_SECONDS);
+    stores.beacon.latest = Some(u64::MAX);
     for now in [now, draw_at] {
         direct::run(scenario, &mut stores, now, &Flow::Draw { now });
     }
@@ -304,6 +300,10 @@ pub fn rest(scenario: &Scenario, before: &State, now: Timestamp) -> Checked {
     let mut stores = Stores::clone(&before.stores);
     let later = now.plus_seconds(AT_THE_END_SECONDS);
     for now in [now, later] {
+        // A beacon is waited for until its round comes.
+        if now == later {
+            stores.beacon.latest = Some(u64::MAX);
+        }
         let outcome = direct::run(scenario, &mut stores, now, &Flow::Draw { now });
         let is_done = outcome == Outcome::Drew(Drawing::Drawn);
         let may_wait =
@@ -325,9 +325,6 @@ pub fn rest(scenario: &Scenario, before: &State, now: Timestamp) -> Checked {
         let same = told.as_ref().is_none_or(|told| is_same(told, &membership));
         must(same, || format!("R2: another membership than before: {membership:?}"))?;
         *told = Some(membership);
-    }
-    if end.round_at_tree.is_none() && scenario.has_beacon {
-        end.round_at_tree = before.stores.beacon.latest;
     }
     permanent(&before.stores.rooms, &stores.rooms)?;
     end.stores = stores.into();

@@ -10,11 +10,10 @@ pub mod steps;
 use std::sync::{Arc, Mutex};
 
 use engine::domain::admission::room::code::{Code, CodeHash, CodeShard, CodeUses};
-use engine::domain::admission::room::counts::Entry;
 use engine::domain::admission::room::document::Left;
-use engine::domain::admission::room::draw::{Closing, Window, later_seed};
+use engine::domain::admission::room::draw::{BeaconChain, Terms, Window, later_seed};
 use engine::domain::admission::room::join::{IndexStock, Membership, bucket_of};
-use engine::domain::admission::room::log::Record;
+use engine::domain::admission::room::log::{Entry as LogEntry, Record};
 use engine::domain::admission::room::memory::RoomMemory;
 use engine::domain::admission::room::serving::Room;
 use engine::domain::basics::bytes::{Hash, Nonce, Secret, Signature};
@@ -26,9 +25,9 @@ use engine::domain::payment::grace::Grace;
 use engine::domain::sale::serving::{DRAW_LEAD_MS, Settings};
 use engine::flows::room::bring::{self, Brought, Round, bring};
 use engine::flows::room::draw::{Drawing, draw};
-use engine::flows::room::enter::{self, Claimed};
+use engine::flows::room::enter::{self, Claimed, Entrance};
 use engine::flows::room::join::{self, JoinRequest, Joined, join};
-use engine::flows::room::publish::publish;
+use engine::flows::room::publish::{DrawBy, publish};
 use engine::flows::room::published;
 use engine::flows::room::turn::{Turned, turn};
 use engine::ports::StoreError;
@@ -38,10 +37,11 @@ use crate::direct;
 use crate::scenario::START;
 use crate::task::{Deployment, Setting};
 
-/// The beacon's latest round at the beginning.
-const FIRST_ROUND: u64 = 100;
-/// The rounds by which the beacon goes on at once: more than a closing looks ahead.
-pub const ROUNDS: u64 = 9;
+/// The beacon, whose rounds come each second.
+const CHAIN: BeaconChain =
+    BeaconChain { chain: Hash([5; 32]), genesis: START.ms() / 1_000 - 99, period: 1 };
+/// The rounds by which the beacon goes on at once: beyond the one that is named, and the first of the series after it.
+pub const ROUNDS: u64 = 1_000;
 
 /// A flow with its arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -118,7 +118,7 @@ pub enum Outcome {
     /// A visit has begun; what is left of it, in milliseconds.
     Looked(u64),
     /// A joiner was let in.
-    Entered(Entry),
+    Entered(Entrance),
     /// A joiner was not let in.
     NotLetIn(enter::Refusal),
     /// A store failed; whoever asked will ask again.
@@ -272,18 +272,18 @@ impl Scenario {
         Self { draws: 2, rounds: 1, ..Self::new("two draw while the beacon goes on") }
     }
 
-    /// A process draws while the beacon goes on and its time runs out, and two people bring the round that is
-    /// awaited, or a false one.
+    /// A process draws while the beacon goes on, in time or late, and two people bring the round that is awaited, or a false
+    /// one.
     #[must_use]
     pub fn two_bring() -> Self {
-        let scenario = Self::beacon_against_secret().named("two bring the beacon's round");
+        let scenario = Self::late_closing().named("two bring the beacon's round");
         Self { draws: 1, brings: 2, ..scenario }
     }
 
-    /// Two processes draw while the beacon's round comes and its time runs out.
+    /// Two processes draw, each in time or when the round that is named is out already, while the beacon goes on.
     #[must_use]
-    pub fn beacon_against_secret() -> Self {
-        let scenario = Self::beacon_goes_on().named("the beacon's round against the secret");
+    pub fn late_closing() -> Self {
+        let scenario = Self::beacon_goes_on().named("two draw in time or late");
         Self { times: vec![START, OPENS_AT.plus_seconds(60)], ..scenario }
     }
 
@@ -384,7 +384,7 @@ impl Scenario {
             Self::one_fault(),
             Self::secret_alone(),
             Self::beacon_goes_on(),
-            Self::beacon_against_secret(),
+            Self::late_closing(),
             Self::two_bring(),
             Self::two_turns(),
             Self::two_enter(),
@@ -401,15 +401,15 @@ impl Scenario {
         Self { without: Some(guard), ..self }
     }
 
-    fn beacon(&self) -> Option<Hash> {
-        self.has_beacon.then_some(Hash([5; 32]))
+    fn draw_by(&self) -> DrawBy {
+        if self.has_beacon { DrawBy::Beacon(CHAIN) } else { DrawBy::Secret(Secret([4; 32])) }
     }
 
     /// The stores at the start: the room is published.
     #[must_use]
     pub fn stores(&self) -> Stores {
         let mut stores = Stores::default();
-        stores.beacon.latest = Some(FIRST_ROUND);
+        stores.beacon.latest = Some(CHAIN.last_by(START.ms()));
         let outcome = direct::run(self, &mut stores, START, &Flow::Publish);
         assert!(matches!(outcome, Outcome::Published(_)), "{outcome:?}");
         for uses in self.code_uses.into_iter().flat_map(CodeUses::shared) {
@@ -472,14 +472,18 @@ impl Scenario {
         Window::new(seed, state.window_first, state.window_end).place(index)
     }
 
-    /// The round of the beacon that the draw awaits; before its closing the one that it would await now.
+    /// The round of the beacon that the draw awaits; before its closing the one that is named.
     #[must_use]
     pub fn awaited(stores: &Stores) -> Option<u64> {
         let last = stores.rooms.last_record(&sale()).ok()??;
-        let closed = last.state.groups.first()?.closed;
-        let latest_round = stores.beacon.latest;
-        let would = Closing { count: 0, root: Hash([0; 32]), latest_round };
-        closed.map_or(would, |closed| closed.closing).round()
+        let LogEntry::Published(room) = stores.rooms.record(&sale(), 0).ok()??.entry else {
+            return None;
+        };
+        match (last.state.groups.first()?.closed, room.draw) {
+            (Some(closed), _) => room.round(&closed),
+            (None, Terms::Beacon(named)) => Some(named.round),
+            (None, Terms::Secret(_) | Terms::Before(_)) => None,
+        }
     }
 
     /// What is left of the sale: always enough for one who comes and one who has not.
@@ -539,8 +543,7 @@ impl Setting for Scenario {
                 for group in &mut settings.groups {
                     group.codes = self.code_uses.is_some();
                 }
-                let secret = Secret([4; 32]);
-                match publish(ports, &sale(), &settings, self.beacon(), &secret, START).await {
+                match publish(ports, &sale(), &settings, 40, &self.draw_by(), START).await {
                     Ok(room) => Outcome::Published(room),
                     Err(refusal) => panic!("the room of a scenario is refused: {refusal}"),
                 }

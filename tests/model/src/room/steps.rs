@@ -34,8 +34,6 @@ pub struct State {
     pub requests: Vec<u8>,
     /// The membership that each joiner was told for certain.
     pub told: Vec<Option<Membership>>,
-    /// The latest round of the beacon when the tree was kept.
-    pub round_at_tree: Option<u64>,
     /// How often each joiner has asked to be let in.
     pub enters: Vec<u8>,
     /// How often each joiner has begun to look.
@@ -225,7 +223,6 @@ impl Rooms {
             Call::Chunk { chunk, .. } | Call::KeepChunk { chunk, .. } => kept(*chunk),
             Call::Tree { .. } | Call::KeepTree { .. } => rooms.trees.contains_key(&key()),
             Call::VerifyRound { .. } => true,
-            Call::LatestRound { .. } => state.left.rounds == 0,
             Call::Round { round, .. } => {
                 state.left.rounds == 0 || state.stores.beacon.latest >= Some(*round)
             }
@@ -258,10 +255,6 @@ impl Rooms {
         }
         let now = self.now(state);
         let reply = fate.reply(|| Arc::make_mut(&mut state.stores).apply(now, call));
-        let is_fixed = |state: &State| !state.stores.rooms.trees.is_empty();
-        if is_fixed(state) && state.round_at_tree.is_none() && self.scenario.has_beacon {
-            state.round_at_tree = state.stores.beacon.latest;
-        }
         self.put(
             state,
             task.answered(&self.scenario, vec![Answer { call: place, reply, resumes: true }]),
@@ -340,7 +333,7 @@ impl Rooms {
         check::visits_stay(&before.stores.rooms, &state.stores.rooms)?;
         check::state(&self.scenario, state)?;
         let mut hasher = DefaultHasher::new();
-        (&state.stores, state.moment, &state.told, state.round_at_tree).hash(&mut hasher);
+        (&state.stores, state.moment, &state.told).hash(&mut hasher);
         let print = hasher.finish();
         let rested = || self.rested.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.scenario.is_drawn && !rested().contains(&print) {
@@ -406,7 +399,6 @@ impl Model for Rooms {
             moment: 0,
             requests: vec![0; joiners.len()],
             told: vec![None; joiners.len()],
-            round_at_tree: None,
             enters: vec![0; joiners.len()],
             looks: vec![0; joiners.len()],
             looked: BTreeSet::new(),
@@ -489,7 +481,7 @@ impl Model for Rooms {
 /// Explores every state of a scenario, or until something is broken. One thread finds the shortest way to it.
 #[must_use]
 pub fn explore(scenario: Scenario, threads: usize) -> Explored {
-    explored(scenario.name, Rooms::new(scenario), threads, |_, path| words(path))
+    explored(scenario.name, Rooms::new(scenario), (threads, None), |_, path| words(path))
 }
 
 fn who(flow: &Flow) -> String {

@@ -3,7 +3,7 @@
 
 use engine::domain::admission::room::document::Left;
 use engine::domain::admission::room::serving::{Command, Refusal, Room};
-use engine::domain::basics::bytes::Signature;
+use engine::domain::basics::bytes::{Hash, Signature};
 use engine::domain::sale::Sale;
 use engine::flows::room::bring::{self, Brought, Round, bring};
 use engine::flows::room::left::left;
@@ -13,7 +13,7 @@ use engine::flows::room::turn::{Turned, command, turn};
 use engine::ports::{Catalogue as _, Freshness, Queue as _, StoreError, Stored};
 use model_stores::{BeaconModel, Caller};
 
-use super::latest_round;
+use super::{BeaconPlan, latest_round};
 use crate::environment::{Pool, PortHandle};
 use crate::executor::Executor;
 use crate::plan::sale_id;
@@ -30,6 +30,8 @@ const LOOKS_LATE_MS: i64 = 50_000;
 const MAX_LOOKS: u32 = 600;
 /// Number of times that an operator tries a command.
 const COMMANDS: u64 = 30;
+/// Time between two tries of an operator to give a silent beacon up, in milliseconds.
+const GIVES_UP_MS: i64 = 600_000;
 /// Number of rounds that are brought.
 const BRINGS: u64 = 8;
 
@@ -140,6 +142,37 @@ pub(crate) async fn commander(executor: Executor, commands: Vec<(i64, u64, Comma
     }
 }
 
+/// An operator who gives up a beacon that is silent for an hour, again until the room is drawn.
+pub(crate) async fn giver_up(executor: Executor, place: u64) {
+    for turn in 0.. {
+        executor.sleep(GIVES_UP_MS).await;
+        {
+            let environment = executor.environment.lock();
+            if environment.room_waits().is_none_or(|(rule, _)| rule != "R5") {
+                return;
+            }
+        }
+        let what = Command::BeaconGivenUp { by: "Ann".to_owned(), randomness: Hash([8; 32]) };
+        let done = executor
+            .invoke_in(
+                Pool::Room,
+                "give up".to_owned(),
+                mix(place, turn),
+                |ports, now| async move {
+                    let (sale, room) = sale_and_room(&ports).await?;
+                    command(&ports, &room, &what, left_of(&ports, &sale), now).await
+                },
+            )
+            .await;
+        let mut environment = executor.environment.lock();
+        match done {
+            Some(Ok(Err(Refusal::NotSilent))) => environment.tally.reach("room: not silent"),
+            Some(Ok(Ok(_) | Err(Refusal::AfterClose)) | Err(_)) | None => {}
+            Some(Ok(Err(refusal))) => environment.broken("contract", refusal.to_string()),
+        }
+    }
+}
+
 /// People who bring the round that is awaited, a false one, or another.
 pub(crate) async fn bringer(executor: Executor, place: u64) {
     let mut turn = 0;
@@ -151,7 +184,8 @@ pub(crate) async fn bringer(executor: Executor, place: u64) {
             if environment.room_waits().is_none_or(|(rule, _)| rule != "R5") {
                 return;
             }
-            (environment.oracle.room.awaited(), latest_round(environment.now))
+            let plan = environment.plan.room.as_ref().map_or(BeaconPlan::Comes, |room| room.beacon);
+            (environment.oracle.room.awaited(), latest_round(plan, environment.now))
         };
         let Some(awaited) = awaited else { continue };
         turn += 1;

@@ -8,6 +8,7 @@ pub(crate) mod visitor;
 
 use std::sync::Mutex;
 
+use engine::domain::admission::room::draw::BeaconChain;
 use engine::domain::admission::room::join::IndexStock;
 use engine::domain::admission::room::memory::RoomMemory;
 use engine::domain::admission::room::serving::Command;
@@ -24,9 +25,10 @@ const ROOMS_PER_MILLE: u16 = 60;
 /// Buckets of memberships: few, so that several buyers are in one.
 pub(crate) const BUCKETS: u16 = 3;
 /// The beacon's latest round when the run begins.
-const FIRST_ROUND: u64 = 100;
-/// Time between two rounds of the beacon, in milliseconds, as of quicknet.
-const ROUND_MS: i64 = 3_000;
+const FIRST_ROUND: i64 = 100;
+/// The beacon, whose rounds come each second, as of the chain of an engine on one machine.
+pub(crate) const CHAIN: BeaconChain =
+    BeaconChain { chain: Hash([5; 32]), genesis: START.ms() / 1_000 - FIRST_ROUND + 1, period: 1 };
 
 /// What a process remembers of rooms, until it is replaced.
 #[derive(Debug, Default)]
@@ -39,11 +41,16 @@ pub(crate) struct Kept {
 /// How the functions reach the beacon's rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BeaconPlan {
-    /// No beacon is named: the secret decides.
+    /// The operator's secret decides.
     Unnamed,
     Comes,
-    /// This number of milliseconds after the closing, or never: somebody else may bring the round.
+    /// This number of milliseconds after the closing, or never: somebody else may bring the round, or the operator gives
+    /// the beacon up.
     SilentFor(Option<i64>),
+    /// Its rounds come this number of milliseconds after their time.
+    Late(i64),
+    /// Its rounds come this number of milliseconds before their time: its clock is wrong, or somebody knows them.
+    Ahead(i64),
 }
 
 /// The room of a run.
@@ -82,7 +89,9 @@ impl RoomPlan {
         let beacon = match rng.below(10) {
             0..3 => BeaconPlan::Unnamed,
             3..7 => BeaconPlan::Comes,
-            7 | 8 => BeaconPlan::SilentFor(Some(rng.between(10_000, 200_000))),
+            7 => BeaconPlan::SilentFor(Some(rng.between(10_000, 200_000))),
+            8 if rng.chance(500) => BeaconPlan::Late(rng.between(1_000, 60_000)),
+            8 => BeaconPlan::Ahead(rng.between(1_000, 60_000)),
             _ => BeaconPlan::SilentFor(None),
         };
         let mut groups = vec![GroupId::all()];
@@ -103,9 +112,13 @@ impl RoomPlan {
         if rng.chance(150) {
             file["joins_open_at"] = json!(START.plus_ms(rng.between(0, closes_ms - 2_000)));
         }
-        if beacon != BeaconPlan::Unnamed {
-            file["beacon"] = json!(Hash([5; 32]));
-        }
+        file["beacon"] = match beacon {
+            BeaconPlan::Unnamed => json!("operator"),
+            BeaconPlan::Comes
+            | BeaconPlan::SilentFor(_)
+            | BeaconPlan::Late(_)
+            | BeaconPlan::Ahead(_) => json!(CHAIN.chain),
+        };
         let brings = beacon != BeaconPlan::Unnamed && rng.chance(500);
         let commands = commands(&mut rng, opens_ms);
         Some(Self { closes_ms, opens_ms, groups, beacon, brings, commands, file })
@@ -138,7 +151,14 @@ fn commands(rng: &mut SeededRng, opens_ms: i64) -> Vec<(i64, u64, Command)> {
     commands
 }
 
-/// The latest round of the beacon that is out.
-pub(crate) fn latest_round(now: Timestamp) -> u64 {
-    FIRST_ROUND + u64::try_from(now.ms_since(START) / ROUND_MS).unwrap_or(0)
+/// The latest round of the beacon that is out by its plan.
+pub(crate) fn latest_round(plan: BeaconPlan, now: Timestamp) -> u64 {
+    CHAIN.last_by(
+        now.ms()
+            + match plan {
+                BeaconPlan::Late(ms) => -ms,
+                BeaconPlan::Ahead(ms) => ms,
+                BeaconPlan::Unnamed | BeaconPlan::Comes | BeaconPlan::SilentFor(_) => 0,
+            },
+    )
 }

@@ -4,7 +4,7 @@ use std::collections::btree_map::Entry as Slot;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use engine::domain::admission::room::draw::{Source, Window, later_seed};
+use engine::domain::admission::room::draw::{Source, Terms, Window, later_seed};
 use engine::domain::admission::room::join::{JoinWindow, Membership, Tree, bucket_of};
 use engine::domain::admission::room::log::{Entry, NONE_BEFORE, Record};
 use engine::domain::admission::room::serving::{Event, GroupState, MAX_VISIT_STEP_MS, Mode, Room};
@@ -17,7 +17,7 @@ use engine::domain::basics::time::Timestamp;
 use engine::ports::{AppendReply, Shown};
 use model_stores::{BeaconModel, Call, Reply};
 
-use super::{BUCKETS, BeaconPlan, latest_round};
+use super::{BUCKETS, BeaconPlan};
 use crate::environment::{Environment, Pool};
 use crate::plan::sale_id;
 
@@ -39,8 +39,8 @@ pub(crate) struct RoomOracle {
     counts: BTreeMap<GroupId, u32>,
     chunks: BTreeMap<Of, Vec<Hash>>,
     trees: BTreeMap<GroupId, Tree>,
-    /// The beacon's latest round when the last tree was kept.
-    round_at_tree: u64,
+    /// When the last tree was kept.
+    fixed_at: Option<Timestamp>,
     /// Every membership that somebody was answered to be certain.
     told: Vec<Membership>,
     /// Who was ever given an index.
@@ -103,14 +103,14 @@ impl RoomOracle {
     /// The round that the draw awaits, if its window is closed.
     pub(crate) fn awaited(&self) -> Option<u64> {
         let group = self.log.last()?.0.state.groups.first()?;
-        group.closed?.closing.round()
+        self.room()?.round(&group.closed?)
     }
 
     /// Whether the beacon's rounds can be asked for.
     pub(crate) fn hears(&self, beacon: BeaconPlan, now: Timestamp) -> bool {
         match (beacon, self.closed_at) {
             (BeaconPlan::Unnamed, _) => false,
-            (BeaconPlan::Comes, _) | (_, None) => true,
+            (BeaconPlan::Comes | BeaconPlan::Late(_) | BeaconPlan::Ahead(_), _) | (_, None) => true,
             (BeaconPlan::SilentFor(None), Some(_)) => false,
             (BeaconPlan::SilentFor(Some(ms)), Some(at)) => now >= at.plus_ms(ms),
         }
@@ -164,6 +164,8 @@ impl Environment {
     fn room_holds(&mut self, call: &Call, reply: &Reply) -> Result<(), Broken> {
         match (call, reply) {
             (Call::KeepSecret { .. }, Reply::KeepSecret(kept)) => {
+                let plan = self.plan.room.as_ref().map(|room| room.beacon);
+                must(plan == Some(BeaconPlan::Unnamed), "R3", || "a secret is kept".to_owned())?;
                 let first = *self.oracle.room.secret.get_or_insert(*kept);
                 must(first == *kept, "R3", || "the secret changed".to_owned())
             }
@@ -232,7 +234,7 @@ impl Environment {
             });
         }
         if let Entry::Turn { events, .. } = &record.entry {
-            events.iter().try_for_each(|event| self.event(event))?;
+            events.iter().try_for_each(|event| self.event(record, event))?;
         }
         if has_served {
             self.tally.reach("room: served");
@@ -255,9 +257,10 @@ impl Environment {
         })
     }
 
-    /// R3, R4: N and root are those of the kept tree; the round that is quoted is no older than they are;
-    /// the seed is made of the true round, once it is out, or of the secret that was committed to.
-    fn event(&mut self, event: &Event) -> Result<(), Broken> {
+    /// R3, R4: N and root are those of the kept tree, and a closing by a right clock is not dated before they were kept; the
+    /// round is the one that record 0 names, or the one that its series has after a late closing, and it is the true one; a
+    /// secret is that of the commitment, and of a room without a beacon.
+    fn event(&mut self, record: &Record, event: &Event) -> Result<(), Broken> {
         match event {
             Event::Closed { group, closing } => {
                 self.oracle.room.closed_at.get_or_insert(self.now);
@@ -265,17 +268,46 @@ impl Environment {
                 let is_its = tree
                     .is_some_and(|tree| (tree.count, tree.root()) == (closing.count, closing.root));
                 must(is_its, "R3", || format!("{group} is closed with another N or root"))?;
-                let fixed = self.oracle.room.round_at_tree;
-                must(closing.latest_round.is_none_or(|round| round >= fixed), "R4", || {
-                    format!("{:?} is quoted, the root was fixed at {fixed}", closing.latest_round)
+                let (fixed, is_right) =
+                    (self.oracle.room.fixed_at, self.clocks_are_right(Pool::Room));
+                let dated = Timestamp::from_ms(record.at_ms);
+                must(!is_right || fixed.is_some_and(|fixed| fixed <= dated), "R4", || {
+                    format!("the closing is dated {dated}, the root was fixed at {fixed:?}")
                 })
             }
-            Event::Drawn { source: Source::Beacon { round, signature }, .. } => {
-                self.tally.reach("room: drawn by the beacon");
+            Event::Drawn { group, source: Source::Beacon { round, signature } } => {
+                let room = self.oracle.room.room().map(|room| room.draw);
+                let closed = self
+                    .oracle
+                    .room
+                    .at(group)
+                    .and_then(|at| record.state.groups.get(at).and_then(|group| group.closed));
+                let named = closed.zip(room).and_then(|(closed, terms)| match terms {
+                    Terms::Beacon(named) => Some((named, closed.at_ms)),
+                    Terms::Secret(_) | Terms::Before(_) => None,
+                });
+                let Some((named, closed_ms)) = named else {
+                    return Err(("R4", "a round decides that no record names".to_owned()));
+                };
+                let in_time = closed_ms < named.time_ms(named.round);
+                let is_named = *round == named.round;
+                let is_of_series = *round % 200 == 0
+                    && named.time_ms(*round) > closed_ms
+                    && named.time_ms(*round - 200) <= closed_ms;
+                must(if in_time { is_named } else { is_of_series }, "R4", || {
+                    format!("round {round} decides a closing at {closed_ms}, {named:?}")
+                })?;
+                must(named.time_ms(*round) <= record.at_ms, "R4", || {
+                    format!("round {round} decides before it is out")
+                })?;
                 let is_true = *signature == BeaconModel::signature(*round);
-                must(is_true && *round <= latest_round(self.now), "R4", || {
-                    format!("it is drawn by another round than {round}")
-                })
+                must(is_true, "R4", || format!("it is drawn by another round than {round}"))?;
+                self.tally.reach(if in_time {
+                    "room: drawn by the beacon"
+                } else {
+                    "room: drawn after a late closing"
+                });
+                Ok(())
             }
             Event::Drawn { source: Source::Secret(secret), .. } => {
                 self.tally.reach("room: drawn by the secret");
@@ -299,7 +331,7 @@ impl Environment {
         if !is_new {
             return Ok(());
         }
-        room.round_at_tree = latest_round(self.now);
+        room.fixed_at = Some(self.now);
         let of_it = room.chunks.iter().filter(|((of, _), _)| of == group);
         let roots: Vec<Hash> = of_it.map(|(_, leaves)| tree::root(leaves)).collect();
         let is_over = roots == tree.chunk_roots && room.counts.get(group) == Some(&tree.count);

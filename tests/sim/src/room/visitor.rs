@@ -1,13 +1,12 @@
 //! Who comes to a sale with a room: joins, waits, is let in and orders; or leaves, oversleeps and joins again,
 //! claims places too early or other people's, and asks by two devices at once.
 
-use engine::domain::admission::room::counts::Entry;
 use engine::domain::admission::room::join::{Membership, bucket_of};
 use engine::domain::admission::room::view::{Turn, View};
 use engine::domain::basics::bytes::Nonce;
 use engine::domain::basics::ids::{GroupId, UserId};
 use engine::flows::admit::{self, admit, check_open};
-use engine::flows::room::enter::{self, Claimed};
+use engine::flows::room::enter::{self, Claimed, Entrance};
 use engine::flows::room::join::{self, JoinRequest, Joined, Standing, join, open_sale};
 use engine::flows::room::published;
 use engine::ports::{Catalogue as _, Freshness, StoreError};
@@ -77,7 +76,7 @@ enum Came {
     /// The visit has begun.
     Looks,
     /// The buyer is let in.
-    In(Entry),
+    In(Entrance),
 }
 
 /// What somebody does next.
@@ -85,7 +84,7 @@ enum Next {
     Waits,
     JoinsAgain,
     Leaves,
-    Orders(Entry),
+    Orders(Entrance),
 }
 
 #[derive(Clone)]
@@ -121,8 +120,8 @@ pub(crate) async fn visitor(executor: Executor, index: u64) {
     for visit in 0..VISITS {
         let Some(member) = visitor.join(&mut rng, visit).await else { return };
         match visitor.wait(&mut rng, visit, &member).await {
-            Next::Orders(entry) => {
-                visitor.buy(&mut rng, visit, entry).await;
+            Next::Orders(entrance) => {
+                visitor.buy(&mut rng, visit, entrance).await;
                 // Some come again while their visit lasts, or after.
                 if !rng.chance(200) {
                     return;
@@ -174,6 +173,7 @@ impl Visitor {
                         | join::Refusal::SaleArchived
                         | join::Refusal::CodeMissing
                         | join::Refusal::CodeRefused
+                        | join::Refusal::GroupDiffers(_)
                         | join::Refusal::Full => return None,
                     }
                 }
@@ -365,9 +365,9 @@ impl Visitor {
         let entered = self.come(member, place, draws, Come::Enters).await;
         match entered {
             None | Some(Ok(Came::Looks)) => Next::Waits,
-            Some(Ok(Came::In(entry))) => {
+            Some(Ok(Came::In(entrance))) => {
                 self.executor.environment.lock().answer_let_in(&group, index);
-                Next::Orders(entry)
+                Next::Orders(entrance)
             }
             Some(Err(NotLetIn::Room(enter::Refusal::RunOut))) if has_looked => {
                 let what = format!("index {index} looked, and its place ran out");
@@ -423,7 +423,7 @@ impl Visitor {
         }
     }
 
-    async fn buy(&self, rng: &mut SeededRng, visit: u64, entry: Entry) {
+    async fn buy(&self, rng: &mut SeededRng, visit: u64, entrance: Entrance) {
         let (sale, seed) = {
             let plan = &self.executor.environment.lock().plan;
             (plan.sale.clone(), plan.seed)
@@ -432,7 +432,7 @@ impl Visitor {
         let (index, round, key) = (self.index, visit, mix(self.key, 0xb0 + visit));
         let (executor, user) = (self.executor.clone(), self.user.clone());
         let buyer =
-            Buyer::let_in(executor, (index, round, key), user, (seed, counter), sale, entry);
+            Buyer::let_in(executor, (index, round, key), user, (seed, counter), sale, entrance);
         if let Some(order) = buyer.order(rng).await {
             buyer.decide(rng, order).await;
         }

@@ -12,13 +12,15 @@ use engine::domain::basics::time::Timestamp;
 use engine::domain::ledger::Account;
 use engine::domain::ledger::posting::PostingKind;
 use engine::domain::order::{Capture, PaymentKey, PaymentOutcome};
+use engine::domain::payment::bill::{
+    Compared, DAY_MS, Defect, Expected, FeesOf, Known, Named, Period, Report, compare,
+};
 use engine::domain::payment::ours::Reported;
 use engine::flows::pay::{is_ours, pay_from_afar};
 use engine::ports::{Orders as _, Ports as _};
-use ops::settlement::{
-    Compared, DAY_MS, Defect, Expected, FeesOf, Known, Layout, Named, Period, Report, compare,
-};
+use ops::settlement::read_known;
 use serde_json::{Value, json};
+use shared::bills::Layout;
 use shared::runtime::app::LivePorts;
 
 use super::{Outcome, post_one};
@@ -92,7 +94,7 @@ impl Reconcile {
         let reached = engine.reach(data_dir).await?;
         let ports = &reached.app.ports;
         let period = Period { from, to };
-        let mut known = Known::read(&ports.orders().orders.0.log(), &provider, period).await?;
+        let mut known = read_known(&ports.orders().orders.0.log(), &provider, period).await?;
         look_up(ports, &provider, &report, &mut known).await?;
         name_moved(ports, &provider, &mut known).await?;
         let day_ahead_ms = layout.day_ahead_ms();

@@ -76,11 +76,16 @@ impl CancelSale {
             "tickets": progress.tickets, "ended": progress.ended, "walks": progress.walk,
             "left": progress.left.iter().map(|(order, why)| json!({ "order": order, "why": why }))
                 .collect::<Vec<Value>>(),
+            "disputed": progress.disputed,
         });
         let left =
             progress.left.iter().map(|(order, why)| format!("order {order} is left: {why}\n"));
+        let disputed = progress.disputed.iter();
+        let disputed =
+            disputed.map(|order| format!("order {order}: its money waits for a dispute\n"));
         let said = format!("{}: cancelled; {}\n", self.sale, line(progress));
-        out(&if json { pretty(&facts) } else { left.chain([said]).collect::<String>() })?;
+        let lines = || left.chain(disputed).chain([said]).collect::<String>();
+        out(&if json { pretty(&facts) } else { lines() })?;
         Ok(if progress.left.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(DECLINED) })
     }
 
@@ -101,7 +106,7 @@ fn is_news(said: &Progress, now: &Progress) -> bool {
 }
 
 fn line(progress: &Progress) -> String {
-    let Progress { walk, blocks, of_blocks, refunded, tickets, ended, left } = progress;
+    let Progress { walk, blocks, of_blocks, refunded, tickets, ended, left, .. } = progress;
     let left = left.len();
     format!(
         "walk {walk}, {blocks} of {of_blocks} blocks, {refunded} orders with {tickets} tickets refunded, \

@@ -140,6 +140,7 @@ pub(super) fn tiers(classes: &[Class]) -> Vec<TierFile> {
                     section,
                     alike: names.collect(),
                     rows: vec![row],
+                    focus: None,
                 });
                 (columns.clone(), section.into_iter().collect(), None)
             }

@@ -14,10 +14,12 @@
 //! **Front to back.** The format says nothing of which seats are better. The rows of a zone go by their
 //! height on the canvas (y grows away from the stage in this format's usual drawing), or as listed: on
 //! request, and in a zone most of whose rows run up and down. Zones and categories stay in the plan's
-//! order. Where somebody says from where one sees best, zones and rows go by their distance from there.
+//! order. Where somebody says from where one sees best, zones and rows go by their distance from there, and a section
+//! has its best seats ([`Focus`](engine::domain::sale::Focus)) where its rows are nearest to that point.
 
 mod categories;
 mod event;
+mod facing;
 mod lying;
 mod map;
 mod names;
@@ -82,6 +84,12 @@ pub fn import(
     let mut notes = vec![format!("{} holes in rows keep seats from being neighbours", shape.holes)];
     if shape.round > 0 {
         notes.push(format!("{} rows go round, as at a table", shape.round));
+    }
+    if shape.focused > 0 {
+        notes.push(format!(
+            "{} sections have their best seats nearer to one end of their rows",
+            shape.focused
+        ));
     }
     notes.extend(categories.note(&plan));
     notes.extend(event.into_iter().flat_map(|event| event.notes.clone()));

@@ -34,6 +34,16 @@ impl std::str::FromStr for Point {
     }
 }
 
+impl RowOrder {
+    /// The point that the seats face, if one is known.
+    pub(super) fn faced(self) -> Option<Position> {
+        match self {
+            Self::NearestTo(Point(point)) => Some(point),
+            Self::ByHeight | Self::AsListed => None,
+        }
+    }
+}
+
 /// The zones and their rows as they lie, in order of desirability.
 pub(super) fn ordered(plan: &Plan, order: RowOrder) -> Vec<(usize, Vec<(usize, Lying)>)> {
     let lying = |zone: &Zone| zone.rows.iter().map(as_it_lies).enumerate().collect();

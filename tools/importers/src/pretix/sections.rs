@@ -9,6 +9,7 @@ use super::super::report::Findings;
 use super::super::{Remedy, SourceDefect};
 use super::RowOrder;
 use super::categories::Categories;
+use super::facing::Facing;
 use super::lying::{NEIGHBOURS_WITHIN, ONE_POINT, distance, usual_pitch};
 use super::order::ordered;
 use super::plan::{Index, Plan, Position, place, row_name, zone_name};
@@ -20,6 +21,8 @@ pub(super) struct Shape {
     pub(super) holes: usize,
     /// Number of rows that go round.
     pub(super) round: usize,
+    /// Number of sections whose best seats are not in the middle of their rows.
+    pub(super) focused: usize,
 }
 /// The sections of each category.
 pub(super) fn lay_out(
@@ -36,6 +39,7 @@ pub(super) fn lay_out(
         let zone_of = &plan.zones[zone];
         let usual = usual_pitch(&rows);
         let mut sections: Vec<Vec<SectionRow>> = vec![Vec::new(); count];
+        let mut facing = Facing::new(order.faced());
         for (row, lying) in &rows {
             let pitch = lying.pitch(usual);
             shape.round += usize::from(lying.round);
@@ -71,18 +75,22 @@ pub(super) fn lay_out(
                         places.push(None);
                         shape.holes += 1;
                     }
+                    facing.seat(tier, places.len(), (zone_of, row_of, lying), *position);
                     places.push(Some(name.clone()));
                 }
                 before = Some((*seat, *position, tier));
             }
             for (tier, seats) in places {
+                facing.end_of_row(tier, seats.len());
                 sections[tier]
                     .push(SectionRow::one(row_name(row_of, *row), Places::in_short(seats)));
             }
         }
         for (tier, rows) in sections.into_iter().enumerate().filter(|(_, rows)| !rows.is_empty()) {
             let section = zone_name(zone_of, zone);
-            tiers[tier].push(Section { section, alike: Vec::new(), rows });
+            let focus = facing.focus(tier);
+            shape.focused += usize::from(focus.is_some());
+            tiers[tier].push(Section { section, alike: Vec::new(), rows, focus });
         }
     }
     (tiers, shape)

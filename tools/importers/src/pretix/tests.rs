@@ -4,6 +4,7 @@ use super::*;
 use engine::domain::basics::ids::SeatName;
 use engine::domain::basics::money::MinorUnits;
 use engine::domain::basics::time::Timestamp;
+use engine::domain::sale::Focus;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -120,6 +121,36 @@ fn where_one_sees_best_is_a_point_of_the_plan() {
     for text in ["", "1", "1,", "1,b", "1e300,0", "NaN,0", "1,2,3"] {
         assert!(text.parse::<Point>().is_err(), "{text:?}");
     }
+}
+
+#[test]
+fn a_section_beside_the_point_has_its_best_seats_at_its_edge() {
+    let zone = |name: &str, x: f64| {
+        let seats = |row: &str| {
+            let seats = (0..11)
+                .map(|at| seat(&format!("{name}{row}-{at}"), 25.0 * f64::from(at), "Stalls"));
+            seats.collect::<Vec<_>>()
+        };
+        let rows = [row("1", 0.0, seats("1")), row("2", 25.0, seats("2"))];
+        json!({"name": name, "position": {"x": x, "y": 0.0}, "rows": rows})
+    };
+    let mut plan = plan(vec![]);
+    plan["zones"] = json!([zone("left", 0.0), zone("middle", 300.0), zone("right", 600.0)]);
+    let focus = |order: RowOrder| {
+        let import = read(&plan, order).unwrap();
+        let said = import
+            .report
+            .notes
+            .iter()
+            .any(|note| note.starts_with("2 sections have their best seats"));
+        let file = import.file.unwrap();
+        let mut sections = file.tiers[0].sections.clone();
+        sections.sort_by(|one, other| one.section.cmp(&other.section));
+        (sections.iter().map(|section| section.focus).collect::<Vec<_>>(), said)
+    };
+    let sides = vec![Some(Focus::Percent(100)), None, Some(Focus::Percent(0))];
+    assert_eq!(focus(RowOrder::NearestTo("425,-50".parse().unwrap())), (sides, true));
+    assert_eq!(focus(RowOrder::ByHeight), (vec![None; 3], false));
 }
 
 #[test]

@@ -155,6 +155,7 @@ fn sections(seats: &[&Claimed], columns: &[Option<char>]) -> Vec<Section> {
                 .iter()
                 .map(|(row, seats)| SectionRow::one(row.to_string(), in_columns(seats)))
                 .collect(),
+            focus: None,
         })
         .collect()
 }

@@ -79,6 +79,10 @@ pub(super) fn order_state(text: &str) -> Option<OrderState> {
 pub(super) fn disputes(text: &str) -> Result<Vec<DisputeFact>, String> {
     let broken = |why: String| format!("has disputes {text}: {why}");
     let all: Vec<Value> = serde_json::from_str(text).map_err(|error| broken(error.to_string()))?;
+    let times = |one: &Value, name: &str| match one.get(name) {
+        None => Some(0),
+        Some(times) => u8::try_from(times.as_u64()?).ok(),
+    };
     let of = |one: &Value| {
         Some(DisputeFact {
             id: one.get("id")?.as_str()?.to_owned(),
@@ -89,6 +93,7 @@ pub(super) fn disputes(text: &str) -> Result<Vec<DisputeFact>, String> {
                 .to_owned(),
             amount_minor: one.get("amount_minor")?.as_i64()?,
             changed_ms: one.get("changed_at")?.as_str()?.parse::<Timestamp>().ok()?.ms(),
+            again: (times(one, "reopened")?, times(one, "reinstated")?),
         })
     };
     all.iter().map(|one| of(one).ok_or_else(|| broken("one cannot be read".to_owned()))).collect()

@@ -59,6 +59,8 @@ pub struct Facts {
     pub ledger: Option<LedgerFacts>,
     /// What the payment provider's own book has captured, if it was read.
     pub book: Book,
+    /// What the providers' bills say went back, and nobody here knows of; without what an operator has said of it.
+    pub billed: Vec<BilledFact>,
     /// Records that are not what the engine writes, or are where nobody looks for them.
     pub unreadable: Vec<Unreadable>,
 }
@@ -424,6 +426,8 @@ pub struct ToldFact {
     pub currency: Option<String>,
     /// The refund of a paid order that it is of.
     pub refund: Option<u8>,
+    /// True if the money is a dispute's.
+    pub is_disputed: bool,
 }
 
 impl OrderFact {
@@ -592,6 +596,8 @@ pub struct DisputeFact {
     pub amount_minor: i64,
     /// Time of its last change, in milliseconds.
     pub changed_ms: i64,
+    /// How often it was open again after it was won, and won after it was lost.
+    pub again: (u8, u8),
 }
 
 /// A refund of a paid order.
@@ -621,6 +627,8 @@ pub struct RefundFact {
     pub dispute: Option<String>,
     /// True if its money did not go by a refund at its provider: a lost dispute took it.
     pub is_by_dispute: bool,
+    /// How many of its names at the provider came to nothing, or times that a dispute gave its money back.
+    pub ended: u8,
 }
 
 /// What was found of a waiting room while it was read.
@@ -788,6 +796,17 @@ pub struct BookFact {
     pub back_minor: Option<MinorUnits>,
     /// What is under way besides.
     pub pending_minor: MinorUnits,
+}
+
+/// Money that went back by a provider's bill, and by no refund that is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BilledFact {
+    /// The payment, and the order that the bill's line names, if it names one.
+    pub payment: Option<(PaymentKey, OrderNumber)>,
+    /// The name of the difference among those of its account, and the account.
+    pub name: String,
+    /// How much.
+    pub amount: Money,
 }
 
 /// One captured payment.

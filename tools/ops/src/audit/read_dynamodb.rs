@@ -9,7 +9,7 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::DisplayErrorContext;
 use aws_sdk_dynamodb::types::AttributeValue;
 use engine::domain::basics::bytes::Hash;
-use engine::domain::basics::ids::{Legs, SaleId, Seat, TierId, UserId};
+use engine::domain::basics::ids::{Legs, ProviderId, SaleId, Seat, TierId, UserId};
 use engine::domain::basics::money::{Currency, MinorUnits, Money};
 use engine::domain::basics::number::OrderNumber;
 use engine::domain::basics::time::Timestamp;
@@ -30,9 +30,10 @@ use shared::dynamodb::Tables;
 use super::AuditError;
 use super::decode;
 use super::facts::{
-    AccountFact, AwardFact, CallFact, CallKey, CheckInFact, ClaimFact, CounterFact, DoubleFact,
-    EntryFact, Facts, LineFact, ORDERLESS, OrderFact, POSTED, PaymentFact, PointsFact, RefundFact,
-    SaleFacts, StopKey, TicketFact, ToldFact, Unreadable, WaitingFact, WalletEntryFact, WalletFact,
+    AccountFact, AwardFact, BilledFact, CallFact, CallKey, CheckInFact, ClaimFact, CounterFact,
+    DoubleFact, EntryFact, Facts, LineFact, ORDERLESS, OrderFact, POSTED, PaymentFact, PointsFact,
+    RefundFact, SaleFacts, StopKey, TicketFact, ToldFact, Unreadable, WaitingFact, WalletEntryFact,
+    WalletFact,
 };
 
 pub(super) type Item = HashMap<String, AttributeValue>;
@@ -169,6 +170,32 @@ impl Reading<'_> {
         }
     }
 
+    /// What differs in a bill; what an operator has said something of is settled.
+    fn bill_item(&mut self, item: &Item, provider: &str, sk: &str) -> Read<()> {
+        let kind = text(item, "kind")?;
+        let day: i64 = number(item, "bill_day")?;
+        if !sk.contains(kind) || day < 0 {
+            return Err("has another name than it should".to_owned());
+        }
+        let is_of_what_went_back = ["unknown_refund", "paid_twice"].contains(&kind);
+        if !is_of_what_went_back || item.contains_key("done") {
+            return Ok(());
+        }
+        let currency = Currency::new(text(item, "currency")?);
+        let currency = currency.map_err(|error| error.to_string())?;
+        let payment = match (text(item, "payment"), text(item, "order")) {
+            (Ok(payment), Ok(order)) => {
+                let provider = parsed(provider, "pk")?;
+                let key = PaymentKey { provider, payment: parsed(payment, "payment")? };
+                Some((key, parsed(order, "order")?))
+            }
+            (Err(_), _) | (_, Err(_)) => None,
+        };
+        let amount = Money { amount_minor: MinorUnits(number(item, "amount_minor")?), currency };
+        self.facts.billed.push(BilledFact { payment, name: format!("{provider} {sk}"), amount });
+        Ok(())
+    }
+
     fn catalogue_item(&mut self, item: &Item) -> Read<()> {
         let (sale, sk) = (text(item, "pk")?, text(item, "sk")?);
         if sale == "#sales" {
@@ -216,14 +243,14 @@ impl Reading<'_> {
         if sale.starts_with("#provider#") {
             return provider_item(item, sk);
         }
+        if let Some(provider) = sale.strip_prefix("#bills#") {
+            return self.bill_item(item, provider, sk);
+        }
         if sale == "#actions" {
             return action_item(item);
         }
         if sale == "#webhooks" {
-            let numbers = ["secret_generation", "since_ms"];
-            let texts = ["url", "kinds", "sales", "secret_key"];
-            numbers.iter().try_for_each(|name| number::<i64>(item, name).map(drop))?;
-            return texts.iter().try_for_each(|name| text(item, name).map(drop));
+            return webhook_item(item);
         }
         if let Some(webhook) = sale.strip_prefix("#subscriber#") {
             return self.subscriber_item(item, webhook, sk);
@@ -472,6 +499,41 @@ impl Reading<'_> {
         if is_listed { Ok(()) } else { Err("is not among its buyer's orders".to_owned()) }
     }
 
+    /// What the capture of no order moves by itself.
+    fn of_no_order(
+        &mut self,
+        item: &Item,
+        provider: &ProviderId,
+        refund: Option<RefundState>,
+    ) -> Read<()> {
+        let Money { amount_minor, currency } = money(item)?;
+        let (amount, currency) = (i128::from(amount_minor), currency.to_string());
+        let provider = format!("provider:{provider}");
+        self.book(&provider, "owed", amount, &currency, ORDERLESS);
+        // Each time that its money came to us again it had been back.
+        let undone: u8 = match item.contains_key("undone") {
+            true => number(item, "undone")?,
+            false => 0,
+        };
+        for _ in 0..undone {
+            self.book("owed", &provider, amount, &currency, ORDERLESS);
+            self.book(&provider, "owed", amount, &currency, ORDERLESS);
+        }
+        match refund {
+            Some(RefundState::Settled) => {
+                self.book("owed", "bank", amount, &currency, ORDERLESS);
+            }
+            Some(RefundState::Refunded) => {
+                self.book("owed", &provider, amount, &currency, ORDERLESS);
+            }
+            Some(RefundState::Explained) => {
+                self.book("owed", "explained", amount, &currency, ORDERLESS);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
     fn payment(&mut self, item: &Item, provider: &str, payment: &str) -> Read<()> {
         let order: OrderNumber = parsed(text(item, "order")?, "order")?;
         let accepted = match text(item, "outcome")? {
@@ -493,19 +555,7 @@ impl Reading<'_> {
             .and_then(|value| value.as_s().ok())
             .is_some_and(|it| it == "unknown_order")
         {
-            let Money { amount_minor, currency } = money(item)?;
-            let (amount, currency) = (i128::from(amount_minor), currency.to_string());
-            let provider = format!("provider:{}", key.provider);
-            self.book(&provider, "owed", amount, &currency, ORDERLESS);
-            match refund {
-                Some(RefundState::Refunded) => {
-                    self.book("owed", &provider, amount, &currency, ORDERLESS);
-                }
-                Some(RefundState::Explained) => {
-                    self.book("owed", "explained", amount, &currency, ORDERLESS);
-                }
-                _ => {}
-            }
+            self.of_no_order(item, &key.provider, refund)?;
         }
         self.facts.payments.push(PaymentFact {
             key,
@@ -577,6 +627,10 @@ impl Reading<'_> {
             },
             is_by_dispute: item.contains_key("refusal")
                 && text(item, "refusal")?.starts_with("by dispute "),
+            ended: match item.contains_key("ended") {
+                true => self::number(item, "ended")?,
+                false => 0,
+            },
         });
         check_gene(item, decode::gene_of_order(order))
     }
@@ -651,7 +705,15 @@ fn action_item(item: &Item) -> Read<()> {
     text(item, "who").and(text(item, "action")).map(|_| ())
 }
 
-/// What is kept of a payment provider: how far its captures were read, the turns of calls to it, and under which
+/// A webhook.
+fn webhook_item(item: &Item) -> Read<()> {
+    let numbers = ["secret_generation", "since_ms"];
+    let texts = ["url", "kinds", "sales", "secret_key"];
+    numbers.iter().try_for_each(|name| number::<i64>(item, name).map(drop))?;
+    texts.iter().try_for_each(|name| text(item, name).map(drop))
+}
+
+/// What is kept of a payment provider: how far its captures and bills were read, the turns of calls to it, and under which
 /// deployment's id payments are started at it.
 fn provider_item(item: &Item, sk: &str) -> Read<()> {
     if sk.starts_with("calls#") {
@@ -659,6 +721,11 @@ fn provider_item(item: &Item, sk: &str) -> Read<()> {
     }
     if sk == "deployment" {
         return text(item, "deployment").map(drop);
+    }
+    if sk == "bills" {
+        // A reader that has read nothing yet has written its lease alone; an operator may have named a day before.
+        let name = if item.contains_key("bill_day") { "bill_day" } else { "reader_until_ms" };
+        return number::<i64>(item, name).map(drop);
     }
     if sk != "captures" {
         return Err("is nothing that belongs there".to_owned());
@@ -892,11 +959,11 @@ fn read_facts(order: &Item) -> Read<Vec<ToldFact>> {
 
 fn read_told((kind, at_ms, by, moved): WrittenFact) -> Read<ToldFact> {
     let known = FactKind::ALL.into_iter().find(|known| known.as_str() == kind);
-    let (payment, amount_minor, currency, refund) = match moved {
-        Some((provider, payment, amount_minor, currency, _reason, refund)) => {
-            (Some((provider, payment)), Some(amount_minor), Some(currency), refund)
+    let (payment, amount_minor, currency, reason, refund) = match moved {
+        Some((provider, payment, amount_minor, currency, reason, refund)) => {
+            (Some((provider, payment)), Some(amount_minor), Some(currency), reason, refund)
         }
-        None => (None, None, None, None),
+        None => (None, None, None, None, None),
     };
     Ok(ToldFact {
         kind: known.ok_or_else(|| format!("tells {kind}"))?,
@@ -905,6 +972,7 @@ fn read_told((kind, at_ms, by, moved): WrittenFact) -> Read<ToldFact> {
         payment,
         amount_minor,
         currency,
+        is_disputed: reason.as_deref() == Some("disputed"),
         refund,
     })
 }

@@ -197,6 +197,9 @@ impl<'a> RoomCheck<'a> {
                 if room.sale != *self.sale || record.state != State::first(&room.settings) {
                     return Err("is not the publication of the sale's room".to_owned());
                 }
+                if let Err(invalid) = room.check(record.at_ms) {
+                    return Err(format!("publishes what cannot be: {invalid}"));
+                }
                 let groups = room.settings.groups.iter();
                 self.groups = groups.map(|of| Group::new(of.group.clone())).collect();
                 self.room = Some(room.clone());
@@ -463,7 +466,7 @@ mod tests {
         fn new() -> Self {
             let source = Source::Secret(secret());
             let records = records(false, source);
-            let windows = windows(&records, false, &source);
+            let windows = windows(&records, &source);
             let member = |index: u32| {
                 let of = buyer(index);
                 let is_in = index >= JOINED || index.is_multiple_of(3);

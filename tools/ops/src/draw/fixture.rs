@@ -2,7 +2,7 @@
 //! draw, a later window of 20, and who was admitted.
 
 use engine::domain::admission::room::draw::{
-    Closing, Commitment, Member, Source, Window, later_seed,
+    Closing, Commitment, Latest, Member, Source, Terms, Window, later_seed,
 };
 use engine::domain::admission::room::log::{NONE_BEFORE, Record};
 use engine::domain::admission::room::serving::{Counts, Event, Given, Room};
@@ -10,9 +10,10 @@ use engine::domain::admission::room::tree;
 use engine::domain::basics::bytes::{Hash, Nonce, Secret};
 use engine::domain::basics::ids::{GroupId, SaleId, UserId};
 use engine::domain::sale::serving::Settings;
+use shared::beacon::Chains;
 use shared::beacon::signature::QUICKNET;
 
-use super::publication::{Admission, Chunk, Publication};
+use super::publication::{Admission, Chunk, Counted, OrderLine, Orders, Publication};
 
 /// Rounds as quicknet published them.
 /// Source: <https://api.drand.sh/52db9ba70e0cc0f6eaf7803dd07447a1f5477735fd3f661792ba94600c84e971/public/123>
@@ -27,7 +28,9 @@ pub const ROUNDS: [(u64, &str); 2] = [
     ),
 ];
 
-pub const OPENS_MS: i64 = 1_800_000_000_000;
+/// A minute after round 1000 of quicknet is out.
+pub const OPENS_MS: i64 = 1_692_806_424_000;
+pub const STOCK: u64 = 10_000;
 pub const JOINED: u32 = 2_500;
 pub const LATER: u32 = 20;
 
@@ -35,7 +38,7 @@ pub fn group() -> GroupId {
     GroupId::new("all").unwrap()
 }
 
-fn sale() -> SaleId {
+pub fn sale() -> SaleId {
     SaleId::new("fixture").unwrap()
 }
 
@@ -80,22 +83,47 @@ pub fn chunks(leaves: &[Hash]) -> Vec<Chunk> {
     Chunk::all(&group(), leaves)
 }
 
-pub fn closing(has_beacon: bool) -> Closing {
-    let latest_round = has_beacon.then_some(992);
-    Closing { count: JOINED, root: tree::root(&leaves()), latest_round }
+pub fn closing() -> Closing {
+    Closing { count: JOINED, root: tree::root(&leaves()), latest_round: None }
+}
+
+pub fn settings(opens_ms: i64) -> Settings {
+    let mut settings = Settings::new(group(), opens_ms, 4);
+    settings.max_per_second = 100;
+    settings
 }
 
 pub fn room(has_beacon: bool) -> Room {
-    let mut settings = Settings::new(group(), OPENS_MS, 4);
-    settings.max_per_second = 100;
-    let beacon = has_beacon.then_some(QUICKNET);
-    Room { sale: sale(), draw: Commitment { commitment: secret().commitment(), beacon }, settings }
+    let settings = settings(OPENS_MS);
+    let quicknet = Chains::default().rounds(QUICKNET).unwrap();
+    let named = quicknet.name(settings.closes_at_ms, OPENS_MS, 0).unwrap();
+    let draw = if has_beacon { Terms::Beacon(named) } else { Terms::Secret(secret().commitment()) };
+    Room::new(sale(), draw, STOCK, settings)
 }
 
-/// The records up to the draw by `source`, which the rules do not have to allow, and 200 s of serving.
-pub fn records(has_beacon: bool, source: Source) -> Vec<Record> {
-    let room = room(has_beacon);
-    let mut records = vec![Record::first(room.clone(), OPENS_MS - 600_000)];
+/// The room of an engine on one machine, which can sign each of its rounds.
+pub fn local_room() -> Room {
+    let settings = settings(1_800_000_000_000);
+    let Settings { closes_at_ms, opens_at_ms, .. } = settings;
+    let named = fake_beacon::rounds().name(closes_at_ms, opens_at_ms, 0).unwrap();
+    Room::new(sale(), Terms::Beacon(named), STOCK, settings)
+}
+
+/// A room that was published before, by quicknet.
+pub fn room_of_before() -> Room {
+    let draw = Commitment { commitment: secret().commitment(), beacon: Some(QUICKNET) };
+    Room::before(sale(), draw, settings(OPENS_MS))
+}
+
+/// The records up to the closing, the draw by some event, which the rules do not have to allow, and 200 s of serving.
+pub fn records_of(
+    room: &Room,
+    closing: Closing,
+    (closed_ms, drawn_ms): (i64, i64),
+    draw: Event,
+) -> Vec<Record> {
+    let opens_ms = room.settings.opens_at_ms;
+    let mut records = vec![Record::first(room.clone(), opens_ms - 5_000_000)];
     let mut add = |at_ms, events, joined, free| {
         let given = Given {
             free: Some(free),
@@ -103,18 +131,24 @@ pub fn records(has_beacon: bool, source: Source) -> Vec<Record> {
             counts: Some(Counts::default()),
             ..Given::default()
         };
-        let next = records.last().unwrap().next(&room, at_ms, events, given).unwrap();
+        let next = records.last().unwrap().next(room, at_ms, events, given).unwrap();
         records.push(next);
     };
-    add(OPENS_MS - 300_000, vec![], 2_000, 10_000);
-    let closed = Event::Closed { group: group(), closing: closing(has_beacon) };
-    add(OPENS_MS - 120_000, vec![closed], JOINED, 10_000);
-    add(OPENS_MS - 90_000, vec![Event::Drawn { group: group(), source }], JOINED, 10_000);
+    add(opens_ms - 400_000, vec![], 2_000, STOCK);
+    add(closed_ms, vec![Event::Closed { group: group(), closing }], JOINED, STOCK);
+    add(drawn_ms, vec![draw], JOINED, STOCK);
     for second in 0..200 {
         let joined = if second < 10 { JOINED } else { JOINED + LATER };
-        add(OPENS_MS + second * 1_000, vec![], joined, 10_000);
+        add(opens_ms.max(drawn_ms) + second * 1_000, vec![], joined, STOCK);
     }
     records
+}
+
+/// The records of the room of the fixture, drawn by `source`.
+pub fn records(has_beacon: bool, source: Source) -> Vec<Record> {
+    let draw = Event::Drawn { group: group(), source };
+    let times = (OPENS_MS - 295_000, OPENS_MS - 50_000);
+    records_of(&room(has_beacon), closing(), times, draw)
 }
 
 /// Gives each record the hash of the one before, as whoever forges a whole log would.
@@ -130,12 +164,15 @@ pub fn log(records: &[Record]) -> Vec<String> {
     records.iter().map(Record::line).collect()
 }
 
-/// The windows of the group, the later one by the record that ended it.
-pub fn windows(records: &[Record], has_beacon: bool, source: &Source) -> Vec<Window> {
-    let seed = closing(has_beacon).seed(&sale(), &group(), source);
+/// The windows of the group, of which the first has this seed, and the later one that of the record that ended it.
+pub fn windows_of(records: &[Record], seed: Hash) -> Vec<Window> {
     let ended = records.iter().find(|record| record.state.groups[0].window_end > JOINED).unwrap();
     let later = later_seed(ended.hash(), &group());
     vec![Window::new(seed, 0, JOINED), Window::new(later, JOINED, JOINED + LATER)]
+}
+
+pub fn windows(records: &[Record], source: &Source) -> Vec<Window> {
+    windows_of(records, closing().seed(&sale(), &group(), source))
 }
 
 /// The admission of an index as soon as its place is due.
@@ -145,19 +182,60 @@ pub fn admission(index: u32, windows: &[Window], records: &[Record]) -> Admissio
     Admission { group: group(), index, place, turn: due.number }
 }
 
-/// Everything, drawn by `source`. Of those who joined every third was admitted, of the later ones all.
+/// An order of a seat for each of these admissions.
+pub fn orders(admissions: &[Admission]) -> Orders {
+    let order = |Admission { group, index, turn, .. }: &Admission| OrderLine {
+        group: Some(group.clone()),
+        index: Some(*index),
+        turn: Some(*turn),
+        operator: None,
+        seat_legs: 1,
+    };
+    let orders: Vec<OrderLine> = admissions.iter().map(order).collect();
+    let left = STOCK - orders.len() as u64;
+    Orders { counted: Counted { at_ms: OPENS_MS + 1_000_000, left }, orders }
+}
+
+/// Everything of these records. Of those who joined every third was admitted, of the later ones all, and each has a seat.
+pub fn published(records: &[Record], seed: Hash) -> Publication {
+    let windows = windows_of(records, seed);
+    let came = (0..JOINED).step_by(3).filter(|index| is_held(*index));
+    let admissions: Vec<Admission> = came
+        .chain(JOINED..JOINED + LATER)
+        .map(|index| admission(index, &windows, records))
+        .collect();
+    let orders = Some(orders(&admissions));
+    Publication { log: log(records), chunks: chunks(&leaves()), admissions, orders }
+}
+
 pub fn publication_by(has_beacon: bool, source: Source) -> (Publication, Vec<Record>) {
     let records = records(has_beacon, source);
-    let windows = windows(&records, has_beacon, &source);
-    let came = (0..JOINED).step_by(3).filter(|index| is_held(*index));
-    let admissions = came
-        .chain(JOINED..JOINED + LATER)
-        .map(|index| admission(index, &windows, &records))
-        .collect();
-    (Publication { log: log(&records), chunks: chunks(&leaves()), admissions }, records)
+    (published(&records, closing().seed(&sale(), &group(), &source)), records)
 }
 
 /// Everything, drawn by the beacon.
 pub fn publication() -> (Publication, Vec<Record>) {
     publication_by(true, by_beacon())
+}
+
+/// A room of before, by the round that its closing quotes the eighth before of; there is nothing of its orders.
+pub fn publication_of_before() -> Publication {
+    let quoting = Closing { latest_round: Some(Latest(Some(992))), ..closing() };
+    let draw = Event::Drawn { group: group(), source: by_beacon() };
+    let times = (OPENS_MS - 120_000, OPENS_MS - 90_000);
+    let records = records_of(&room_of_before(), quoting, times, draw);
+    let seed = quoting.seed(&sale(), &group(), &by_beacon());
+    Publication { orders: None, ..published(&records, seed) }
+}
+
+/// A room of one machine whose window was closed at this time, drawn by the round that decides then.
+pub fn publication_closed_at(closed_ms: i64) -> (Publication, Vec<Record>) {
+    let room = local_room();
+    let Terms::Beacon(named) = room.draw else { panic!() };
+    let round = named.decides(closed_ms);
+    let source = Source::Beacon { round, signature: fake_beacon::sign(round) };
+    let draw = Event::Drawn { group: group(), source };
+    let drawn_ms = named.time_ms(round).max(closed_ms);
+    let records = records_of(&room, closing(), (closed_ms, drawn_ms), draw);
+    (published(&records, closing().seed(&sale(), &group(), &source)), records)
 }

@@ -5,10 +5,12 @@ pub mod publication;
 pub mod report;
 mod verify;
 pub mod violation;
+pub mod watch;
+pub mod witness;
 
 #[cfg(test)]
 pub(crate) mod fixture;
 #[cfg(test)]
 mod tests;
 
-pub use verify::{Own, verify};
+pub use verify::{Own, Seen, verify};

@@ -14,6 +14,9 @@ pub const LEAVES: &str = "leaves.jsonl";
 /// The file of the admissions: an [`Admission`] a line.
 pub const ADMISSIONS: &str = "admissions.jsonl";
 
+/// The file of the orders: an [`OrdersLine`] a line.
+pub const ORDERS: &str = "orders.jsonl";
+
 /// The first admission of a visit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -28,6 +31,65 @@ pub struct Admission {
     pub turn: u64,
 }
 
+/// A line of the orders.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum OrdersLine {
+    /// The first line.
+    Counted(Counted),
+    /// Each other line.
+    Order(OrderLine),
+}
+
+/// When the orders were read, and what none of them holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Counted {
+    /// When they were read, in milliseconds since the Unix epoch.
+    pub at_ms: i64,
+    /// Seat-legs that no order holds.
+    pub left: u64,
+}
+
+/// An order that holds seats.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OrderLine {
+    /// The group of the member; none if it is nobody's who was admitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<GroupId>,
+    /// The index of the member.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index: Option<u32>,
+    /// The number of the record by which the place was due.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<u64>,
+    /// What the operator holds the seats for, if they are the operator's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operator: Option<OperatorsSeats>,
+    /// Seat-legs that it holds.
+    pub seat_legs: u64,
+}
+
+/// What an operator holds seats for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OperatorsSeats {
+    /// Sold at the operator's desk.
+    Desk,
+    /// Kept for the house.
+    House,
+}
+
+/// The orders that hold seats.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Orders {
+    /// The first line.
+    pub counted: Counted,
+    /// The others.
+    pub orders: Vec<OrderLine>,
+}
+
 /// Everything that is published.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Publication {
@@ -37,6 +99,8 @@ pub struct Publication {
     pub chunks: Vec<Chunk>,
     /// The admissions.
     pub admissions: Vec<Admission>,
+    /// The orders; none of a room that was published before.
+    pub orders: Option<Orders>,
 }
 
 /// Why a publication cannot be read or written.
@@ -60,6 +124,9 @@ pub enum Error {
         /// What is wrong with it.
         error: serde_json::Error,
     },
+    /// The orders do not begin with what is left, or say it twice.
+    #[error("{ORDERS}: its first line, and no other, says when orders were read and what is left")]
+    Counted,
 }
 
 /// The lines of a file.
@@ -97,7 +164,7 @@ fn json(values: &[impl Serialize]) -> Vec<String> {
 }
 
 impl Publication {
-    /// Writes the three files into a folder, which is made if it is not there.
+    /// Writes the files into a folder, which is made if it is not there.
     ///
     /// # Errors
     /// A file cannot be written.
@@ -105,10 +172,13 @@ impl Publication {
         fs::create_dir_all(folder).map_err(|error| Error::File { file: LOG, error })?;
         write(folder, LOG, &self.log)?;
         write(folder, LEAVES, &json(&self.chunks))?;
-        write(folder, ADMISSIONS, &json(&self.admissions))
+        write(folder, ADMISSIONS, &json(&self.admissions))?;
+        let Some(Orders { counted, orders }) = &self.orders else { return Ok(()) };
+        let lines = [json(&[counted]), json(orders)].concat();
+        write(folder, ORDERS, &lines)
     }
 
-    /// Reads the three files of a folder.
+    /// Reads the files of a folder; there need be none of orders.
     ///
     /// # Errors
     /// A file is not there, or a line of leaves or admissions is not what it should be. The records of the log
@@ -118,6 +188,21 @@ impl Publication {
             log: lines(folder, LOG)?,
             chunks: values(folder, LEAVES)?,
             admissions: values(folder, ADMISSIONS)?,
+            orders: Self::orders(folder)?,
         })
+    }
+
+    fn orders(folder: &Path) -> Result<Option<Orders>, Error> {
+        if !folder.join(ORDERS).exists() {
+            return Ok(None);
+        }
+        let mut lines = values(folder, ORDERS)?.into_iter();
+        let Some(OrdersLine::Counted(counted)) = lines.next() else { return Err(Error::Counted) };
+        let order = |line| match line {
+            OrdersLine::Order(order) => Ok(order),
+            OrdersLine::Counted(_) => Err(Error::Counted),
+        };
+        let orders = lines.map(order).collect::<Result<_, _>>()?;
+        Ok(Some(Orders { counted, orders }))
     }
 }

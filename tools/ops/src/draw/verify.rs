@@ -2,17 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use engine::domain::admission::room::draw::{Closing, Member, Source, Window, later_seed};
+use engine::domain::admission::room::draw::{Closing, Member, Source, Terms, Window, later_seed};
 use engine::domain::admission::room::log::{Entry, NONE_BEFORE, Record};
-use engine::domain::admission::room::serving::{Event, Given, Room, State};
+use engine::domain::admission::room::serving::{Closed, Command, Event, Given, Room, State};
 use engine::domain::admission::room::tree;
 use engine::domain::basics::bytes::{Hash, Nonce};
 use engine::domain::basics::ids::{GroupId, SaleId, UserId};
 use shared::beacon::Chains;
 
-use super::publication::{Admission, Publication};
-use super::report::{DecidedBy, Group, OwnPlace, Report};
+use super::publication::{Admission, OrderLine, Orders, Publication};
+use super::report::{Because, DecidedBy, Group, OwnPlace, Report, Round, Stock, Verdict};
 use super::violation::Violation;
+use super::witness::{Sighting, Watcher};
 
 /// Who asks after the own place.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,13 +28,24 @@ pub struct Own {
     pub nonce: Nonce,
 }
 
-/// Checks a publication against the rules, with the keys of beacons' `chains`, against the hashes that somebody
-/// saw during the sale (of a record, of a root, of the commitment), and for one who joined.
+/// What was seen during the sale.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Hashes that the caller saw: of a record, of a root, or the commitment.
+    pub hashes: Vec<Hash>,
+    /// The watchers whom the caller trusts.
+    pub watchers: Vec<Watcher>,
+    /// What they saw. Their signatures are verified as they are read.
+    pub sightings: Vec<Sighting>,
+}
+
+/// Checks a publication against the rules, with the keys of beacons' `chains`, against what was seen during the sale, and
+/// for one who joined.
 #[must_use]
 pub fn verify(
     publication: &Publication,
     chains: &Chains,
-    seen: &[Hash],
+    seen: &Seen,
     own: Option<&Own>,
 ) -> Report {
     let mut check = Check { chains, violations: Vec::new(), seen: BTreeSet::new(), turns: 0 };
@@ -47,29 +59,85 @@ pub fn verify(
         None => Vec::new(),
     };
     let admitted = check.admissions(&publication.admissions, &groups, &records);
-    for hash in seen.iter().filter(|hash| !check.seen.contains(hash)) {
-        check.violations.push(Violation::Unseen { hash: *hash });
+    let stock = room.as_ref().and_then(|room| check.stock(room, publication, &admitted, &records));
+    let sightings: Vec<&Sighting> = match &room {
+        Some(Room { sale, .. }) => {
+            let path = format!("/sales/{sale}/room");
+            seen.sightings.iter().filter(|seen| seen.address.ends_with(&path)).collect()
+        }
+        None => Vec::new(),
+    };
+    let hashes = seen.hashes.iter().copied().chain(sightings.iter().map(|sighting| sighting.hash));
+    for hash in hashes.filter(|hash| !check.seen.contains(hash)).collect::<BTreeSet<_>>() {
+        check.violations.push(Violation::Unseen { hash });
     }
-    let sale = room.map(|room| room.sale);
-    let own = sale.as_ref().zip(own).map(|(sale, own)| {
+    let own = room.as_ref().zip(own).map(|(room, own)| {
         check.own(
-            sale,
+            &room.sale,
             own,
             groups.iter().find(|drawn| drawn.group == own.group),
             &records,
             &admitted,
         )
     });
+    let because = room.as_ref().and_then(|room| {
+        let is_seen = || is_seen(room, &groups, &records, &seen.watchers, &sightings);
+        because(room, &groups).or_else(|| (!is_seen()).then_some(Because::NotSeen))
+    });
     let groups = groups.iter().map(|drawn| drawn.report(&records, &admitted)).collect();
+    let verdict = match (check.violations.is_empty(), because) {
+        (false, _) => Verdict::Wrong,
+        (true, Some(_)) => Verdict::NotWitnessed,
+        (true, None) => Verdict::Witnessed,
+    };
     Report {
-        clean: check.violations.is_empty(),
-        sale,
+        verdict,
+        because: because.filter(|_| verdict == Verdict::NotWitnessed),
+        sale: room.map(|room| room.sale),
         records: reporting::count(publication.log.len()),
         turns: check.turns,
         groups,
+        stock,
         own,
         violations: check.violations,
     }
+}
+
+/// Why no watcher can witness the draw.
+fn because(room: &Room, groups: &[Drawn]) -> Option<Because> {
+    let is_late = |drawn: &Drawn| drawn.round(room).is_some_and(|round| round.looks > 0);
+    let is_given_up = |drawn: &Drawn| matches!(drawn.decided_by, Some(DecidedBy::GivenUp { .. }));
+    match room.draw {
+        Terms::Before(_) => Some(Because::RulesOfBefore),
+        Terms::Secret(_) => Some(Because::Secret),
+        Terms::Beacon(_) if groups.iter().any(is_given_up) => Some(Because::GivenUp),
+        Terms::Beacon(_) if groups.iter().any(|drawn| drawn.decided_by.is_none()) => {
+            Some(Because::NotDrawn)
+        }
+        Terms::Beacon(_) if groups.iter().any(is_late) => Some(Because::Late),
+        Terms::Beacon(_) => None,
+    }
+}
+
+/// Whether each of the watchers, of whom there is one, saw the closing of every group before the round that decides it: its
+/// record, or a later one, whose hash covers it.
+fn is_seen(
+    room: &Room,
+    groups: &[Drawn],
+    records: &[Record],
+    watchers: &[Watcher],
+    sightings: &[&Sighting],
+) -> bool {
+    let numbers: BTreeMap<Hash, u64> =
+        records.iter().map(|record| (record.hash(), record.number)).collect();
+    let saw = |watcher: &Watcher, drawn: &Drawn| {
+        let Some((number, round)) = drawn.closed.zip(drawn.round(room)) else { return false };
+        let of_it = sightings.iter().filter(|sighting| sighting.key == *watcher);
+        let mut in_time = of_it.filter(|sighting| sighting.at_ms < round.at_ms);
+        in_time.any(|sighting| numbers.get(&sighting.hash).is_some_and(|of| *of >= number.number))
+    };
+    let all = |watcher: &Watcher| groups.iter().all(|drawn| saw(watcher, drawn));
+    !watchers.is_empty() && watchers.iter().all(all)
 }
 
 /// A group, and what was drawn of it.
@@ -78,10 +146,21 @@ struct Drawn {
     /// Its position in the settings.
     at: usize,
     closing: Option<Closing>,
+    /// The record that closed it.
+    closed: Option<ClosedBy>,
+    /// The round that decides it.
+    round: Option<Round>,
     leaves: Vec<Hash>,
     decided_by: Option<DecidedBy>,
     /// The windows, each with the number of the record from which on its places can be due.
     windows: Vec<(u64, Window)>,
+}
+
+/// The record of a closing.
+#[derive(Debug, Clone, Copy)]
+struct ClosedBy {
+    number: u64,
+    at_ms: i64,
 }
 
 /// The turn of each admission, by group and index.
@@ -131,15 +210,21 @@ impl Check<'_> {
             self.violations.push(wrong("it is not the publication of a room".to_owned()));
             return None;
         };
-        if let Err(error) = room.settings.check() {
+        if let Err(error) = room.check(first.map_or(0, |first| first.at_ms)) {
             self.violations.push(wrong(error.to_string()));
             return None;
+        }
+        if let Terms::Beacon(named) = room.draw
+            && self.chains.rounds(named.chain) != Some(named.chain())
+        {
+            let reason = "its chain is not known, or has another genesis or period".to_owned();
+            self.violations.push(Violation::Beacon { number: 0, round: named.round, reason });
         }
         if *state != State::first(&room.settings) {
             self.violations.push(Violation::Arithmetic { number: 0 });
             return None;
         }
-        self.seen.insert(room.draw.commitment);
+        self.seen.extend(room.draw.commitment());
         Some(room.clone())
     }
 
@@ -166,7 +251,7 @@ impl Check<'_> {
             let Event::Drawn { source: Source::Beacon { round, signature }, .. } = event else {
                 continue;
             };
-            let Some(chain) = room.draw.beacon else { continue };
+            let Some(chain) = room.draw.chain() else { continue };
             if let Err(wrong) = self.chains.verify(chain, *round, signature) {
                 let reason = wrong.to_string();
                 self.violations.push(Violation::Beacon { number, round: *round, reason });
@@ -215,11 +300,14 @@ impl Check<'_> {
                 group: settings.group.clone(),
                 at,
                 closing: None,
+                closed: None,
+                round: None,
                 leaves: Vec::new(),
                 decided_by: None,
                 windows: Vec::new(),
             };
             drawn.read(&room.sale, records);
+            drawn.round = drawn.round(room);
             if let Some(closing) = drawn.closing {
                 self.seen.insert(closing.root);
                 self.leaves(&mut drawn, &closing, publication);
@@ -283,6 +371,49 @@ impl Check<'_> {
         admitted
     }
 
+    /// Checks that seats are left or held by orders, each of which has its admission.
+    fn stock(
+        &mut self,
+        room: &Room,
+        publication: &Publication,
+        admitted: &Admitted<'_>,
+        records: &[Record],
+    ) -> Option<Stock> {
+        let stock = room.stock?;
+        let Some(Orders { counted, orders }) = &publication.orders else {
+            self.violations.push(Violation::NoOrders);
+            return None;
+        };
+        let (mut held, mut operators) = (0_u64, 0_u64);
+        for OrderLine { group, index, turn, operator, seat_legs } in orders {
+            held = held.saturating_add(*seat_legs);
+            let place = (group.as_ref(), *index, *turn);
+            let is_admitted = match (place, operator) {
+                ((None, None, None), Some(_)) => {
+                    operators = operators.saturating_add(*seat_legs);
+                    true
+                }
+                ((Some(group), Some(index), Some(turn)), None) => {
+                    admitted.get(&(group, index)) == Some(&turn)
+                }
+                ((_, _, _), Some(_) | None) => false,
+            };
+            if !is_admitted {
+                let (group, index, seat_legs) = (group.clone(), *index, *seat_legs);
+                self.violations.push(Violation::NoAdmission { group, index, seat_legs });
+            }
+        }
+        let left = counted.left;
+        if left.checked_add(held) != Some(stock) {
+            self.violations.push(Violation::Stock { stock, left, held });
+        }
+        let free = |record: &Record| match &record.entry {
+            Entry::Turn { given, .. } => given.free,
+            Entry::Published(_) => None,
+        };
+        Some(Stock { stock, held, operators, left, last_free: records.iter().rev().find_map(free) })
+    }
+
     fn admission(&mut self, admission: &Admission, drawn: &Drawn, record: &Record) {
         let Admission { group, index, place: found, turn } = admission.clone();
         if drawn.is_empty(index) {
@@ -343,7 +474,7 @@ impl Drawn {
             let Some(state) = record.state.groups.get(self.at) else { continue };
             if let Entry::Turn { events, .. } = &record.entry {
                 for event in events {
-                    self.event(sale, record.number, event, &mut end);
+                    self.event(sale, record, event, &mut end);
                 }
             }
             if let Some(last) = end.filter(|last| state.window_end > *last) {
@@ -356,24 +487,51 @@ impl Drawn {
         }
     }
 
-    fn event(&mut self, sale: &SaleId, number: u64, event: &Event, end: &mut Option<u32>) {
+    fn event(&mut self, sale: &SaleId, record: &Record, event: &Event, end: &mut Option<u32>) {
+        let (number, at_ms) = (record.number, record.at_ms);
         match event {
             Event::Closed { group, closing } if *group == self.group => {
                 self.closing = Some(*closing);
+                self.closed = Some(ClosedBy { number, at_ms });
             }
             Event::Drawn { group, source } if *group == self.group && end.is_none() => {
                 self.decided_by = Some(match source {
                     Source::Beacon { round, .. } => DecidedBy::Beacon { round: *round },
                     Source::Secret(_) => DecidedBy::Secret,
                 });
-                if let Some(closing) = self.closing {
-                    let seed = closing.seed(sale, group, source);
-                    self.windows.push((number, Window::new(seed, 0, closing.count)));
-                    *end = Some(closing.count);
-                }
+                let seed = self.closing.map(|closing| closing.seed(sale, group, source));
+                self.drawn(number, seed, end);
+            }
+            Event::Command(Command::BeaconGivenUp { by, randomness })
+                if self.closing.is_some() && end.is_none() =>
+            {
+                self.decided_by = Some(DecidedBy::GivenUp { by: by.clone() });
+                let (closing, group) = (self.closing, &self.group);
+                let seed = |of: Closing| of.seed_after_giving_up(sale, group, *randomness);
+                self.drawn(number, closing.map(seed), end);
             }
             Event::Closed { .. } | Event::Drawn { .. } | Event::Command(_) => {}
         }
+    }
+
+    /// The first window is there from this record on.
+    fn drawn(&mut self, number: u64, seed: Option<Hash>, end: &mut Option<u32>) {
+        let Some((closing, seed)) = self.closing.zip(seed) else { return };
+        self.windows.push((number, Window::new(seed, 0, closing.count)));
+        *end = Some(closing.count);
+    }
+
+    /// The round that decides, if the publication names one.
+    fn round(&self, room: &Room) -> Option<Round> {
+        let Terms::Beacon(named) = room.draw else { return None };
+        let ClosedBy { at_ms, .. } = self.closed?;
+        let closed = Closed { closing: self.closing?, at_ms };
+        Some(Round {
+            chain: named.chain,
+            round: room.round(&closed)?,
+            at_ms: room.round_ms(&closed)?,
+            looks: named.looks(at_ms),
+        })
     }
 
     /// The place of an index by the windows that are drawn at a turn.
@@ -405,7 +563,8 @@ impl Drawn {
             group: self.group.clone(),
             count,
             held: reporting::count(held),
-            decided_by: self.decided_by,
+            decided_by: self.decided_by.clone(),
+            round: self.round,
             later_windows: reporting::count(self.windows.len().saturating_sub(1)),
             due,
             due_of_nobody: of_nobody,

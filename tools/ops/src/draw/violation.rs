@@ -14,6 +14,12 @@ fn cause(expected: &u64, found: &u64) -> &'static str {
     if found > expected { "somebody joined late" } else { "entries were dropped" }
 }
 
+/// Whose an order is.
+fn of(group: Option<&GroupId>, index: Option<&u32>) -> String {
+    let both = group.zip(index);
+    both.map_or_else(String::new, |(group, index)| format!(" of index {index} of group {group}"))
+}
+
 /// A defect of a publication.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[serde(tag = "violation", rename_all = "snake_case")]
@@ -171,6 +177,31 @@ pub enum Violation {
         index: u32,
         /// The turn.
         turn: u64,
+    },
+    /// The orders were not published.
+    #[error("orders.jsonl is not there: nobody can tell whether admissions were left out")]
+    NoOrders,
+    /// Seats that neither an order has nor anybody can buy, or that two have.
+    #[error(
+        "{stock} seat-legs were for sale; {left} are left and orders hold {held}: orders were left out or invented"
+    )]
+    Stock {
+        /// Seat-legs at the publication.
+        stock: u64,
+        /// Those that no order holds.
+        left: u64,
+        /// Those that orders hold.
+        held: u64,
+    },
+    /// An order that no admission allows.
+    #[error("an order of {seat_legs} seat-legs{} has no admission", of(.group.as_ref(), .index.as_ref()))]
+    NoAdmission {
+        /// The group, if the order names one.
+        group: Option<GroupId>,
+        /// The index.
+        index: Option<u32>,
+        /// What it holds.
+        seat_legs: u64,
     },
     /// What somebody saw during the sale is not in the log.
     #[error(

@@ -8,6 +8,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::draw::Terms;
 use super::log::Record;
 use super::serving::{Closed, GroupState, Mode, Room, State};
 use super::stock::MILLION;
@@ -153,13 +154,16 @@ pub struct Document {
     pub as_of: Timestamp,
     /// When the first window closes.
     pub draw_closes_at: Timestamp,
+    /// When the round of the beacon that decides the draw is out, until the draw; none if the secret decides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub draws_at: Option<Timestamp>,
     /// When serving begins.
     pub opens_at: Timestamp,
     /// The groups.
     pub groups: Vec<GroupDocument>,
     /// Places that may be served a second.
     pub rate: u64,
-    /// The hash of the secret, until the draw.
+    /// The hash of the secret, until the draw; none if a round of a beacon decides.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commitment: Option<Hash>,
     /// The beacon's chain, until the draw; none if the secret decides.
@@ -211,6 +215,14 @@ fn closes_at(room: &Room) -> Timestamp {
     Timestamp::from_ms(room.settings.closes_at_ms)
 }
 
+/// When the round is out that decides the draw: of the last group if they differ.
+fn draws_at(room: &Room, state: &State) -> Option<Timestamp> {
+    let Terms::Beacon(named) = room.draw else { return None };
+    let closed = state.groups.iter().filter_map(|group| group.closed);
+    let of_closed = closed.filter_map(|closed| room.round_ms(&closed)).max();
+    Some(Timestamp::from_ms(of_closed.unwrap_or_else(|| named.time_ms(named.round))))
+}
+
 /// The bounds of what is said of an estimate.
 fn range(estimate: u64) -> (u64, u64) {
     let part = |percent: u64| estimate.saturating_mul(percent) / 100;
@@ -235,17 +247,17 @@ fn lasts_for(room: &Room, state: &State, free: u64) -> u64 {
 }
 
 impl Document {
-    /// The document of a record at `now`. `left` is what is left, if that is known. `stalled`: a turn was due,
-    /// and could not be made.
+    /// The document of a record at `now`, with its state as it is to be shown. `left` is what is left, if that is known.
+    /// `stalled`: a turn was due, and could not be made.
     #[must_use]
     pub fn new(
         room: &Room,
-        record: &Record,
+        (record, state): (&Record, &State),
         left: Option<&Left>,
         stalled: bool,
         now: Timestamp,
     ) -> Self {
-        let (settings, state) = (&room.settings, &record.state);
+        let settings = &room.settings;
         let drawn = state.is_drawn();
         let lasts = left.map(|left| lasts_for(room, state, left.free));
         let shares: u64 = settings.groups.iter().map(|group| u64::from(group.share)).sum();
@@ -262,7 +274,7 @@ impl Document {
                 joined: group.joined,
                 window: group.window_end,
                 root: until_drawn.map(|closing| closing.root),
-                round: until_drawn.and_then(|closing| closing.round()),
+                round: group.closed.filter(|_| group.seed.is_none()).and_then(|of| room.round(&of)),
                 seed: group.seed,
                 count: closing.map(|closing| closing.count),
                 advance: advance(group, state.clock_ms).map(range),
@@ -278,11 +290,12 @@ impl Document {
             state: room_state(state, room, left, stalled, now),
             as_of: now,
             draw_closes_at: closes_at(room),
+            draws_at: draws_at(room, state).filter(|_| !drawn),
             opens_at: Timestamp::from_ms(settings.opens_at_ms),
             groups: groups.collect(),
             rate: state.rate_milli(settings) / 1_000,
-            commitment: (!drawn).then_some(room.draw.commitment),
-            beacon: room.draw.beacon.filter(|_| !drawn),
+            commitment: room.draw.commitment().filter(|_| !drawn),
+            beacon: room.draw.chain().filter(|_| !drawn),
             record: record.number,
             head: record.hash(),
             tiers: left.map(|left| left.tiers.clone()),
@@ -329,10 +342,10 @@ fn room_state(
 
 #[cfg(test)]
 mod tests {
-    use super::super::draw::{Closing, Commitment, Source};
+    use super::super::draw::{BeaconChain, Closing, Source};
     use super::super::serving::{Event, Given};
     use super::*;
-    use crate::domain::basics::bytes::Secret;
+    use crate::domain::basics::bytes::Signature;
     use crate::domain::basics::ids::SaleId;
     use crate::domain::sale::serving::{GroupSettings, Settings};
 
@@ -344,9 +357,9 @@ mod tests {
         settings.groups = (0..groups)
             .map(|number| GroupSettings { group: name(number), share: 1, codes: false })
             .collect();
-        let draw =
-            Commitment { commitment: Secret([4; 32]).commitment(), beacon: Some(Hash([1; 32])) };
-        Room { sale: SaleId::new("s").unwrap(), draw, settings }
+        let chain = BeaconChain { chain: Hash([1; 32]), genesis: 1_692_803_367, period: 3 };
+        let draw = Terms::Beacon(chain.name(settings.closes_at_ms, OPENS.ms(), 0).unwrap());
+        Room::new(SaleId::new("s").unwrap(), draw, 60_000, settings)
     }
 
     fn left() -> Left {
@@ -357,10 +370,11 @@ mod tests {
     fn closed(room: &Room, count: u32, drawn: bool) -> Record {
         let mut events = Vec::new();
         for settings in &room.settings.groups {
-            let closing = Closing { count, root: Hash([2; 32]), latest_round: Some(1_000_000) };
+            let closing = Closing { count, root: Hash([2; 32]), latest_round: None };
             events.push(Event::Closed { group: settings.group.clone(), closing });
         }
-        let secret = Source::Secret(Secret([4; 32]));
+        let Terms::Beacon(named) = room.draw else { panic!() };
+        let source = Source::Beacon { round: named.round, signature: Signature([0; 48]) };
         let given = Given { joined: vec![count; room.settings.groups.len()], ..Given::default() };
         let first = Record::first(room.clone(), 0);
         let closing = first.next(room, OPENS.ms() - 300_000, events, given.clone()).unwrap();
@@ -368,13 +382,12 @@ mod tests {
             return closing;
         }
         let groups = room.settings.groups.iter();
-        let events =
-            groups.map(|of| Event::Drawn { group: of.group.clone(), source: secret }).collect();
-        closing.next(room, OPENS.ms() - 100_000, events, given).unwrap()
+        let events = groups.map(|of| Event::Drawn { group: of.group.clone(), source }).collect();
+        closing.next(room, OPENS.ms() - 50_000, events, given).unwrap()
     }
 
     fn state_of(record: &Record, room: &Room, now: Timestamp) -> RoomState {
-        Document::new(room, record, Some(&left()), false, now).state
+        Document::new(room, (record, &record.state), Some(&left()), false, now).state
     }
 
     #[test]
@@ -397,8 +410,9 @@ mod tests {
         assert_eq!(with(|state| state.mode = Mode::Closed), RoomState::Closed);
         assert_eq!(with(|state| state.sold_out = true), RoomState::SoldOut);
         assert_eq!(with(|state| state.tripped = true), RoomState::Recovering);
-        let said =
-            |left: Option<&Left>, stalled| Document::new(&room, &drawn, left, stalled, OPENS).state;
+        let said = |left: Option<&Left>, stalled| {
+            Document::new(&room, (&drawn, &drawn.state), left, stalled, OPENS).state
+        };
         assert_eq!(said(None, false), RoomState::Stalled, "what is unknown serves nobody");
         assert_eq!(said(Some(&left()), true), RoomState::Stalled);
         assert_eq!(said(Some(&Left::default()), false), RoomState::SoldOut);
@@ -417,7 +431,8 @@ mod tests {
                 (group.serving, group.passed) = (250_000, 249_000);
                 group.marks = (0..18).map(|mark| 249_000 + mark * 50).collect();
             }
-            let mut document = Document::new(&room, &record, Some(&left()), false, OPENS);
+            let mut document =
+                Document::new(&room, (&record, &record.state), Some(&left()), false, OPENS);
             document.poll.drop_percent = MAX_DROP_PERCENT;
             let text = serde_json::to_string(&document).unwrap();
             println!("{} bytes: {text}", text.len());
@@ -431,7 +446,9 @@ mod tests {
     fn a_crowd_that_waits_for_the_draw_asks_less_often_the_larger_it_is() {
         let poll = |count: u32, drawn: bool| {
             let record = closed(&room(2), count, drawn);
-            Document::new(&room(2), &record, Some(&left()), false, OPENS).poll.min_seconds
+            Document::new(&room(2), (&record, &record.state), Some(&left()), false, OPENS)
+                .poll
+                .min_seconds
         };
         assert_eq!(poll(1_000, false), MIN_POLL_SECONDS);
         // Two groups of as many each.

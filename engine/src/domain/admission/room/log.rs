@@ -106,7 +106,7 @@ impl Record {
 
 #[cfg(test)]
 mod tests {
-    use super::super::draw::Commitment;
+    use super::super::draw::{Commitment, Terms};
     use super::super::serving::Command;
     use super::*;
     use crate::domain::basics::bytes::Secret;
@@ -114,12 +114,9 @@ mod tests {
     use crate::domain::sale::serving::Settings;
 
     fn room() -> Room {
-        let commitment = Secret([4; 32]).commitment();
-        Room {
-            sale: SaleId::new("s").unwrap(),
-            draw: Commitment { commitment, beacon: None },
-            settings: Settings::new(GroupId::new("all").unwrap(), 0, 4),
-        }
+        let draw = Terms::Secret(Secret([4; 32]).commitment());
+        let settings = Settings::new(GroupId::new("all").unwrap(), 0, 4);
+        Room::new(SaleId::new("s").unwrap(), draw, 500, settings)
     }
 
     fn given() -> Given {
@@ -146,13 +143,23 @@ mod tests {
     fn the_line_of_a_publication_is_fixed() {
         let line = Record::first(room(), 7).line();
         let expected = concat!(
-            r#""entry":{"published":{"sale":"s","draw":{"commitment":"COMMITMENT","beacon":null},"#,
-            r#""settings":{"groups":[{"group":"all","share":1}],"joins_open_at_ms":null,"closes_at_ms":-120000,"opens_at_ms":0,"#,
+            r#""entry":{"published":{"rules":2,"sale":"s","draw":{"secret":"COMMITMENT"},"stock":500,"#,
+            r#""settings":{"groups":[{"group":"all","share":1}],"joins_open_at_ms":null,"closes_at_ms":-300000,"opens_at_ms":0,"#,
             r#""registered_only":false,"max_per_second":200,"provider_per_second":null,"max_requests_per_second":10000,"#,
             r#""max_units":4,"max_attempts":10,"show_up_ms":180000,"visit_ms":600000,"window_ms":60000}}},"#,
         );
-        let commitment = room().draw.commitment.to_string();
+        let hash = Secret([4; 32]).commitment();
+        let commitment = hash.to_string();
         assert!(line.contains(&expected.replace("COMMITMENT", &commitment)), "{line}");
+        // And that of a room of before.
+        let before = Commitment { commitment: hash, beacon: None };
+        let Room { sale, settings, .. } = room();
+        let line = Record::first(Room::before(sale, before, settings), 7).line();
+        let entry = format!(
+            r#""entry":{{"published":{{"sale":"s","draw":{{"commitment":"{commitment}","beacon":null}},"settings""#
+        );
+        assert!(line.contains(&entry), "{line}");
+        assert_eq!(Record::from_line(&line).map(|record| record.line()), Ok(line));
     }
 
     #[test]

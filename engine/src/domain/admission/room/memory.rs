@@ -95,7 +95,7 @@ impl RoomMemory {
 
 #[cfg(test)]
 mod tests {
-    use super::super::draw::Commitment;
+    use super::super::draw::Terms;
     use super::super::serving::Mode;
     use super::*;
     use crate::domain::sale::serving::Settings;
@@ -113,10 +113,10 @@ mod tests {
     #[test]
     fn a_room_is_remembered_until_there_are_too_many() {
         let mut memory = RoomMemory::default();
-        let room = |number: usize| Room {
-            sale: SaleId::new(format!("s{number}")).unwrap(),
-            draw: Commitment { commitment: Hash([7; 32]), beacon: None },
-            settings: Settings::new(GroupId::new("all").unwrap(), 0, 4),
+        let room = |number: usize| {
+            let settings = Settings::new(GroupId::new("all").unwrap(), 0, 4);
+            let sale = SaleId::new(format!("s{number}")).unwrap();
+            Room::new(sale, Terms::Secret(Hash([7; 32])), 0, settings)
         };
         assert_eq!(memory.room(&room(0).sale), None);
         for number in 0..MAX_SALES {

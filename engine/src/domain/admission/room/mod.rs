@@ -18,6 +18,7 @@
 //! | `0x02`, `0x03` | the seed of the first window, by beacon or by secret | [`draw`] |
 //! | `0x04` | the seed of a later window | [`draw`] |
 //! | `0x05` | a code by which a group is joined | [`code`] |
+//! | `0x06` | the seed of the first window after a beacon that was given up | [`draw`] |
 //! | `0x7b` (`{`) | a record of the log, which is JSON | [`log`] |
 //!
 //! Two inputs have no such byte, because others have fixed their form: the commitment (the 32 bytes of the secret) and
@@ -33,6 +34,7 @@ pub mod log;
 pub mod memory;
 pub mod serving;
 pub mod shuffle;
+pub mod slot;
 pub mod stock;
 pub mod tree;
 pub mod view;

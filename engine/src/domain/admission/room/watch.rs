@@ -85,7 +85,7 @@ fn is_halted(state: &State) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::draw::Commitment;
+    use super::super::draw::Terms;
     use super::super::serving::{Command, Counts, Event, Given, Room};
     use super::super::stock::InFlight;
     use super::*;
@@ -94,9 +94,9 @@ mod tests {
     use crate::domain::sale::serving::Settings;
 
     fn room() -> Room {
-        let draw = Commitment { commitment: Secret([4; 32]).commitment(), beacon: None };
+        let draw = Terms::Secret(Secret([4; 32]).commitment());
         let settings = Settings::new(GroupId::new("all").unwrap(), 0, 4);
-        Room { sale: SaleId::new("s").unwrap(), draw, settings }
+        Room::new(SaleId::new("s").unwrap(), draw, 0, settings)
     }
 
     /// A turn in which everything is known, 100 joined, and S has stood at 40 for two minutes.

@@ -123,6 +123,7 @@ pub(super) fn told(kind: FactKind) -> ToldFact {
         payment: None,
         amount_minor: None,
         currency: None,
+        is_disputed: false,
         refund: None,
     }
 }
@@ -308,6 +309,7 @@ pub(super) fn clean_facts() -> Facts {
             is_of_cancelled_sale: false,
             dispute: None,
             is_by_dispute: false,
+            ended: 0,
             kept_minor: MinorUnits::ZERO,
             exchanged_for: None,
         }],

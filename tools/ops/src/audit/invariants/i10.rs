@@ -153,7 +153,11 @@ fn moved_by(sale: &SaleFacts, order: &OrderFact) -> Vec<(TransferKey, i128)> {
                 add(&owed, &"bank".to_owned(), "paid_otherwise", amount);
             }
             FactKind::Refunded => add(&owed, &provider, "sent_back", amount),
-            FactKind::RefundUndone => add(&provider, &owed, "sent_back_undone", amount),
+            // What a dispute had taken comes back out of what is in dispute.
+            FactKind::RefundUndone => {
+                let from = if told.is_disputed { &disputed } else { &provider };
+                add(from, &owed, "sent_back_undone", amount);
+            }
             FactKind::DisputeOpened => add(&disputed, &provider, "disputed", amount),
             FactKind::DisputeWon | FactKind::DisputeLost => {
                 add(&provider, &disputed, "dispute_over", amount);

@@ -199,7 +199,8 @@ fn misplaced(payment: &PaymentFact) -> Option<String> {
         .then(|| format!("is listed with disputes as {is}, and belongs as {should}"))
 }
 
-/// The disputes of a payment are told by its order, one is open at a time, and one that is lost has its refund.
+/// The disputes of a payment are told by its order, as often as each was opened and decided, and one that is lost has its
+/// refund.
 fn check_disputes(
     facts: &Facts,
     payment: &PaymentFact,
@@ -216,19 +217,22 @@ fn check_disputes(
     };
     let open: Vec<&str> =
         payment.disputes.iter().filter(|it| it.state == "open").map(|it| it.id.as_str()).collect();
-    if !open.iter().copied().eq(payment.disputed.as_deref()) {
+    if open.first().copied() != payment.disputed.as_deref() {
         let disputed = payment.disputed.as_deref().unwrap_or("nothing");
         add(format!("keeps refunds away for {disputed}, and has open disputes {open:?}"));
     }
     misplaced(payment).into_iter().for_each(&mut add);
     let mut said: Vec<(FactKind, i64)> = Vec::new();
     for dispute in &payment.disputes {
-        said.push((FactKind::DisputeOpened, dispute.amount_minor));
-        match dispute.state.as_str() {
-            "won" => said.push((FactKind::DisputeWon, dispute.amount_minor)),
+        let (reopened, reinstated) = dispute.again;
+        let is = |state: &str| u8::from(dispute.state == state);
+        for (kind, times, amount) in [
+            (FactKind::DisputeOpened, 1 + reopened, dispute.amount_minor),
+            (FactKind::DisputeWon, reopened + is("won"), dispute.amount_minor),
             // What of it was to be lost: the rest stays on the account of what is disputed.
-            "lost" => said.push((FactKind::DisputeLost, 0)),
-            _ => {}
+            (FactKind::DisputeLost, reinstated + is("lost"), 0),
+        ] {
+            said.extend((0..times).map(|_| (kind, amount)));
         }
     }
     let key = (payment.key.provider.to_string(), payment.key.payment.to_string());
@@ -256,13 +260,36 @@ fn check_disputes(
             words(&told)
         ));
     }
+    check_taken(facts, payment, refunds, &mut add);
+}
+
+/// The refunds of a payment that disputes have made are of its disputes, one of each.
+fn check_taken(
+    facts: &Facts,
+    payment: &PaymentFact,
+    refunds: Option<&BTreeMap<u8, &RefundFact>>,
+    add: &mut impl FnMut(String),
+) {
     let none = BTreeMap::new();
     let mut refunded: BTreeSet<&str> = BTreeSet::new();
     for refund in refunds.unwrap_or(&none).values().filter(|of| of.payment == payment.key) {
         let Some(id) = refund.dispute.as_deref() else { continue };
+        // What a wallet has paid is taken back by the dispute of what has filled it.
+        if payment.key.provider.is_wallet() {
+            let mut disputes = facts.payments.iter().flat_map(|payment| &payment.disputes);
+            if facts.elsewhere.is_empty() && !disputes.any(|dispute| dispute.id == id) {
+                add(format!(
+                    "has refund {} for dispute {id}, which is of no payment",
+                    refund.number
+                ));
+            }
+            continue;
+        }
         let dispute = payment.disputes.iter().find(|dispute| dispute.id == id);
         let amount = refund.amount.amount_minor.0;
-        if !dispute.is_some_and(|it| it.state != "won" && it.amount_minor >= amount) {
+        // What it took is owed again once it is won after all.
+        let may_be = |state: &str| state != "won" || refund.ended > 0;
+        if !dispute.is_some_and(|it| may_be(&it.state) && it.amount_minor >= amount) {
             add(format!(
                 "has refund {} of {amount} for dispute {id}, which is none of it",
                 refund.number
@@ -287,6 +314,7 @@ mod tests {
             state: state.to_owned(),
             amount_minor: 100,
             changed_ms: 1_800_000_000_000,
+            again: (0, 0),
         };
         assert_each(&[
             (
@@ -310,6 +338,16 @@ mod tests {
                 ],
             ),
         ]);
+        // One that was decided otherwise is told each time.
+        let mut facts = super::super::fixture::clean_facts();
+        facts.payments[0].disputes = vec![DisputeFact { again: (1, 1), ..dispute("lost") }];
+        let at = "001800000000000-0000000000000000001".to_owned();
+        facts.payments[0].listed = Some(("over".to_owned(), at));
+        assert_eq!(
+            super::super::fixture::violations(&facts),
+            ["I11 g1: payment stripe pi_1 for order 1 has disputes that are [dispute_opened 100, \
+                 dispute_opened 100, dispute_won 100, dispute_lost 0, dispute_lost 0], and its order tells []"]
+        );
         let mut facts = super::super::fixture::clean_facts();
         facts.payments[0].disputes = vec![dispute("open")];
         let found = super::super::fixture::violations(&facts);

@@ -117,7 +117,7 @@ fn check_payment(facts: &Facts, payment: &PaymentFact, finding: &mut Finding) {
             finding.add(sale, subject(), "is refunded and yet paid its order");
         }
         // The order that waits for this money is refunded with it, in one transaction.
-        let is_back = payment.refund == Some(RefundState::Refunded);
+        let is_back = matches!(payment.refund, Some(RefundState::Refunded | RefundState::Settled));
         let waits = order.state == OrderState::RefundDue;
         let has_it = order.state == OrderState::Refunded;
         if decides && ((is_back && waits) || (!is_back && has_it)) {

@@ -3,10 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use engine::domain::basics::number::OrderNumber;
+use engine::domain::order::OrderState;
 use engine::domain::order::fact::FactKind;
+use engine::domain::sale::LostDispute;
 
 use super::super::facts::{
-    AccountFact, EntryFact, Facts, OrderFact, ToldFact, WalletEntryFact, WalletFact, WalletKey,
+    AccountFact, EntryFact, Facts, OrderFact, PaymentFact, SaleFacts, TicketFact, ToldFact,
+    WalletEntryFact, WalletFact, WalletKey,
 };
 use super::super::violation::Subject;
 use super::Finding;
@@ -81,7 +85,34 @@ pub(super) fn are_within_limits(facts: &Facts, finding: &mut Finding) {
         if balance + gone.get(key).copied().unwrap_or(0) < 0 {
             finding.add_stray(subject(key), format!("has {balance}"));
         }
+        if *balance < 0
+            && facts.elsewhere.is_empty()
+            && let Some(order) = unused_of(facts, key)
+        {
+            let what =
+                format!("owes {}, and order {order} that it paid has an unused ticket", -balance);
+            finding.add_stray(subject(key), what);
+        }
     }
+}
+
+/// An order that a wallet has paid and that has a ticket which nobody has used and which is worth something: a debt takes it.
+fn unused_of(facts: &Facts, (user, currency): &WalletKey) -> Option<OrderNumber> {
+    let takes = |sale: &&SaleFacts| sale.sale.file().lost_dispute != LostDispute::Keeps;
+    let orders = facts.sales.values().filter(takes).flat_map(|sale| sale.orders.values());
+    let mut theirs = orders.filter(|order| {
+        let is_paid = order.user.as_str() == user && order.state == OrderState::Paid;
+        let by = order.payment.as_ref().filter(|payment| payment.provider.as_str() == WALLET);
+        let is_worth = |payment: &PaymentFact| {
+            Some(&payment.key) == by && payment.amount.amount_minor > payment.back_minor
+        };
+        let is_unused = |ticket: &TicketFact| ticket.refund.is_none() && ticket.check_in.is_none();
+        is_paid
+            && order.total.currency.to_string() == *currency
+            && facts.payments.iter().any(is_worth)
+            && order.tickets.iter().any(is_unused)
+    });
+    theirs.next().map(|order| order.number)
 }
 
 /// What the facts of an order move of its buyer's wallet: the name of the entry, the amount, and if it is taken
@@ -153,7 +184,9 @@ pub(super) fn are_what_orders_say(facts: &Facts, finding: &mut Finding) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{clean_facts, order_of, told, violations};
+    use engine::domain::order::PaymentKey;
+
+    use super::super::fixture::{clean_facts, euros, order_number, order_of, told, violations};
     use super::*;
 
     fn change(facts: &mut Facts, entry: (u64, &str), amount: i64, is_gone: bool) {
@@ -256,5 +289,38 @@ mod tests {
             break_it(&mut facts);
             assert_eq!(violations(&facts), expected);
         }
+    }
+
+    #[test]
+    fn i9_finds_a_wallet_with_a_debt_whose_buyer_has_an_unused_ticket() {
+        let owes = |facts: &Facts| -> Vec<String> {
+            let found = violations(facts).into_iter();
+            found.filter(|what| what.contains("owes")).collect()
+        };
+        let mut facts = filled();
+        facts.elsewhere.clear();
+        let (user, key) = {
+            let order = order_of(&mut facts, 1);
+            let key = PaymentKey {
+                provider: WALLET.parse().unwrap(),
+                payment: order.number.to_string().parse().unwrap(),
+            };
+            order.payment = Some(key.clone());
+            order.total = euros(150);
+            (order.user.to_string(), key)
+        };
+        facts.payments[0].key = key;
+        let wallet = (user.clone(), "EUR".to_owned());
+        assert_eq!(owes(&facts), [""; 0], "it owes nothing");
+        facts.wallets.entry(wallet).or_default().balance = -10;
+        let what = format!(
+            "I9 the wallet of {user} in EUR owes 10, and order {} that it paid has an unused ticket",
+            order_number(1)
+        );
+        assert_eq!(owes(&facts), [what]);
+        for ticket in &mut order_of(&mut facts, 1).tickets {
+            ticket.check_in = Some((0, "north".to_owned()));
+        }
+        assert_eq!(owes(&facts), [""; 0], "they have let somebody in");
     }
 }

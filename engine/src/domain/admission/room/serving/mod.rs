@@ -31,11 +31,11 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
-use super::draw::{Closing, Commitment, Source, WrongSource};
+use super::draw::{Closing, Commitment, GIVE_UP_MS, Latest, NoRound, Source, Terms, WrongSource};
 use super::stock::{Expected, InFlight, MILLION, Smoothed};
 use crate::domain::basics::bytes::Hash;
 use crate::domain::basics::ids::{GroupId, SaleId};
-use crate::domain::sale::serving::{MARK_MS, Settings};
+use crate::domain::sale::serving::{InvalidSettings, MARK_MS, Settings};
 
 /// Most time that a step counts for serving, in milliseconds.
 pub const MAX_SERVING_MS: u64 = 5_000;
@@ -49,6 +49,10 @@ pub const DECREASE_MS: u64 = 5_000;
 pub const MIN_JUDGED: u64 = 10;
 /// Most bytes of a notice.
 pub const MAX_NOTICE_BYTES: usize = 200;
+/// Most bytes of the name of who gives a beacon up.
+pub const MAX_NAME_BYTES: usize = 64;
+/// The number of the rules by which rooms are published.
+pub const RULES: u8 = 2;
 /// Below this stock, in seat-legs, the classic rule goes by the stock.
 pub const FEW: u64 = 1_000;
 
@@ -59,10 +63,86 @@ const STRIDE: u64 = 1 << 20;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Room {
+    /// The number of the rules, [`RULES`]; none in rooms that were published by the rules before these.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rules: Option<u8>,
     pub sale: SaleId,
-    /// What the draw is committed to.
-    pub draw: Commitment,
+    /// What decides the draw.
+    pub draw: Terms,
+    /// Seat-legs that are for sale; none in rooms that were published before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stock: Option<u64>,
     pub settings: Settings,
+}
+
+/// Why the publication of a room cannot be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidRoom {
+    #[error(transparent)]
+    Settings(#[from] InvalidSettings),
+    /// The number of the rules, the terms of the draw and the stock are not of one set of rules.
+    #[error("it is neither of these rules nor of those before")]
+    Rules,
+    #[error(transparent)]
+    Round(#[from] NoRound),
+    /// It names another round than the times of the room give.
+    #[error("it names another round than the last one before the opening")]
+    OtherRound,
+}
+
+impl Room {
+    /// A room by the rules of now.
+    #[must_use]
+    pub const fn new(sale: SaleId, draw: Terms, stock: u64, settings: Settings) -> Self {
+        Self { rules: Some(RULES), sale, draw, stock: Some(stock), settings }
+    }
+
+    /// A room by the rules before.
+    #[must_use]
+    pub const fn before(sale: SaleId, draw: Commitment, settings: Settings) -> Self {
+        Self { rules: None, sale, draw: Terms::Before(draw), stock: None, settings }
+    }
+
+    /// True if it was published by the rules before these.
+    #[must_use]
+    pub const fn is_of_before(&self) -> bool {
+        self.rules.is_none()
+    }
+
+    /// Checks that it can have been published at `at_ms`.
+    ///
+    /// # Errors
+    /// Says what cannot be.
+    pub fn check(&self, at_ms: i64) -> Result<(), InvalidRoom> {
+        self.settings.check()?;
+        match (self.rules, &self.draw, self.stock) {
+            (None, Terms::Before(_), None) | (Some(RULES), Terms::Secret(_), Some(_)) => Ok(()),
+            (Some(RULES), Terms::Beacon(named), Some(_)) => {
+                let Settings { closes_at_ms, opens_at_ms, .. } = self.settings;
+                let right = named.chain().name(closes_at_ms, opens_at_ms, at_ms)?;
+                if right == *named { Ok(()) } else { Err(InvalidRoom::OtherRound) }
+            }
+            (_, Terms::Beacon(_) | Terms::Secret(_) | Terms::Before(_), _) => {
+                Err(InvalidRoom::Rules)
+            }
+        }
+    }
+
+    /// The round of the beacon that decides a group, once it is closed; none if no round does.
+    #[must_use]
+    pub fn round(&self, closed: &Closed) -> Option<u64> {
+        self.draw.round(&closed.closing, closed.at_ms)
+    }
+
+    /// The time of the round that decides a group, in milliseconds since the Unix epoch; none where the publication
+    /// names no round.
+    #[must_use]
+    pub fn round_ms(&self, closed: &Closed) -> Option<i64> {
+        match self.draw {
+            Terms::Beacon(named) => Some(named.time_ms(named.decides(closed.at_ms))),
+            Terms::Secret(_) | Terms::Before(_) => None,
+        }
+    }
 }
 
 /// What an operator does to a room.
@@ -82,6 +162,13 @@ pub enum Command {
     Notice(Option<String>),
     /// Whether the sale is said to be sold out, whatever is left: nobody is served or admitted meanwhile.
     SoldOut(bool),
+    /// The beacon is waited for no longer: every group that is closed and not drawn is drawn by fresh randomness, from
+    /// [`GIVE_UP_MS`] after its round on.
+    BeaconGivenUp {
+        /// Who says so, of at most [`MAX_NAME_BYTES`] without control characters.
+        by: String,
+        randomness: Hash,
+    },
 }
 
 /// What happened to a room since the last record.
@@ -91,7 +178,7 @@ pub enum Event {
     /// The first window of a group was closed.
     Closed {
         group: GroupId,
-        /// N, root and the beacon's latest round.
+        /// N and root.
         closing: Closing,
     },
     /// The first window of a group was drawn.
@@ -234,6 +321,15 @@ pub struct GroupState {
     pub pass: u64,
 }
 
+impl GroupState {
+    /// Its first window is drawn.
+    fn draw(&mut self, seed: Hash, count: u32) {
+        self.seed = Some(seed);
+        self.window_end = count;
+        self.window_age_ms = 0;
+    }
+}
+
 /// What is known of the counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -312,9 +408,26 @@ pub enum Refusal {
     /// A first window was closed twice.
     #[error("a window was closed that had been closed before")]
     ClosedTwice,
-    /// A closing quotes a round where no beacon is named, or none where one is and still had time to say one.
-    #[error("a closing quotes a round of the beacon if one is named and says one in time")]
+    /// A closing quotes a round; or, of a room of before, quotes one where no beacon is named, or none where one is and
+    /// still had time to say one.
+    #[error(
+        "a closing quotes a round of the beacon in rooms of before alone, if one is named and says one in time"
+    )]
     ClosingRound,
+    /// A first window was closed before its time.
+    #[error("a window was closed before its time")]
+    ClosedEarly,
+    /// The record is of a time before that of the last one.
+    #[error("its time is before that of the record before")]
+    TimeBack,
+    /// The beacon was given up where none is awaited, or too early.
+    #[error("the beacon is given up an hour after its round, and only if it is awaited")]
+    NotSilent,
+    /// The name of who gives a beacon up is too long, empty, or has control characters.
+    #[error(
+        "the name of who gives the beacon up has 1 to {MAX_NAME_BYTES} bytes without control characters"
+    )]
+    Name,
     /// A first window was drawn twice, or before it was closed.
     #[error("a window was drawn that was open, or drawn before")]
     DrawnTwice,
@@ -329,9 +442,9 @@ pub enum Refusal {
     Notice,
 }
 
-/// Whether a text may be a notice.
-fn is_notice(text: &str) -> bool {
-    (1..=MAX_NOTICE_BYTES).contains(&text.len()) && !text.chars().any(char::is_control)
+/// Whether a text has 1 to `most` bytes and no control characters.
+fn is_text(text: &str, most: usize) -> bool {
+    (1..=most).contains(&text.len()) && !text.chars().any(char::is_control)
 }
 
 /// The requests a second that may go to the sale's slot, by the classic rule: 80 % of the maximum; with fewer
@@ -404,6 +517,9 @@ impl State {
         if given.joined.len() != settings.groups.len() || self.groups.len() != given.joined.len() {
             return Err(Refusal::Groups);
         }
+        if !room.is_of_before() && now_ms < last_ms {
+            return Err(Refusal::TimeBack);
+        }
         let mut next = self.clone();
         // What a turn counts is the time that it ends: a pause that was.
         let (serving_ms, visit_ms) =
@@ -442,10 +558,17 @@ impl State {
                 if state.closed.is_some() {
                     return Err(Refusal::ClosedTwice);
                 }
-                match (room.draw.beacon, closing.latest_round) {
-                    (Some(_), Some(_)) | (None, None) => {}
-                    (Some(_), None) if now_ms >= room.settings.closes_without_round_ms() => {}
-                    (Some(_), None) | (None, Some(_)) => return Err(Refusal::ClosingRound),
+                let Settings { closes_at_ms, .. } = room.settings;
+                match (&room.draw, closing.latest_round) {
+                    (Terms::Beacon(_) | Terms::Secret(_), None) if now_ms < closes_at_ms => {
+                        return Err(Refusal::ClosedEarly);
+                    }
+                    (Terms::Beacon(_) | Terms::Secret(_), None) => {}
+                    (Terms::Before(before), Some(Latest(latest)))
+                        if before.beacon.is_some() == latest.is_some()
+                            || latest.is_none()
+                                && now_ms >= room.settings.closes_without_round_ms() => {}
+                    (_, Some(_) | None) => return Err(Refusal::ClosingRound),
                 }
                 state.closed = Some(Closed { closing: *closing, at_ms: now_ms });
             }
@@ -454,27 +577,49 @@ impl State {
                 let state = self.groups.get_mut(at).ok_or(Refusal::Groups)?;
                 let closed = state.closed.filter(|_| state.seed.is_none());
                 let Closed { closing, at_ms } = closed.ok_or(Refusal::DrawnTwice)?;
-                closing.check(&room.draw, source, now_ms.saturating_sub(at_ms))?;
-                state.seed = Some(closing.seed(&room.sale, group, source));
-                state.window_end = closing.count;
-                state.window_age_ms = 0;
+                room.draw.check(&closing, source, at_ms, now_ms)?;
+                state.draw(closing.seed(&room.sale, group, source), closing.count);
             }
             Event::Command(
                 Command::Pause
                 | Command::Resume
                 | Command::Close
                 | Command::Rate(_)
-                | Command::SoldOut(_),
+                | Command::SoldOut(_)
+                | Command::BeaconGivenUp { .. },
             ) if self.mode == Mode::Closed => return Err(Refusal::AfterClose),
             Event::Command(Command::Pause) => self.mode = Mode::Paused,
             Event::Command(Command::Resume) => self.mode = Mode::Open,
             Event::Command(Command::Close) => self.mode = Mode::Closed,
             Event::Command(Command::Rate(rate)) => self.rate = *rate,
-            Event::Command(Command::Notice(Some(text))) if !is_notice(text) => {
+            Event::Command(Command::Notice(Some(text))) if !is_text(text, MAX_NOTICE_BYTES) => {
                 return Err(Refusal::Notice);
             }
             Event::Command(Command::Notice(notice)) => self.notice.clone_from(notice),
             Event::Command(Command::SoldOut(is_said)) => self.sold_out = *is_said,
+            Event::Command(Command::BeaconGivenUp { by, .. }) if !is_text(by, MAX_NAME_BYTES) => {
+                return Err(Refusal::Name);
+            }
+            Event::Command(Command::BeaconGivenUp { randomness, .. }) => {
+                self.give_up(room, now_ms, *randomness)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Draws every group that awaits the beacon by fresh randomness.
+    fn give_up(&mut self, room: &Room, now_ms: i64, randomness: Hash) -> Result<(), Refusal> {
+        let awaits = |group: &GroupState| group.closed.filter(|_| group.seed.is_none());
+        let round_ms: Option<i64> =
+            self.groups.iter().filter_map(awaits).filter_map(|closed| room.round_ms(&closed)).max();
+        let may = round_ms.is_some_and(|round_ms| now_ms >= round_ms.saturating_add(GIVE_UP_MS));
+        if !may {
+            return Err(Refusal::NotSilent);
+        }
+        for (group, of) in self.groups.iter_mut().zip(&room.settings.groups) {
+            let Some(Closed { closing, .. }) = awaits(group) else { continue };
+            let seed = closing.seed_after_giving_up(&room.sale, &of.group, randomness);
+            group.draw(seed, closing.count);
         }
         Ok(())
     }

@@ -1,3 +1,4 @@
+use super::super::draw::{BeaconChain, NamedRound};
 use super::*;
 use crate::domain::basics::bytes::{Secret, Signature};
 use crate::domain::sale::serving::{BEACON_MS, GroupSettings};
@@ -21,8 +22,8 @@ fn room(groups: &[(&str, u32)]) -> Room {
         .collect();
     settings.max_per_second = 100;
     settings.check().unwrap();
-    let draw = Commitment { commitment: secret().commitment(), beacon: None };
-    Room { sale: SaleId::new("s").unwrap(), draw, settings }
+    let draw = Terms::Secret(secret().commitment());
+    Room::new(SaleId::new("s").unwrap(), draw, 1_000_000, settings)
 }
 
 /// A room and its last turn.
@@ -103,6 +104,10 @@ fn a_step_counts_between_nothing_and_its_most() {
     // 80 % of 100 a second, and 1 % more a second.
     assert_eq!(run.turn(1_000), 81);
     assert_eq!(run.turn(86_400_000), 5 * 86);
+    // The log of a room that was published before may go back.
+    let draw = Commitment { commitment: secret().commitment(), beacon: None };
+    let Room { sale, settings, .. } = run.room.clone();
+    run.room = Room::before(sale, draw, settings);
     assert_eq!(run.turn(-3_600_000), 87);
     assert_eq!(run.turn(0), 0);
 }
@@ -443,6 +448,16 @@ fn requests_at_the_sales_slot_keep_the_classic_rule() {
     assert_eq!(classic_requests_per_second(1_000, Some(999)), 800);
 }
 
+/// The room's secret decides, or a round of a beacon which is out half a minute before the opening.
+fn by_beacon(room: Room) -> Room {
+    let chain = BeaconChain { chain: Hash([1; 32]), genesis: 0, period: 1 };
+    let Settings { closes_at_ms, opens_at_ms, .. } = room.settings;
+    let named = chain.name(closes_at_ms, opens_at_ms, 0).unwrap();
+    Room { draw: Terms::Beacon(named), ..room }
+}
+
+const NO_SIGNATURE: Signature = Signature([0; 48]);
+
 #[test]
 fn what_cannot_have_happened_is_refused() {
     let room = room(&[("all", 1)]);
@@ -451,39 +466,124 @@ fn what_cannot_have_happened_is_refused() {
     let closed = Event::Closed { group: group("all"), closing };
     let drawn = |source| Event::Drawn { group: group("all"), source };
     let by_secret = drawn(Source::Secret(secret()));
-    let beacon = Source::Beacon { round: 8, signature: Signature([0; 48]) };
-    let quoted = Closing { latest_round: Some(0), ..closing };
+    let beacon = Source::Beacon { round: 8, signature: NO_SIGNATURE };
+    let quoted = Closing { latest_round: Some(Latest(Some(0))), ..closing };
+    let none_quoted = Closing { latest_round: Some(Latest(None)), ..closing };
+    let close = |closing| Event::Closed { group: group("all"), closing };
     let other = Event::Closed { group: group("fans"), closing };
+    let given_up = |by: &str| {
+        Event::Command(Command::BeaconGivenUp { by: by.to_owned(), randomness: Hash([9; 32]) })
+    };
     for (events, expected) in [
         (vec![closed.clone(), by_secret.clone()], None),
         (vec![by_secret.clone()], Some(Refusal::DrawnTwice)),
         (vec![closed.clone(), closed.clone()], Some(Refusal::ClosedTwice)),
         (vec![closed.clone(), by_secret.clone(), by_secret], Some(Refusal::DrawnTwice)),
-        (vec![closed, drawn(beacon)], Some(Refusal::Source(WrongSource::NoBeacon))),
-        (vec![Event::Closed { group: group("all"), closing: quoted }], Some(Refusal::ClosingRound)),
+        (vec![closed.clone(), drawn(beacon)], Some(Refusal::Source(WrongSource::NoBeacon))),
+        (vec![close(quoted)], Some(Refusal::ClosingRound)),
+        (vec![close(none_quoted)], Some(Refusal::ClosingRound)),
         (vec![other], Some(Refusal::UnknownGroup)),
+        (vec![closed.clone(), given_up("a")], Some(Refusal::NotSilent)),
+        (vec![given_up("")], Some(Refusal::Name)),
+        (vec![given_up(&"a".repeat(65))], Some(Refusal::Name)),
     ] {
-        let turn = State::first(&room.settings).turn(&room, 0, SECOND, &events, &given);
+        let turn = State::first(&room.settings).turn(&room, 0, OPENS_MS, &events, &given);
         assert_eq!(turn.err(), expected, "{events:?}");
     }
+    let turn = |last_ms, now_ms, events: &[Event]| {
+        State::first(&room.settings).turn(&room, last_ms, now_ms, events, &given).err()
+    };
+    let closes_ms = room.settings.closes_at_ms;
+    assert_eq!(turn(0, closes_ms - 1, &[close(closing)]), Some(Refusal::ClosedEarly));
+    assert_eq!(turn(0, closes_ms, &[close(closing)]), None);
+    assert_eq!(turn(closes_ms + 1, closes_ms, &[close(closing)]), Some(Refusal::TimeBack));
     let none = State::first(&room.settings).turn(&room, 0, SECOND, &[], &Given::default());
     assert_eq!(none, Err(Refusal::Groups));
 }
 
 #[test]
-fn a_beacon_that_is_silent_for_two_minutes_closes_the_window_all_the_same() {
-    let mut room = room(&[("all", 1)]);
-    room.draw.beacon = Some(Hash([1; 32]));
+fn a_beacon_is_given_up_an_hour_after_its_round_by_name_and_once() {
+    let room = by_beacon(room(&[("all", 1), ("fans", 1)]));
+    let given = Given { joined: vec![5, 7], ..Given::default() };
+    let closing = |count| Closing { count, root: Hash([0; 32]), latest_round: None };
+    let closed = [("all", 5), ("fans", 7)]
+        .map(|(name, count)| Event::Closed { group: group(name), closing: closing(count) });
+    let closes_ms = room.settings.closes_at_ms;
+    let state = State::first(&room.settings).turn(&room, 0, closes_ms, &closed, &given).unwrap();
+    let round_ms = room.round_ms(&state.groups[0].closed.unwrap()).unwrap();
+    assert!(closes_ms < round_ms && round_ms < OPENS_MS);
+    let randomness = Hash([9; 32]);
+    let give_up = Event::Command(Command::BeaconGivenUp { by: "Ann".to_owned(), randomness });
+    let turn = |state: &State, now_ms| {
+        state.turn(&room, closes_ms, now_ms, std::slice::from_ref(&give_up), &given)
+    };
+    assert_eq!(turn(&state, round_ms + GIVE_UP_MS - 1).err(), Some(Refusal::NotSilent));
+    let drawn = turn(&state, round_ms + GIVE_UP_MS).unwrap();
+    for (state, (name, count)) in drawn.groups.iter().zip([("all", 5), ("fans", 7)]) {
+        let seed = closing(count).seed_after_giving_up(&room.sale, &group(name), randomness);
+        assert_eq!((state.seed, state.window_end), (Some(seed), count));
+    }
+    assert_eq!(turn(&drawn, i64::MAX).err(), Some(Refusal::NotSilent), "nothing is awaited");
+    let open = State::first(&room.settings);
+    assert_eq!(turn(&open, i64::MAX).err(), Some(Refusal::NotSilent), "nothing is closed");
+}
+
+#[test]
+fn a_publication_is_of_one_set_of_rules_and_names_the_right_round() {
+    let room = room(&[("all", 1)]);
+    let named = by_beacon(room.clone());
+    let Terms::Beacon(round) = named.draw else { panic!() };
+    let closes_ms = room.settings.closes_at_ms;
+    let of_before = Commitment { commitment: secret().commitment(), beacon: None };
+    let before = Room::before(room.sale.clone(), of_before, room.settings.clone());
+    for right in [&room, &named, &before] {
+        assert_eq!(right.check(0), Ok(()));
+    }
+    let other = |change: fn(&mut NamedRound)| {
+        let mut other = round;
+        change(&mut other);
+        Room { draw: Terms::Beacon(other), ..named.clone() }.check(0)
+    };
+    assert_eq!(other(|named| named.round -= 1), Err(InvalidRoom::OtherRound));
+    assert_eq!(other(|named| named.round += 1), Err(InvalidRoom::OtherRound));
+    let quicknet = other(|named| named.period = 3);
+    assert_eq!(quicknet, Err(InvalidRoom::OtherRound), "another chain has other rounds");
+    assert_eq!(named.check(closes_ms + 240_000), Err(InvalidRoom::Round(NoRound::Soon)));
+    for mixed in [
+        Room { rules: None, ..room.clone() },
+        Room { rules: Some(3), ..room.clone() },
+        Room { stock: None, ..room.clone() },
+        Room { stock: Some(5), ..before.clone() },
+        Room { rules: Some(RULES), ..before.clone() },
+        Room { draw: room.draw, ..before },
+    ] {
+        assert_eq!(mixed.check(0), Err(InvalidRoom::Rules), "{mixed:?}");
+    }
+}
+
+#[test]
+fn a_room_of_before_ends_by_the_rules_of_before() {
+    let Room { sale, settings, .. } = room(&[("all", 1)]);
+    let draw = Commitment { commitment: secret().commitment(), beacon: Some(Hash([1; 32])) };
+    let room = Room::before(sale, draw, settings);
     let given = Given { joined: vec![5], ..Given::default() };
-    let closing = Closing { count: 5, root: Hash([0; 32]), latest_round: None };
-    let events = [
-        Event::Closed { group: group("all"), closing },
-        Event::Drawn { group: group("all"), source: Source::Secret(secret()) },
-    ];
+    let closing = |latest_round| Closing { count: 5, root: Hash([0; 32]), latest_round };
+    let events = |latest| {
+        [
+            Event::Closed { group: group("all"), closing: closing(latest) },
+            Event::Drawn { group: group("all"), source: Source::Secret(secret()) },
+        ]
+    };
     let may = room.settings.closes_at_ms + BEACON_MS;
-    let turn = |now_ms| State::first(&room.settings).turn(&room, 0, now_ms, &events, &given);
-    assert_eq!(turn(may - 1).err(), Some(Refusal::ClosingRound));
-    assert!(turn(may).is_ok_and(|state| state.groups[0].seed.is_some()));
+    let turn = |now_ms, latest| {
+        State::first(&room.settings).turn(&room, now_ms + 1, now_ms, &events(latest), &given)
+    };
+    let none = Some(Latest(None));
+    assert_eq!(turn(may - 1, none).err(), Some(Refusal::ClosingRound));
+    assert!(turn(may, none).is_ok_and(|state| state.groups[0].seed.is_some()));
+    assert_eq!(turn(may, None).err(), Some(Refusal::ClosingRound), "it quotes nothing");
+    let wrong = WrongSource::TooEarly { after_ms: 0 };
+    assert_eq!(turn(0, Some(Latest(Some(7)))).err(), Some(Refusal::Source(wrong)));
 }
 
 #[test]

@@ -2,26 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use engine::domain::basics::ids::{PaymentId, ProviderId};
-use engine::domain::basics::money::{MinorUnits, Money};
-use engine::domain::basics::number::OrderNumber;
-use engine::domain::basics::time::Timestamp;
-use engine::domain::ledger::log::{LogPosition, LogShard};
-use engine::domain::order::exchange::is_moved_id;
-use engine::domain::order::fact::{Actor, Fact, FactKind};
-use engine::domain::order::order_refund::RefundKey;
-use engine::domain::order::refund::RefundState;
-use engine::domain::order::{Order, PaymentRecord, RefundReason};
-use engine::ports::{Log as _, Stored};
-use shared::dynamodb::DynamoLog;
+use crate::domain::basics::ids::{PaymentId, ProviderId};
+use crate::domain::basics::money::{MinorUnits, Money};
+use crate::domain::basics::number::OrderNumber;
+use crate::domain::basics::time::Timestamp;
+use crate::domain::order::exchange::is_moved_id;
+use crate::domain::order::fact::{Actor, Fact, FactKind};
+use crate::domain::order::order_refund::RefundKey;
+use crate::domain::order::refund::RefundState;
+use crate::domain::order::{Order, PaymentRecord, RefundReason};
 
 /// How near to either end of its period a report may leave out what was told here: the provider may have had it
 /// on the day before or after.
 pub const NEIGHBOUR_MS: i64 = 60 * 60 * 1000;
 /// A day.
 pub const DAY_MS: i64 = 24 * 60 * 60 * 1000;
-/// For how long after the period what happened in it may have waited to be settled.
-const SETTLED_WITHIN_MS: i64 = DAY_MS;
 
 /// The time that a report is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,35 +80,6 @@ pub struct Known {
 }
 
 impl Known {
-    /// Reads what the log tells of a provider's payments in a period.
-    ///
-    /// # Errors
-    /// As the [ports](engine::ports).
-    pub async fn read(log: &DynamoLog, provider: &ProviderId, period: Period) -> Stored<Self> {
-        let mut known = Self::default();
-        // Clocks of functions differ by less than that.
-        let from = Timestamp::from_ms(period.from.ms().saturating_sub(NEIGHBOUR_MS));
-        let until = Timestamp::from_ms(period.to.ms().saturating_add(SETTLED_WITHIN_MS));
-        for shard in LogShard::all() {
-            let mut place = LogPosition { shard, number: log.before(shard, from).await? };
-            'shard: loop {
-                let records = log.after(place).await?;
-                let Some(last) = records.last() else { break };
-                place = last.place;
-                for placed in records {
-                    if placed.record.at > until {
-                        break 'shard;
-                    }
-                    for told in &placed.record.told {
-                        let facts = told.facts.iter().map(|(_, fact)| fact);
-                        facts.for_each(|fact| known.add(provider, told.order, fact));
-                    }
-                }
-            }
-        }
-        Ok(known)
-    }
-
     /// Adds what a whole order tells of a provider's payments.
     pub fn add_order(&mut self, provider: &ProviderId, order: &Order) {
         order.facts.all.iter().for_each(|fact| self.add(provider, order.number, fact));
@@ -124,7 +90,9 @@ impl Known {
         let PaymentRecord { capture, refund, decided_at, .. } = payment;
         let id = capture.key.payment.clone();
         let known = KnownCapture { order: capture.order, amount: capture.amount, at: *decided_at };
-        if let Some(refund) = refund {
+        // What an operator has paid otherwise the provider knows nothing of.
+        if let Some(refund) = refund.as_ref().filter(|refund| refund.state != RefundState::Settled)
+        {
             let is_back = refund.state == RefundState::Refunded;
             let back_at = is_back.then_some(refund.changed_at);
             let whole = KnownRefund { amount: capture.amount, asked_at: *decided_at, back_at };
@@ -150,7 +118,8 @@ impl Known {
         }
     }
 
-    fn add(&mut self, provider: &ProviderId, order: OrderNumber, fact: &Fact) {
+    /// Adds what a fact of an order tells of a provider's payments.
+    pub fn add(&mut self, provider: &ProviderId, order: OrderNumber, fact: &Fact) {
         let Some(moved) = &fact.cause.moved else { return };
         if moved.payment.provider != *provider || moved.amount.amount_minor == MinorUnits::ZERO {
             return;
@@ -198,10 +167,4 @@ impl Known {
             FactKind::Made | FactKind::Cancelled | FactKind::Expired | FactKind::DisputeLost => {}
         }
     }
-}
-
-/// A time such as `2026-11-25 09:30:00` at this offset from UTC.
-pub(super) fn local_time(text: &str, offset: &str) -> Result<Timestamp, String> {
-    let written = format!("{}{offset}", text.replacen(' ', "T", 1));
-    written.parse().map_err(|_| format!("{text:?} is no time"))
 }

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use engine::domain::basics::ids::{DeploymentId, PaymentId};
-use engine::domain::basics::money::{Currency, MinorUnits, Money};
-use engine::domain::basics::number::OrderNumber;
-use engine::domain::basics::time::Timestamp;
-use engine::domain::order::order_refund::RefundKey;
-use engine::domain::payment::ours::Mark;
+use crate::domain::basics::ids::{DeploymentId, PaymentId};
+use crate::domain::basics::money::{Currency, MinorUnits, Money};
+use crate::domain::basics::number::OrderNumber;
+use crate::domain::basics::time::Timestamp;
+use crate::domain::order::order_refund::RefundKey;
+use crate::domain::payment::ours::Mark;
 
 use super::known::{DAY_MS, Known, KnownRefund, NEIGHBOUR_MS, Period};
 use super::{Line, Moved, Named, Report};
@@ -170,9 +170,21 @@ impl Compared {
     }
 }
 
-/// Holds a report against what is known.
+/// Holds a report against what is known, and what is known against the report.
 #[must_use]
 pub fn compare(report: &Report, known: &Known, expected: &Expected) -> Compared {
+    let mut run = run(report, known, expected);
+    run.rest();
+    run.found
+}
+
+/// Holds the lines of a report against what is known of them.
+#[must_use]
+pub fn compare_lines(report: &Report, known: &Known, expected: &Expected) -> Compared {
+    run(report, known, expected).found
+}
+
+fn run<'a>(report: &'a Report, known: &'a Known, expected: &'a Expected) -> Run<'a> {
     let mut found = Compared::default();
     for (line, why) in &report.unreadable {
         found.defects.push((Some(*line), Defect::Unreadable(why.clone())));
@@ -187,8 +199,7 @@ pub fn compare(report: &Report, known: &Known, expected: &Expected) -> Compared 
             Err(defect) => run.found.defects.push((Some(line.number), defect)),
         }
     }
-    run.rest();
-    run.found
+    run
 }
 
 struct Run<'a> {

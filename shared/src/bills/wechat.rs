@@ -7,11 +7,13 @@ use engine::domain::basics::ids::PaymentId;
 use engine::domain::basics::money::{Currency, MinorUnits, Money};
 
 use super::amount::amount;
-use super::known::local_time;
 use super::table::{Row, rows};
-use super::{Line, Moved, Named, Report, ReportError};
+use super::{ReportError, local_time};
+use engine::domain::payment::bill::{BilledRefund, Line, Moved, Named, Report};
 
-const COLUMNS: [&str; 11] = [
+use crate::providers::wechat;
+
+const COLUMNS: [&str; 12] = [
     "交易时间",
     "商户号",
     "微信订单号",
@@ -19,11 +21,13 @@ const COLUMNS: [&str; 11] = [
     "交易状态",
     "货币种类",
     "微信退款单号",
+    "商户退款单号",
     "退款状态",
     "手续费",
     "订单金额",
     "申请退款金额",
 ];
+const NO_NAME: &str = "the refund has no number";
 /// How the heading of the sums begins.
 const SUMS: &str = "总交易单数";
 
@@ -31,10 +35,12 @@ pub(super) fn read(file: &[u8]) -> Result<Report, ReportError> {
     let text = std::str::from_utf8(file)
         .map_err(|_| ReportError::Unreadable("it is not UTF-8".to_owned()))?;
     let is_sums = |line: &str| line.trim_start_matches(['`', '\u{feff}']).starts_with(SUMS);
-    let mut lines = text.split_inclusive('\n');
-    let details: String = lines.by_ref().take_while(|line| !is_sums(line)).collect();
-    let mut report = rows(&details, 0, &COLUMNS, line)?;
-    let Some(sums) = lines.next() else {
+    // No copy of the lines is made: a bill of a day may be large.
+    let details = || text.split_inclusive('\n').take_while(|line| !is_sums(line));
+    let end: usize = details().map(str::len).sum();
+    let (details, rest) = text.split_at(end);
+    let mut report = rows(details, 0, &COLUMNS, line)?;
+    let Some(sums) = rest.lines().nth(1) else {
         report.wrong_sums.push("the report ends without its sums".to_owned());
         return Ok(report);
     };
@@ -58,7 +64,13 @@ fn line(row: &Row<'_>) -> Result<Line, String> {
         // A bill has refunds on the day on which they were taken, and says no more of them later.
         ("REFUND", "SUCCESS" | "PROCESSING") => {
             let amount = of("申请退款金额")?;
-            (row.get("微信退款单号").to_owned(), Moved::SentBack { payment, order, amount })
+            let (id, number) = (row.get("微信退款单号"), row.get("商户退款单号"));
+            let refund = match wechat::refund_of(number, &payment) {
+                Some(ours) => ours,
+                None => BilledRefund::Outside(id.parse().map_err(|_| NO_NAME)?),
+            };
+            let refund = Some(refund);
+            (id.to_owned(), Moved::SentBack { payment, order, amount, refund })
         }
         (_, refund) => {
             let amount = of("订单金额")?;

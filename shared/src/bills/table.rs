@@ -1,6 +1,7 @@
 //! A table with a heading, of which columns are found by their names.
 
-use super::{Report, ReportError};
+use super::ReportError;
+use engine::domain::payment::bill::{Line, Report};
 
 /// A row: what its columns say, without blanks around it.
 pub(super) struct Row<'a> {
@@ -29,7 +30,7 @@ pub(super) fn rows(
     text: &str,
     offset: u64,
     required: &[&'static str],
-    mut each: impl FnMut(&Row<'_>) -> Result<super::Line, String>,
+    mut each: impl FnMut(&Row<'_>) -> Result<Line, String>,
 ) -> Result<Report, ReportError> {
     let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(text.as_bytes());
     let heading = reader.headers().map_err(|error| ReportError::Unreadable(error.to_string()))?;

@@ -11,9 +11,10 @@ use engine::domain::basics::ids::PaymentId;
 use engine::domain::basics::money::{Currency, MinorUnits, Money};
 use engine::domain::basics::time::Timestamp;
 
+use super::ReportError;
 use super::amount::amount;
 use super::table::{Row, rows};
-use super::{Line, Moved, Named, Report, ReportError};
+use engine::domain::payment::bill::{Line, Moved, Named, Report};
 
 const COLUMNS: [&str; 7] = [
     "balance_transaction_id",
@@ -67,7 +68,11 @@ fn line(row: &Row<'_>) -> Result<Line, String> {
     let what = row.get("reporting_category");
     let moved = match what {
         "charge" => Moved::Captured { payment: payment()?, order, amount: paid(gross)? },
-        "refund" => Moved::SentBack { payment: payment()?, order, amount: paid(back)? },
+        "refund" => {
+            // The report says nothing of what the refund was called.
+            let (payment, amount) = (payment()?, paid(back)?);
+            Moved::SentBack { payment, order, amount, refund: None }
+        }
         "dispute" | "dispute_reversal" => {
             let is_back = gross > MinorUnits::ZERO;
             let amount = paid(if is_back { gross } else { back })?;
@@ -104,7 +109,7 @@ fn line(row: &Row<'_>) -> Result<Line, String> {
 
 /// `2026-11-25 09:30:00`, in UTC.
 fn time(text: &str) -> Result<Timestamp, String> {
-    super::known::local_time(text, "Z")
+    super::local_time(text, "Z")
 }
 
 #[cfg(test)]
@@ -139,7 +144,7 @@ mod tests {
             moved,
             [
                 Moved::Captured { payment: payment(), order, amount: eur(5000) },
-                Moved::SentBack { payment: payment(), order, amount: eur(2000) },
+                Moved::SentBack { payment: payment(), order, amount: eur(2000), refund: None },
                 Moved::PaidOut { payout: "po_1".to_owned(), is_back: false, amount: eur(2900) },
                 Moved::Kept { amount: eur(50) },
                 Moved::Disputed {

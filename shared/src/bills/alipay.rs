@@ -8,9 +8,11 @@ use engine::domain::basics::ids::PaymentId;
 use engine::domain::basics::money::{Currency, MinorUnits, Money};
 
 use super::amount::amount;
-use super::known::local_time;
 use super::table::{Row, rows};
-use super::{Line, Moved, Named, Report, ReportError};
+use super::{ReportError, local_time};
+use engine::domain::payment::bill::{BilledRefund, Line, Moved, Named, Report};
+
+use crate::providers::alipay;
 
 const COLUMNS: [&str; 7] = [
     "支付宝交易号",
@@ -21,6 +23,7 @@ const COLUMNS: [&str; 7] = [
     "退款批次号/请求号",
     "服务费（元）",
 ];
+const NO_NAME: &str = "the refund has no number";
 /// What stands before the number of the account that the bill is of.
 const ACCOUNT: &str = "#账号：[";
 
@@ -36,10 +39,13 @@ pub(super) fn read(file: &[u8]) -> Result<Report, ReportError> {
     // With four digits behind it that say which of the account's books it is.
     let account = named.map(|rest| rest.trim_end_matches(']').to_owned());
     let account = account.map(|books| books.get(..16).map_or(books.clone(), str::to_owned));
-    let table: Vec<&str> =
-        text.lines().skip(before).take_while(|line| !line.starts_with('#')).collect();
+    // No copy of the table is made: a bill of a day may be large.
+    let table = text.split_inclusive('\n').take(before).map(str::len).sum();
+    let table = text.get(table..).unwrap_or_default();
+    let rest = table.find("\n#").map_or(table.len(), |end| end + 1);
     let offset = u64::try_from(before).unwrap_or(u64::MAX);
-    rows(&table.join("\n"), offset, &COLUMNS, |row| line(row, currency, account.clone()))
+    let table = table.get(..rest).unwrap_or_default();
+    rows(table, offset, &COLUMNS, |row| line(row, currency, account.clone()))
 }
 
 fn line(row: &Row<'_>, currency: Currency, merchant: Option<String>) -> Result<Line, String> {
@@ -53,8 +59,14 @@ fn line(row: &Row<'_>, currency: Currency, merchant: Option<String>) -> Result<L
         "交易" => (payment.to_string(), Moved::Captured { payment, order, amount: money(said) }),
         "退款" => {
             let amount = money(MinorUnits::ZERO - said);
-            let id = format!("{payment} {}", row.get("退款批次号/请求号"));
-            (id, Moved::SentBack { payment, order, amount })
+            let number = row.get("退款批次号/请求号");
+            let refund = match alipay::refund_of(number, &payment) {
+                Some(ours) => ours,
+                // Unique among the refunds of its trade, of which it is read.
+                None => BilledRefund::Outside(number.parse().map_err(|_| NO_NAME)?),
+            };
+            let refund = Some(refund);
+            (format!("{payment} {number}"), Moved::SentBack { payment, order, amount, refund })
         }
         _ => (
             format!("{payment} {kind}"),

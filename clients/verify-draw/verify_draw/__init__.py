@@ -1,0 +1,1 @@
+"""Verifies the draw of a waiting room from its exported files, by docs/draw.md alone."""
