@@ -17,6 +17,7 @@ use ops::audit::{self, DynamoDbTarget, Target};
 
 use crate::backends;
 use crate::program::onsale;
+use crate::size::first_of;
 
 /// Time that anything may take: machines are busy with other tests.
 const DEADLINE: Duration = Duration::from_secs(600);
@@ -39,20 +40,23 @@ fn options(seed: u64, settle: Duration) -> Options {
     Options { setup, buyers: 8, deadline: DEADLINE, settle }
 }
 
+/// How many of each of these `make test` has time for: a crowd keeps a processor busy. The first are those that no other test
+/// meets, and `all`, which has most others in it; `make test-all` has each.
+const FEW: usize = 2;
 /// Something dies, or forgets.
-const DEATHS: [Kind; 4] = [Kind::KillEngine, Kind::KillRedis, Kind::Flush, Kind::All];
+const DEATHS: [Kind; 4] = [Kind::All, Kind::Flush, Kind::KillEngine, Kind::KillRedis];
 /// Something stands still, or is hard to reach.
 const DELAYS: [Kind; 6] = [
+    Kind::FreezeStores,
     Kind::FreezeRedis,
     Kind::FreezeEngine,
-    Kind::FreezeStores,
     Kind::DynamodbNetwork,
     Kind::SqsNetwork,
     Kind::RedisNetwork,
 ];
 /// A cluster moves the sale, or loses a part of it: while each of two masters has a tier.
 const MOVES: [Kind; 4] =
-    [Kind::KillMaster, Kind::ClusterFailover, Kind::LoseNode, Kind::SlotMigration];
+    [Kind::LoseNode, Kind::SlotMigration, Kind::KillMaster, Kind::ClusterFailover];
 
 /// Three tests, which wait side by side: a round is mostly waiting.
 #[test]
@@ -64,8 +68,9 @@ fn every_fault_is_in_one_of_the_tests() {
     assert_eq!(tested, all);
 }
 
-/// Each of these faults, once.
+/// Some of these faults, once each.
 async fn each_of(faults: &[Kind], seed: u64) {
+    let faults = first_of(faults, FEW);
     if backends::is_foreign("chaos breaks servers of its own") {
         return;
     }
@@ -95,7 +100,8 @@ async fn each_of(faults: &[Kind], seed: u64) {
             Kind::KillEngine | Kind::KillMaster => assert!(!row.errors.is_empty(), "{row:?}"),
             Kind::KillRedis => {
                 assert!(note("holds that the replica had missed") >= 3, "{row:?}");
-                assert!(row.restored > 0, "{row:?}");
+                // Whichever comes first, the comparison of the stores or the payment, mends a hold.
+                assert!(row.restored + row.rescued > 0, "{row:?}");
             }
             Kind::Flush => assert!(row.restored > 0, "{row:?}"),
             Kind::FreezeRedis | Kind::FreezeEngine | Kind::FreezeStores => {

@@ -1,16 +1,16 @@
-//! The size of tests that are about large numbers: a tenth in `make test`, and all of it in `make test-all`.
+//! The size of tests that are about large numbers, or about many of a kind: a part in `make test`, and all of it in
+//! `make test-all`.
 
 /// The full size if `ONSALE_FULL_SIZE` is set, or else a tenth of it.
 pub fn sized(full: u32) -> u32 {
     if is_full() { full } else { full / 10 }
 }
 
-/// How many mistakes are planted against each rule of the template, which is translated anew for each: the first, or all of them
-/// at the full size.
-pub fn planted() -> usize {
-    if is_full() { usize::MAX } else { 1 }
+/// All of these at the full size, or else the first `few`.
+pub fn first_of<T>(all: &[T], few: usize) -> &[T] {
+    if is_full() { all } else { &all[..few.min(all.len())] }
 }
 
-fn is_full() -> bool {
+pub fn is_full() -> bool {
     std::env::var_os("ONSALE_FULL_SIZE").is_some()
 }

@@ -624,7 +624,9 @@ async fn a_planted_mistake_is_found() {
             if is_found_by(seed, &connection, &scripts, &prefix).await {
                 continue;
             }
-            println!("{name}: seed {seed} no longer finds it: ONSALE_CONTROLS=write stores another");
+            println!(
+                "{name}: seed {seed} no longer finds it: ONSALE_CONTROLS=write stores another"
+            );
         }
         match search(&connection, &scripts, &format!("search{index}"), first_seed()).await {
             None => missed.push(name),

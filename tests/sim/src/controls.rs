@@ -4,7 +4,8 @@ use engine::domain::basics::guard::{Guard, without};
 use model_stores::StoredSeeds;
 
 /// The seeds of all crowds.
-const SEEDS: StoredSeeds = StoredSeeds { file: concat!(env!("CARGO_MANIFEST_DIR"), "/controls.txt") };
+const SEEDS: StoredSeeds =
+    StoredSeeds { file: concat!(env!("CARGO_MANIFEST_DIR"), "/controls.txt") };
 
 /// Shows that a run breaks a promise without a guard, and prints which: `replay` runs a seed, and `search` finds one,
 /// with the number of seeds it took. Returns `false` if neither breaks anything.
