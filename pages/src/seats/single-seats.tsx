@@ -18,8 +18,8 @@ export function SingleSeats({ plan, singles, onReplace }: SingleSeatsProps) {
     <div class="notice single-seats" role="status">
       {singles.map(({ seat, gone }) => (
         <p key={seat}>
-          {t("single-left", { seat: seatLabel(plan, seat) })}
-          {gone !== undefined && <> <button type="button" class="quiet" onClick={() => onReplace(gone, seat)}>{t("single-instead", { seat: seatLabel(plan, seat), gone: seatLabel(plan, gone) })}</button></>}
+          <span>{t("single-left", { seat: seatLabel(plan, seat) })}</span>
+          {gone !== undefined && <button type="button" class="quiet" onClick={() => onReplace(gone, seat)}>{t("single-instead", { seat: seatLabel(plan, seat), gone: seatLabel(plan, gone) })}</button>}
         </p>
       ))}
     </div>

@@ -108,6 +108,12 @@ export class Person {
     return this.browser.get(address.href);
   }
 
+  /** The window gets this size. */
+  async resize(width, height) {
+    this.width = width;
+    await this.browser.sendDevToolsCommand("Emulation.setDeviceMetricsOverride", { width, height, deviceScaleFactor: 1, mobile: width < 600 });
+  }
+
   async path() {
     return new URL(await this.browser.getCurrentUrl()).pathname;
   }

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { REPOSITORY } from "./chromium.mjs";
 import { texts } from "./person.mjs";
-import { chooseBest } from "./steps.mjs";
+import { chooseBest, openSection, pressSeat, saying } from "./steps.mjs";
 
 const run = promisify(execFile);
 const BUYER = "mei";
@@ -55,6 +55,7 @@ export function scenes({ theatre, train, stadium, waiting, pending, paid }) {
     { name: "operator", file: "operator.html", path: `/operator?sale=${theatre.sale}`, ready: "main section, main table, main form", role: "operators" },
     { name: "desk", file: "desk.html", path: "/operator/desk", ready: "main form", role: "operators" },
     { name: "exchange", file: null, path: `/s/${theatre.sale}/seats`, ready: "main [role=tab]", role: "buyers", act: reviewExchange },
+    { name: "single", file: null, path: `/s/${theatre.sale}/seats`, ready: "main [role=tab]", role: "buyers", act: leaveSingle },
     { name: "scan", file: "scan.html", path: `/scan?sale=${theatre.sale}`, ready: "main #code, main #door", role: "operators", act: letIn },
     // The last: what it sets stays.
     { name: "print", file: null, path: `/my/tickets/${paid.order}`, ready: "main .ticket", role: "buyers", act: printed },
@@ -88,6 +89,19 @@ async function reviewExchange(person, { theatre }) {
   await chooseBest(person, to.name, 1);
   await person.press(t("review"));
   await person.wait(async () => (await person.find(t("review.yes.one", { count: 1 }), "dialog button")).isEnabled(), "the exchange cannot be confirmed");
+}
+
+/** Chooses a seat by hand that leaves the end of its row alone. */
+async function leaveSingle(person, { theatre }) {
+  const [{ section, rows: [{ row }] }] = theatre.tiers.find(({ tier }) => tier === "gallery").sections;
+  await person.press(texts("seats", person.language)("way.map"), "[role=tab]");
+  await openSection(person, section);
+  await pressSeat(person, row, "2");
+  await person.see(saying("seats", person.language, "single-left"), ".single-seats");
+  await person.browser.executeScript(() => {
+    document.querySelector(".single-seats").scrollIntoView({ block: "start", behavior: "instant" });
+    scrollBy({ top: -16, behavior: "instant" });
+  });
 }
 
 /** An A4 sheet at 96 dots an inch, as the page lays it out for print. */

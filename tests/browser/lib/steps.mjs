@@ -50,6 +50,23 @@ export async function chooseOnMap(person, count) {
   }
 }
 
+/** Presses a free or a chosen seat in the grid of the section that is open. */
+export const pressSeat = (person, row, seat, state = "free") =>
+  person.press(like("seats", person.language, "seat-in-row", { row, seat, state: texts("seats", person.language)(`state-of.${state}`) }), "[role=gridcell] button");
+
+/** Opens a section in the list beside the map, once the map shows what is free. */
+export async function openSection(person, section) {
+  await person.wait(() => person.browser.executeScript((name) => {
+    const list = document.querySelector("#section");
+    const option = [...(list?.options ?? [])].find(({ text }) => text.startsWith(name));
+    if (option === undefined || document.querySelector(".map-host[data-ready=yes]") === null) return false;
+    list.value = option.value;
+    list.dispatchEvent(new Event("change", { bubbles: true }));
+    return true;
+  }, section), `there is no section ${section}`);
+  await person.see(texts("seats", person.language)("section-title", { section }), ".section-grid");
+}
+
 /** Chooses the best seats of a category. */
 export async function chooseBest(person, tier, count) {
   const t = texts("seats", person.language);

@@ -1,9 +1,9 @@
-/** The map under a finger and under a mouse. */
+/** The map under a finger and under a mouse, and what is said of a choice by hand. */
 import assert from "node:assert/strict";
 import { fixture } from "../lib/fixture.mjs";
 import { texts } from "../lib/person.mjs";
 import { hall } from "../lib/sales.mjs";
-import { saying } from "../lib/steps.mjs";
+import { hold, like, openSection, pressSeat, saying } from "../lib/steps.mjs";
 
 const { it, test } = fixture();
 
@@ -84,5 +84,43 @@ test("a mouse is told what a seat is, beside the seat, and nothing is drawn for 
   await person.wait(() => person.browser.executeScript(() => document.querySelector(".seat-tip") === null), "the words stay");
   // Sections of one name differ.
   await person.see(words("section-left", { section: "Floor, Rear, CN¥99.00", count: "240" }), "#section");
+  assert.deepEqual(await person.complaints(), []);
+});
+
+test("a choice by hand that leaves a single seat is told so, may take that seat instead, and is held as it is", async (t) => {
+  // A row of five: seat 2 leaves seat 1 alone.
+  const row = { row: "1", seats: { prefix: "S-1-", first: 1, count: 5 } };
+  const file = hall("single", { tiers: [{ tier: "one", name: "One", price_minor: 9900, sections: [{ section: "S", rows: [row] }] }] });
+  await it.engine.publish(file);
+  const person = await it.person(t, { name: "single" });
+  await person.haveSession();
+  const notes = () => person.text(".single-seats");
+  const silent = (why) => person.wait(async () => (await notes()) === "", `there is still a note ${why}`);
+  for (const [language, sizes] of [["en", [[1280, 900], [390, 780]]], ["zh", [[390, 780], [1280, 900]]]]) {
+    person.language = language;
+    await person.go(`/s/${file.sale}/seats`);
+    await person.press(texts("seats", language)("way.map"), "[role=tab]");
+    await openSection(person, "S");
+    for (const [width, height] of sizes) {
+      await person.resize(width, height);
+      await pressSeat(person, "1", "2");
+      await person.see(saying("seats", language, "single-left"), ".single-seats");
+      await person.fits();
+      await pressSeat(person, "1", "1");
+      await silent("beside both seats of the end");
+      await pressSeat(person, "1", "1", "chosen");
+      await person.see(saying("seats", language, "single-left"), ".single-seats");
+      if (width === sizes[0][0]) await person.accessible(`a seat stays alone (${language})`);
+      await person.press(like("seats", language, "single-instead"), ".single-seats button");
+      await silent("with the seat that was left alone");
+      await pressSeat(person, "1", "1", "chosen");
+      assert.equal(await notes(), "", "nothing is chosen");
+    }
+  }
+  await pressSeat(person, "1", "2");
+  await person.see(saying("seats", person.language, "single-left"), ".single-seats");
+  const order = await hold(person);
+  const { lines: [{ tickets }] } = await it.engine.do(`/orders/${order}`, { as: person.name });
+  assert.deepEqual(tickets.map(({ seat }) => seat), ["S-1-2"]);
   assert.deepEqual(await person.complaints(), []);
 });
