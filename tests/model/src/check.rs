@@ -228,7 +228,8 @@ fn exchanges(stores: &Stores) -> Checked {
     Ok(())
 }
 
-/// I8 and I9: a wallet has what it had, with what the facts of its buyer's orders come to, and no less than nothing.
+/// I8 and I9: a wallet has what it had, with what the facts of its buyer's orders come to, and no less than nothing but for what lost
+/// disputes have taken.
 fn wallets(stores: &Stores) -> Checked {
     let orders = &stores.orders;
     for ((user, currency), wallet) in &orders.wallets {
@@ -239,7 +240,24 @@ fn wallets(stores: &Stores) -> Checked {
         must(had == i128::from(PRICE_MINOR) || had == 0, || {
             format!("I8: the wallet of {user} in {currency} had {had} at the start: {wallet:?}")
         })?;
-        must(wallet.balance.left() >= 0, || format!("I9: the wallet of {user}: {wallet:?}"))?;
+        let gone = wallet.entries.iter().filter(|entry| entry.change.is_gone);
+        let gone: i128 = gone.map(|entry| entry.change.entry().left()).sum();
+        must(wallet.balance.left() >= gone, || format!("I9: the wallet of {user}: {wallet:?}"))?;
+    }
+    Ok(())
+}
+
+/// I15: a wallet that a lost dispute has left with a debt has paid no ticket that is still valid.
+fn debts(stores: &Stores) -> Checked {
+    let orders = &stores.orders;
+    for ((user, _), wallet) in orders.wallets.iter().filter(|(_, it)| it.balance.left() < 0) {
+        let theirs = live(stores).filter(|order| order.user == *user);
+        let mut bought = theirs.filter(|order| order.is_paid_from_wallet());
+        must(bought.next().is_none(), || {
+            format!(
+                "I15: the wallet of {user} owes, and a ticket that it has paid is valid: {wallet:?}"
+            )
+        })?;
     }
     Ok(())
 }
@@ -285,7 +303,15 @@ fn disputes(stores: &Stores, is_at_rest: bool) -> Checked {
             .filter(|refund| refund.key.order == *number && refund.asked_by == AskedBy::Dispute)
             .filter_map(|refund| refund.reason.as_deref())
             .collect();
-        let lost = record.disputes.iter().filter(|dispute| dispute.state != DisputeState::Won);
+        // What a wallet has paid goes back because of a dispute of what has filled it.
+        let fills = |of: &Order| key.provider.is_wallet() && of.user == order.user && of.tops_up();
+        let filled = stores
+            .orders
+            .payments
+            .iter()
+            .filter(|((number, _), _)| stores.orders.orders.get(number).is_some_and(fills));
+        let disputes = filled.flat_map(|(_, of)| &of.disputes).chain(&record.disputes);
+        let lost = disputes.filter(|dispute| dispute.state != DisputeState::Won);
         let lost: BTreeSet<&str> = lost.map(|dispute| dispute.id.as_str()).collect();
         must(by_disputes.is_subset(&lost), || format!("I11: {by_disputes:?} of {record:?}"))?;
         for report in stores.provider.disputes.values().filter(|report| report.payment == *key) {
@@ -357,7 +383,9 @@ pub fn unforgotten(scenario: &Scenario, state: &State) -> Checked {
     if came_twice || state.left.losses != scenario.budget.losses {
         return Ok(());
     }
-    for (Place { at, .. }, order) in &state.stores.orders.claims {
+    let of_the_sale =
+        state.stores.orders.claims.iter().filter(|(place, _)| place.sale == *scenario.id());
+    for (Place { at, .. }, order) in of_the_sale {
         let inventory = state.stores.seats.get(&scenario.sale.inventory_of(&at.tier));
         let grid = inventory.and_then(|inventory| inventory.tiers.get(&at.tier));
         let is_taken = grid.is_some_and(|grid| grid.is_taken(at.leg, at.seat));
@@ -458,6 +486,7 @@ fn equal_in(
 pub fn rest(scenario: &Scenario, stores: &Stores) -> Checked {
     self::stores(stores)?;
     disputes(stores, true)?;
+    debts(stores)?;
     for order in stores.orders.orders.values() {
         must(order.state != OrderState::Pending, || format!("I7: still pending: {order:?}"))?;
         // A page that was not opened is open until its expiry, which comes after the bound.

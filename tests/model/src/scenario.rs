@@ -84,6 +84,8 @@ pub struct Buyer {
     pub from_wallet: u8,
     /// The ticket that is given for it: of whose order, by the buyer's index, and of which seat.
     pub exchange: Option<(usize, u32)>,
+    /// True if the order is of the sale that fills wallets.
+    pub tops_up: bool,
 }
 
 /// The number of times that each thing may happen.
@@ -143,6 +145,8 @@ pub struct Scenario {
     /// The name, unique among the scenarios.
     pub name: &'static str,
     pub sale: Arc<Sale>,
+    /// The sale that fills wallets, if somebody fills one.
+    pub purse: Option<Arc<Sale>>,
     pub buyers: Vec<Buyer>,
     /// The moments that the clock shows, one after the other.
     pub times: Vec<Timestamp>,
@@ -219,6 +223,18 @@ fn sale(limit: u16) -> Sale {
     Sale::new(serde_json::from_value(file).unwrap()).unwrap()
 }
 
+/// The sale of what fills a wallet: one amount, once.
+fn purse() -> Sale {
+    let file = json!({
+        "sale": "purse", "title": "Purse", "currency": "EUR",
+        "opens_at": "2024-01-01T00:00:00Z", "closes_at": "2099-01-01T00:00:00Z",
+        "merchant": { "merchant": "wallet" },
+        "limit_per_buyer": 1, "pay_window_seconds": PAY_WINDOW_SECONDS,
+        "tiers": [{ "tier": tier(), "name": "Amount", "price_minor": PRICE_MINOR, "general_admission": 1 }],
+    });
+    Sale::new(serde_json::from_value(file).unwrap()).unwrap()
+}
+
 /// The epoch of load number `load`.
 #[must_use]
 pub fn epoch(load: usize) -> Epoch {
@@ -261,6 +277,7 @@ impl Buyer {
             starts: 0,
             from_wallet: 0,
             exchange: None,
+            tops_up: false,
         }
     }
 
@@ -321,6 +338,12 @@ impl Buyer {
         Self { exchange: Some((buyer, seat)), ..self }
     }
 
+    /// This buyer, whose order fills the wallet.
+    #[must_use]
+    pub fn tops_up(self) -> Self {
+        Self { tops_up: true, ..self }
+    }
+
     /// This buyer, of tickets at this price.
     #[must_use]
     pub fn costing(mut self, price_minor: MinorUnits) -> Self {
@@ -364,9 +387,11 @@ impl Scenario {
     }
 
     fn of_sale(name: &'static str, sale: Sale, buyers: Vec<Buyer>) -> Self {
+        let purse = buyers.iter().any(|buyer| buyer.tops_up).then(|| Arc::new(purse()));
         let mut scenario = Self {
             name,
             sale: Arc::new(sale),
+            purse,
             buyers,
             times: vec![START],
             stores: Stores::default(),
@@ -383,12 +408,16 @@ impl Scenario {
             without: None,
         };
         let mut stores = Stores::default();
-        stores.catalogue.publish(scenario.sale.file(), None).unwrap();
-        let load = Flow::Load { epoch: epoch(0), now: START };
-        assert_eq!(direct::run(&scenario, &mut stores, START, &load), Outcome::Done);
-        // Readers share one laid out sale.
-        for listed in stores.catalogue.sales.values_mut() {
-            listed.sale = Arc::clone(&scenario.sale);
+        for sale in scenario.sales() {
+            stores.catalogue.publish(sale.file(), None).unwrap();
+            let message = Message::Load(sale.id().clone());
+            let sent = Sent { visible_at: START, message };
+            let load = Flow::Consume { sent, is_copy: false, epoch: epoch(0), now: START };
+            assert_eq!(direct::run(&scenario, &mut stores, START, &load), Outcome::Done);
+            // Readers share one laid out sale.
+            if let Some(listed) = stores.catalogue.sales.get_mut(sale.id()) {
+                listed.sale = Arc::clone(sale);
+            }
         }
         scenario.stores = stores;
         scenario
@@ -563,16 +592,22 @@ impl Scenario {
         Self { without: Some(guard), ..self }
     }
 
+    /// The sales that there are.
+    fn sales(&self) -> impl Iterator<Item = &Arc<Sale>> {
+        std::iter::once(&self.sale).chain(&self.purse)
+    }
+
     /// A buyer's request, as the handler checked it.
     #[must_use]
     pub fn reservation(&self, buyer: usize, epoch: Option<Epoch>) -> Reservation {
-        let Buyer { user, number, lines, exchange, .. } = &self.buyers[buyer];
+        let Buyer { user, number, lines, exchange, tops_up, .. } = &self.buyers[buyer];
         let exchange = exchange.map(|(old, seat)| ExchangeRequest {
             order: self.buyers[old].number,
             tickets: vec![ticket(seat)],
         });
+        let sale = self.purse.as_ref().filter(|_| *tops_up).unwrap_or(&self.sale);
         let published = Published {
-            sale: Arc::clone(&self.sale),
+            sale: Arc::clone(sale),
             map: None,
             epoch,
             version: 1,

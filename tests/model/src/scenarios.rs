@@ -608,6 +608,21 @@ pub fn wallet_refunded() -> Scenario {
     })
 }
 
+/// An order is paid from a wallet while the bank takes back what has filled it, and somebody records that.
+#[must_use]
+pub fn top_up_against_dispute() -> Scenario {
+    let buyers = vec![
+        Buyer::of_seat("1", 1, ONE_LEG, 0).tops_up().pays(&[PRICE_MINOR]),
+        Buyer::of_seat("1", 2, ONE_LEG, 0).from_wallet(1),
+    ];
+    Scenario::new("top-up against dispute", 2, buyers)
+        .with_paid(0)
+        .with_order(1)
+        .disputed()
+        .delivering(REFUND)
+        .budget(Budget { reads: 1, ..Budget::default() })
+}
+
 /// Every scenario that is explored whole in seconds.
 #[must_use]
 pub fn small() -> Vec<Scenario> {
@@ -664,6 +679,7 @@ pub fn small() -> Vec<Scenario> {
         wallet_against_expiry(),
         wallet_against_payment(),
         wallet_refunded(),
+        top_up_against_dispute(),
     ]
 }
 

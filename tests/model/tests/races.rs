@@ -90,10 +90,11 @@ races! {
     wallet_against_expiry
     wallet_against_payment
     wallet_refunded
+    top_up_against_dispute
 }
 
 /// The guards that so small a scenario can show, each with a scenario that shows it.
-const PLANTED: [(Guard, fn() -> Scenario); 33] = [
+const PLANTED: [(Guard, fn() -> Scenario); 34] = [
     (Guard::ClaimCondition, scenarios::rescue_against_another_buyer),
     (Guard::StateCondition, scenarios::second_and_wrong_payments),
     (Guard::NumberOnce, scenarios::two_buyers_for_one_seat),
@@ -127,6 +128,7 @@ const PLANTED: [(Guard, fn() -> Scenario); 33] = [
     (Guard::DisputesSeen, scenarios::dispute_heard_twice),
     (Guard::KeptCounted, scenarios::exchange_before_refund),
     (Guard::WalletLimit, scenarios::one_wallet_twice),
+    (Guard::DebtTakesBack, scenarios::top_up_against_dispute),
 ];
 
 #[test]
