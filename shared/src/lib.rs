@@ -5,6 +5,7 @@
 //! - [`dynamodb`] keeps orders and the catalogue; [`sqs`] sends and takes messages;
 //!   [`providers`] asks the payment providers, [`beacon`] the randomness beacon.
 //! - [`bills`] are what providers report of each day.
+//! - [`debts`] are what merchants and wallets owe.
 //! - [`events`] are facts as others are told of them, by webhooks.
 //! - [`challenges`] are what buyers answer first; [`figures`] are what the metrics say of the last minutes.
 //! - [`http`] checks requests and writes replies; [`tickets`] are the codes that doors check.
@@ -13,6 +14,7 @@
 pub mod beacon;
 pub mod bills;
 pub mod challenges;
+pub mod debts;
 pub mod dynamodb;
 pub mod events;
 pub mod figures;

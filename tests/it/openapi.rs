@@ -338,6 +338,9 @@ impl Client {
         assert_eq!(stuck["dead_letters"]["expiry"], 0);
         let accounts = self.ok(200, "operatorAccounts", "", With::default()).await;
         assert!(accounts["accounts"].is_array());
+        let with = With { query: "?debts=true", ..With::default() };
+        let debts = self.ok(200, "operatorAccounts", "", with).await;
+        assert_eq!(debts, json!({ "accounts": [] }));
         let webhooks = self.ok(200, "operatorWebhooks", "", With::default()).await;
         assert_eq!(webhooks, json!({ "webhooks": [] }));
         let disputes = self.ok(200, "operatorDisputes", "?state=over", With::default()).await;

@@ -22,8 +22,10 @@ use futures_util::future::{try_join, try_join_all, try_join3};
 use lambda_http::http::Response;
 use lambda_http::{Body, Request};
 use serde_json::{Map, Value};
+use shared::debts;
+use shared::dynamodb::is_mark;
 use shared::events::progress_of_all;
-use shared::http::accounts::AccountsReply;
+use shared::http::accounts::{AccountsReply, DebtsCursor};
 use shared::http::attendees::NoKey;
 use shared::http::checks::Refusal;
 use shared::http::disputes::DisputesReply;
@@ -49,7 +51,7 @@ use shared::runtime::functions::Function;
 const PAGE: u16 = 50;
 /// Work counts as overdue this many seconds after it was due: reconcile runs each minute.
 const OVERDUE_SECONDS: i64 = 120;
-/// Most characters of the mark of a page of actions, or of disputes.
+/// Most characters of the mark of a page of actions.
 const MAX_MARK_CHARS: usize = 40;
 
 /// Most bytes of the mark of a page of check-ins: the key of one.
@@ -270,9 +272,20 @@ async fn stuck(app: &App, now: Timestamp) -> Result<Answer<StuckReply>, Problem>
     }))
 }
 
-/// Shows the balances of ledger accounts: those of the deployment, or that of a sale's merchant.
+/// Shows the balances of ledger accounts: those of the deployment, that of a sale's merchant, or those that owe something.
 async fn accounts(app: &App, request: &Request) -> Result<Answer<AccountsReply>, Problem> {
     let sale: Option<SaleId> = checks::query(request, "sale")?;
+    let cursor: Option<DebtsCursor> = checks::query(request, "cursor")?;
+    if checks::query(request, "debts")? == Some(true) {
+        if sale.is_some() {
+            return Err(Refusal::invalid("sale", "must be absent with debts").into());
+        }
+        let start = cursor.map_or(debts::Start::FIRST, |cursor| cursor.0);
+        return Ok(Answer(debts::page(&app.ports, start).await?.into()));
+    }
+    if cursor.is_some() {
+        return Err(Refusal::invalid("cursor", "must be absent without debts").into());
+    }
     let accounts = match sale {
         Some(sale) => {
             let published = checks::sale(&app.ports, &sale).await?;
@@ -321,10 +334,7 @@ async fn disputes(app: &App, request: &Request) -> Result<Answer<DisputesReply>,
 /// The mark of the page that is asked for.
 fn mark(request: &Request) -> Result<Option<String>, Refusal> {
     let before: Option<String> = checks::query(request, "before")?;
-    let is_known = |byte: u8| byte.is_ascii_digit() || byte == b'-';
-    let is_mark =
-        |mark: &String| (1..=MAX_MARK_CHARS).contains(&mark.len()) && mark.bytes().all(is_known);
-    if !before.as_ref().is_none_or(is_mark) {
+    if !before.as_deref().is_none_or(is_mark) {
         return Err(Refusal::invalid("before", "must be next of the page before"));
     }
     Ok(before)

@@ -76,6 +76,7 @@ export const routes = {
   actions: (before: string | null) => reply(operator.GET("/operator/actions", { params: { query: before === null ? {} : { before } } })),
   stuck: () => reply(operator.GET("/operator/stuck")),
   accounts: (sale: string | null) => reply(operator.GET("/operator/accounts", { params: { query: sale === null ? {} : { sale } } })),
+  debts: (cursor: string | null) => reply(operator.GET("/operator/accounts", { params: { query: { debts: true, ...(cursor === null ? {} : { cursor }) } } })),
   webhooks: () => reply(operator.GET("/operator/webhooks")),
   disputes: (state: "open" | "over", before: string | null) =>
     reply(operator.GET("/operator/disputes", { params: { query: before === null ? { state } : { state, before } } })),

@@ -9,6 +9,7 @@ import { href } from "../shared/language.ts";
 import { Loading, Problem } from "../shared/layout.tsx";
 import { Accounts } from "./accounts.tsx";
 import { may, routes, type Action, type Stuck as StuckReply } from "./api.ts";
+import { Debts } from "./debts.tsx";
 import { Disputes } from "./disputes.tsx";
 import { Age, Rights } from "./parts.tsx";
 import { UnmatchedPayments } from "./unmatched.tsx";
@@ -32,6 +33,7 @@ export function Home() {
       <Stuck />
       <Disputes />
       <UnmatchedPayments />
+      <Debts />
       <Webhooks />
       <Accounts sale={null} />
       <Actions sale={null} />

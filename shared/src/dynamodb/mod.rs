@@ -46,5 +46,5 @@ pub use orders::{DynamoOrders, Erased, Selection};
 pub use rooms::{DynamoRooms, membership_item};
 pub use rules::{AddReply, DynamoRules, RemoveReply};
 pub use subscriptions::{DynamoSubscriptions, ShardState};
-pub use tables::{Tables, create_tables};
+pub use tables::{Tables, create_tables, is_mark};
 pub use webhooks::DynamoWebhooks;

@@ -577,6 +577,16 @@ pub fn dispute_at(changed_at: Timestamp, order: OrderNumber) -> String {
     format!("{:015}-{:019}", changed_at.ms(), order.get())
 }
 
+/// Most characters of the mark of a page of this index.
+const MAX_MARK_CHARS: usize = 40;
+
+/// True if a text may be the mark of a page of this index, which is such a sort key.
+#[must_use]
+pub fn is_mark(text: &str) -> bool {
+    let is_known = |byte: u8| byte.is_ascii_digit() || byte == b'-';
+    (1..=MAX_MARK_CHARS).contains(&text.len()) && text.bytes().all(is_known)
+}
+
 /// The sort key of a payment, in the partition of its order.
 #[must_use]
 pub fn payment_key(payment: &PaymentKey) -> String {

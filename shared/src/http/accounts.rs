@@ -8,7 +8,15 @@ use serde::Serialize;
 use engine::domain::basics::money::Currency;
 use engine::domain::ledger::Account;
 
+use super::cursor::cursor;
+use crate::debts::{Owing, Page, Start};
 use crate::dynamodb::AccountSum;
+
+cursor! {
+    /// Where a page of debts begins. As text it is opaque, checked and not signed: whoever makes one up is shown debts from another
+    /// place on.
+    DebtsCursor(Start)
+}
 
 /// What accounts have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -16,15 +24,18 @@ use crate::dynamodb::AccountSum;
 pub struct AccountsReply {
     /// Those on which something was booked, each once for each currency.
     pub accounts: Vec<AccountReply>,
+    /// Of debts, the value of `cursor` for the next page; absent at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<DebtsCursor>,
 }
 
 /// What an account has in one currency, in minor units.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "AccountBalance")]
 pub struct AccountReply {
-    /// Its name: `merchant:<merchant>:<sale>`, `provider:<provider>`, `fees`, `owed`, `bank`, `costs` or `disputed`.
-    #[schemars(with = "String")]
-    pub account: Account,
+    /// Its name: `merchant:<merchant>:<sale>`, `provider:<provider>`, `fees`, `owed`, `bank`, `costs`, `disputed` or `explained`; of a
+    /// buyer's wallet `wallet:<buyer>`.
+    pub account: String,
     /// The currency.
     pub currency: Currency,
     /// All that came in.
@@ -41,20 +52,38 @@ pub struct AccountReply {
     pub posted_minor: i128,
 }
 
+impl AccountReply {
+    fn new(account: String, currency: Currency, AccountSum { has, posted }: AccountSum) -> Self {
+        Self {
+            account,
+            currency,
+            in_minor: has.incoming,
+            out_minor: has.outgoing,
+            balance_minor: has.left(),
+            posted_minor: posted.left(),
+        }
+    }
+}
+
 impl AccountsReply {
     /// The accounts in the order given, each with its currencies by name.
     #[must_use]
     pub fn new(found: Vec<(Account, BTreeMap<Currency, AccountSum>)>) -> Self {
         let of_one = |(account, sums): (Account, BTreeMap<Currency, AccountSum>)| {
-            sums.into_iter().map(move |(currency, AccountSum { has, posted })| AccountReply {
-                account: account.clone(),
-                currency,
-                in_minor: has.incoming,
-                out_minor: has.outgoing,
-                balance_minor: has.left(),
-                posted_minor: posted.left(),
-            })
+            let name = account.to_string();
+            sums.into_iter()
+                .map(move |(currency, sum)| AccountReply::new(name.clone(), currency, sum))
         };
-        Self { accounts: found.into_iter().flat_map(of_one).collect() }
+        Self { accounts: found.into_iter().flat_map(of_one).collect(), next: None }
+    }
+}
+
+impl From<Page> for AccountsReply {
+    fn from(page: Page) -> Self {
+        let of_one = |Owing { debt, sum }: Owing| {
+            AccountReply::new(debt.debtor.to_string(), debt.currency, sum)
+        };
+        let accounts = page.owing.into_iter().map(of_one).collect();
+        Self { accounts, next: page.next.map(DebtsCursor) }
     }
 }

@@ -176,6 +176,7 @@ test("the order desk finds an order by its seat, shows its history, and refunds 
   await operator.see(home("actions"));
   await operator.see(home("webhooks"));
   await operator.see(home("disputes-none"));
+  await operator.see(home("debts"));
   await operator.accessible("accounts, disputes and webhooks");
   await operator.wait(async () => {
     await operator.go(`/operator?sale=${file.sale}`);

@@ -8,6 +8,7 @@ mod awaited_turns;
 mod buying;
 mod challenges;
 mod codes;
+mod debts;
 mod disputes;
 mod entry;
 mod events;

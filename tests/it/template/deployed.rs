@@ -868,6 +868,7 @@ impl Deployed {
         let accounts = seen("/operator/accounts".to_owned()).await;
         assert_ne!(accounts["accounts"], json!([]));
         seen(format!("/operator/accounts?sale={SALE}")).await;
+        seen("/operator/accounts?debts=true".to_owned()).await;
         seen("/operator/webhooks".to_owned()).await;
         seen("/operator/disputes?state=over".to_owned()).await;
         seen("/operator/unmatched".to_owned()).await;

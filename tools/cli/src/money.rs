@@ -22,6 +22,7 @@ use engine::domain::ledger::{Account, Balance, Transfer, TransferCode, entries};
 use engine::flows::post::{Posted, Refusal, post_withholding};
 use engine::ports::{Catalogue as _, Freshness, Ports as _};
 use serde_json::{Value, json};
+use shared::debts::of_merchant;
 use shared::dynamodb::ALL_TIME;
 use shared::runtime::connections::pause;
 
@@ -256,7 +257,7 @@ async fn post_one(
     let ledger = ports.orders().orders.0.ledger();
     let owes = match (&transfer.code, &transfer.from) {
         (TransferCode::Settlement, Account::Merchant(merchant, sale)) => {
-            let debts = debts::of_merchants(ports, Some(merchant)).await?;
+            let debts = of_merchant(ports, merchant).await?;
             withheld((merchant, sale), transfer.amount.currency, &debts)
         }
         _ => 0,

@@ -271,22 +271,45 @@ pub(super) fn accounts() -> Operation {
     Operation {
         id: "operatorAccounts",
         tag: TAG,
-        summary: "Show what accounts have",
+        summary: "Show what accounts have, or who owes something",
         description: "The deployment's own and those of its providers; with `sale` that of the sale's merchant alone: what is \
-                      left of it is what the merchant is owed. What was posted of it is what was settled already.",
-        parameters: vec![parameter(
-            "sale",
-            "The sale of whose merchant the account is shown.",
-            Schemas::read::<SaleId>,
-            None,
-        )],
+                      left of it is what the merchant is owed. What was posted of it is what was settled already. With `debts` \
+                      those that owe something: of merchants by sale, and of wallets. A page looks through at most 50 sales \
+                      and the payments of 50 open and 50 ended disputes, and may list nobody though another follows.",
+        parameters: vec![
+            parameter(
+                "sale",
+                "The sale of whose merchant the account is shown.",
+                Schemas::read::<SaleId>,
+                None,
+            ),
+            parameter(
+                "debts",
+                "`true` shows the accounts that owe something; without `sale`.",
+                |_| json!({ "type": "boolean" }),
+                Some("true"),
+            ),
+            parameter(
+                "cursor",
+                "The `next` of the page of debts before.",
+                |_| json!({ "type": "string" }),
+                None,
+            ),
+        ],
         body: None,
         success: reply("The accounts.", Schemas::written::<AccountsReply>, || {
             let account = json!({
                 "account": "merchant:opera:g35-2026-11-21", "currency": "CNY", "in_minor": 1_047_800,
                 "out_minor": 500_000, "balance_minor": 547_800, "posted_minor": -500_000
             });
-            vec![("merchant", "A merchant that was paid a part", json!({ "accounts": [account] }))]
+            let wallet = json!({
+                "account": "wallet:mei", "currency": "CNY", "in_minor": 50_000, "out_minor": 62_000,
+                "balance_minor": -12_000, "posted_minor": 0
+            });
+            vec![
+                ("merchant", "A merchant that was paid a part", json!({ "accounts": [account] })),
+                ("debts", "The last page of debts", json!({ "accounts": [wallet] })),
+            ]
         }),
     }
 }

@@ -1,7 +1,7 @@
 //! Requests of every route, up to the flow that would answer them.
 
 use engine::domain::basics::bytes::{Hash, MapHash};
-use engine::domain::basics::ids::{Legs, SeatName, StopId};
+use engine::domain::basics::ids::{Legs, SaleId, SeatName, StopId};
 use engine::domain::basics::limits::{MAX_LINES_PER_ORDER, MAX_SEATS_PER_ORDER};
 use engine::domain::basics::money::MinorUnits;
 use engine::domain::basics::number::OrderNumber;
@@ -13,6 +13,7 @@ use engine::domain::sale::{Sale, Tier};
 use engine::domain::ticket::MAX_TICKET;
 use lambda_http::Request;
 use serde_json::{Value, json};
+use shared::http::accounts::DebtsCursor;
 use shared::http::admission::AdmissionBody;
 use shared::http::attendees::AttendeeKeys;
 use shared::http::identity::{Buyer, Operator, Scope, Unknown};
@@ -204,13 +205,21 @@ fn answer(request: &Request, route: &Route) -> Result<(), Problem> {
             checks::query::<bool>(request, "conflicts")?;
             Ok(checks::query::<String>(request, "after").map(drop)?)
         }
+        Route::OperatorAccounts => {
+            operator(request, Scope::Watch)?;
+            checks::query::<SaleId>(request, "sale")?;
+            checks::query::<bool>(request, "debts")?;
+            if let Some(cursor) = checks::query::<DebtsCursor>(request, "cursor")? {
+                assert_eq!(cursor.to_string().parse(), Ok(cursor));
+            }
+            Ok(())
+        }
         Route::OperatorOrder(_)
         | Route::OperatorOrders
         | Route::OperatorBoard(_)
         | Route::OperatorExport(_)
         | Route::OperatorTakings(_)
         | Route::OperatorActions
-        | Route::OperatorAccounts
         | Route::OperatorWebhooks
         | Route::OperatorDisputes
         | Route::OperatorUnmatched
