@@ -18,6 +18,24 @@ All were read in autumn 2026.
 
 /// What stands behind the tables.
 const FOOT: &str = "
+## What `read-bills` asks providers for
+
+The function reads the [bill of each day](payments.md#bills-are-read), once an hour. Each call waits two seconds at most for a turn of `read-bill`: a
+twentieth of `ProviderCallsPerSecond`, one a second by default, for each provider. Without a turn, and after any refusal but that of a
+day without trades, the next run asks again, an hour later.
+
+| | Stripe | WeChat Pay | Alipay |
+|---|---|---|---|
+| calls for a day | one for each 100 entries: `GET /v1/balance_transactions` | two: `GET /v3/bill/tradebill`, and the file | two: `alipay.data.dataservice.bill.downloadurl.query`, and the file |
+| published rate | of an endpoint and of the account | none | none |
+| time of a call | 60 s | 60 s | 60 s |
+| size of an answer, then the bill is refused | 8 MiB | 48 MiB packed, 128 MiB unpacked | 48 MiB packed, 128 MiB unpacked, 64 files |
+| the bill is not there yet | the page lacks what comes later; it is read an hour after the day | 400 `STATEMENT_CREATING` | `isp.bill_not_exist` |
+| there were no trades: the day is read | an empty page | 400 `NO_STATEMENT_EXIST` | `isp.bill_not_exist`, a day later still |
+| too many calls | 429 | 429 | a system error |
+| the address is over | – | not 200 | not 200 |
+| the key may not | 403, until it has the right *Balance*, read | 403 | `isv.insufficient-isv-permissions` |
+
 ## How the fakes enforce them
 
 | service | metered | not metered |
@@ -31,6 +49,8 @@ const FOOT: &str = "
 | CloudWatch | metrics of a request, values of a page, requests a second, with any profile | values a second |
 | EventBridge | entries and bytes of a call, calls a second, with any profile | |
 | Stripe | every endpoint, searches, and all together; the creation of payments by the agreed quota (`--payments-per-second`), because a sale is impossible at 25 a second | |
+| WeChat Pay | refunds, closings, the hour and the address of a bill | for how long bills are kept |
+| Alipay | the hour and the address of a bill | |
 
 A refusal has the published status, body and headers. The reports of `demo`, `replay`, `rush` and `chaos` count refusals (*throttled*), and a running
 engine writes them to `throttled.json` in its data directory.

@@ -406,6 +406,7 @@ limits! {
         "Webhooks; the intervals are not published", "2026", Agreed;
     STRIPE_CALLBACK_GAP: Stripe, "longest interval between two callbacks", Count(14_400), "s", false,
         "a choice: intervals double from a minute", "2026", Chosen;
+    STRIPE_PAGE: Stripe, "entries of a page of a list", Count(100), "entries", false, "API reference, pagination", "2026", Known;
 
     WECHAT_REFUNDS: WechatPay, "refunds of a merchant", Count(150), "requests/s", false,
         "refunds of API v3; no rate of any other operation is published", "2026", OneCopy;
@@ -420,8 +421,17 @@ limits! {
         "advised for API v3, a rule of v2", "2026", Differ;
     WECHAT_NOTIFIED_SECONDS: WechatPay, "time for which a notification that fails is repeated", Count(86_640), "s", false,
         "notifications of API v3: 24 h 4 min", "2026", Agreed;
+    WECHAT_BILL_SECONDS: WechatPay, "time after the end of a day in Beijing until its bill can be fetched", Count(36_000), "s", false,
+        "bills of API v3: made from nine o'clock, to be fetched after ten", "2019-2025", Agreed;
+    WECHAT_BILL_ADDRESS_SECONDS: WechatPay, "time for which the address of a bill is good", Count(30), "s", false,
+        "bills of API v3; copies since 2024 have 300 s as well", "2019-2025", Differ;
+    WECHAT_BILL_MONTHS: WechatPay, "time for which bills are kept", Count(3), "months", false, "bills of API v3", "2019-2025", Agreed;
     ALIPAY_NOTIFIED_SECONDS: Alipay, "time for which a notification that fails is repeated", Count(88_440), "s", false,
         "asynchronous notifications; no rate of any operation is published", "2026", Agreed;
+    ALIPAY_BILL_SECONDS: Alipay, "time after the end of a day in Beijing until its bill can be fetched", Count(32_400), "s", false,
+        "bills: about nine o'clock, now and then later", "2026", OneCopy;
+    ALIPAY_BILL_ADDRESS_SECONDS: Alipay, "time for which the address of a bill is good", Count(30), "s", false,
+        "bills", "2016-2026", Agreed;
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ use axum::routing::get;
 use engine::domain::basics::money::MinorUnits;
 use engine::domain::basics::time::Timestamp;
 use fake_limits::alipay::notification_gap;
+use fake_limits::table::{ALIPAY_BILL_ADDRESS_SECONDS, ALIPAY_BILL_SECONDS};
 use futures_util::stream;
 use http::header::{CONTENT_TYPE, LOCATION};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
@@ -45,8 +46,7 @@ const LIFE_MS: i64 = 15 * 24 * 60 * 60 * 1000;
 /// The interface that gives the address of a bill.
 const BILL: &str = "alipay.data.dataservice.bill.downloadurl.query";
 /// Seconds after the end of a day until its bill is made.
-/// Source: <https://opendocs.alipay.com/open/02e7go>
-const BILL_READY_SECONDS: i64 = 9 * 60 * 60;
+const BILL_READY_SECONDS: i64 = ALIPAY_BILL_SECONDS.count().cast_signed();
 /// The interface by which a payer comes to the page.
 const PAGE_PAY: &str = "alipay.trade.page.pay";
 
@@ -327,7 +327,7 @@ fn bill(merchant: &Merchant, business: &Value, now: Timestamp) -> Result<Said, E
     let file = |part: &[Trade]| settlement::alipay(&merchant.names, part, which);
     let files: Vec<Vec<u8>> = parts.into_iter().map(file).collect();
     let packed = bills::zip(&files, &settlement::alipay_sums(), fault)?;
-    let token = merchant.bills.place(packed, fault)?;
+    let token = merchant.bills.place(packed, fault, &ALIPAY_BILL_ADDRESS_SECONDS)?;
     let path = format!("downloadBillFile.resource?bizType=trade&fileId={token}");
     let url = bills::address(&merchant.url, &path, fault);
     Ok(Said::Done(json!({ "bill_download_url": url })))

@@ -10,6 +10,7 @@ use axum::body::Body;
 use axum::response::Response;
 use engine::domain::basics::time::Timestamp;
 use engine::domain::payment::bill::BillDay;
+use fake_limits::table::Limit;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use futures_util::stream;
@@ -24,9 +25,6 @@ use crate::trades::Trade;
 
 /// How far days begin in Beijing before those of UTC, in milliseconds.
 const AHEAD_MS: i64 = 8 * 60 * 60 * 1000;
-/// How long an address is good, in milliseconds.
-/// Source: <https://opendocs.alipay.com/open/02e7go>
-const ADDRESS_MS: i64 = 30_000;
 /// The size of a file that nobody should unpack, in MiB.
 const BOMB_MIB: usize = 160;
 
@@ -105,11 +103,18 @@ impl Bills {
         (end <= now).then(|| end.plus_seconds(after_seconds) <= now)
     }
 
-    /// Puts a file where it can be fetched: the name that its address has.
-    pub(crate) fn place(&self, bytes: Vec<u8>, fault: Option<BillFault>) -> Result<String, Error> {
+    /// Puts a file where it can be fetched for as long as `limit` says: the name that its address has.
+    pub(crate) fn place(
+        &self,
+        bytes: Vec<u8>,
+        fault: Option<BillFault>,
+        limit: &Limit,
+    ) -> Result<String, Error> {
         let token = nonce::<32>()?;
         let is_expired = fault == Some(BillFault::Expired);
-        let until_ms = if is_expired { 0 } else { Timestamp::now().ms() + ADDRESS_MS };
+        let good_for_seconds = limit.count().cast_signed();
+        let until = Timestamp::now().plus_seconds(good_for_seconds);
+        let until_ms = if is_expired { 0 } else { until.ms() };
         let placed = Placed { bytes, until_ms, is_cut: fault == Some(BillFault::Cut) };
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         files.insert(token.clone(), placed);

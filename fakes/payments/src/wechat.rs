@@ -31,7 +31,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use fake_limits::table::WECHAT_THROTTLED;
+use fake_limits::table::{WECHAT_BILL_ADDRESS_SECONDS, WECHAT_BILL_SECONDS, WECHAT_THROTTLED};
 use fake_limits::wechat::notification_gap;
 
 use crate::account::broken;
@@ -327,8 +327,7 @@ async fn close(
 }
 
 /// Seconds after the end of a day until its bill is made.
-/// Source: <https://pay.weixin.qq.com/docs/merchant/apis/jsapi-payment/get-trade-bill.html>
-const BILL_READY_SECONDS: i64 = 10 * 60 * 60;
+const BILL_READY_SECONDS: i64 = WECHAT_BILL_SECONDS.count().cast_signed();
 
 async fn bill(Extracted(merchant): Account, request: Request) -> Response {
     answered(&merchant, "bill", request, |checked| {
@@ -358,7 +357,7 @@ async fn bill(Extracted(merchant): Account, request: Request) -> Response {
                 let file = settlement::wechat(&merchant.names, &trades, bill);
                 let packed = bills::gzip(file.as_bytes(), fault)?;
                 let sum = bills::sha1(file.as_bytes(), fault);
-                let token = merchant.bills.place(packed, fault)?;
+                let token = merchant.bills.place(packed, fault, &WECHAT_BILL_ADDRESS_SECONDS)?;
                 let path = format!("v3/billdownload/file?token={token}");
                 let url = bills::address(&merchant.url, &path, fault);
                 let place = json!({ "hash_type": "SHA1", "hash_value": sum, "download_url": url });
