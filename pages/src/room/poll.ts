@@ -38,12 +38,12 @@ function waitMs({ document, standing, nowMs }: Asked): number {
 }
 
 /**
- * The wait of a place for which none is shown. In the first minute the advance says little, but the rate does. A room
- * that is paused, and places beyond the stock, have time.
+ * The wait of a place for which none is shown. In the first minute the advance says little, but the rate does. A place to
+ * which the stock may last can be due as soon as that. A room that is paused, and places beyond the stock, have time.
  */
 function guessMs(document: RoomDocument, ahead: number, odds: Odds): number {
   const { state } = document;
-  if (state === "paused" || state === "sold_out" || state === "closed" || odds === "possible" || odds === "unlikely") {
+  if (state === "paused" || state === "sold_out" || state === "closed" || odds === "unlikely") {
     return UNKNOWN_WAIT_MS * 10;
   }
   return servedAfterMs(document, ahead, UNKNOWN_WAIT_MS);

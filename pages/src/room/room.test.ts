@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
 
+import en from "../i18n/room.en.json";
+import zh from "../i18n/room.zh.json";
 import type { KeptPlace } from "../shared/place.ts";
 import { subjectOf } from "../shared/session.ts";
 import { isLeftOut, pauseMs, type Asked } from "./poll.ts";
@@ -9,6 +11,7 @@ import { check, placeIn } from "./proof.ts";
 import { shuffled } from "./shuffle.ts";
 import { admits, standing, type RoomDocument, type RoomGroup } from "./standing.ts";
 import { leafOf, rootByPath, rootOf } from "./tree.ts";
+import { waitText, waitWords } from "./view.ts";
 
 /** The vectors of `engine/src/domain/admission/room/shuffle.rs`: Ethereum's, as (seed, N, SHA-256 of the file). */
 const VECTORS = [
@@ -119,6 +122,22 @@ test("a place waits, is due and has passed by the document", () => {
   assert.ok(hopeless.kind === "waiting" && hopeless.odds === "unlikely");
 });
 
+test("a place without a wait is told what its turn depends on", () => {
+  const words = (place: number) => {
+    const at = standing(DOCUMENT, GROUP, 0, place, OPENS + 90_000);
+    return at.kind === "waiting" ? waitWords(at) : null;
+  };
+  assert.equal(words(13_999), waitText({ fromMs: 5_000 / 10_800 * 60_000, toMs: 50_000 }));
+  assert.equal(words(14_000), en["wait.possible"]);
+  assert.equal(words(18_099), en["wait.possible"]);
+  assert.equal(words(18_100), en["wait.unlikely"]);
+  // Neither gives minutes, in either language.
+  for (const text of [en["wait.possible"], en["wait.unlikely"], zh["wait.possible"], zh["wait.unlikely"]]) {
+    assert.doesNotMatch(text, /\d|minute|hour|分钟|小时|\{/);
+  }
+  assert.equal(new Set([en["wait.possible"], en["wait.unlikely"], zh["wait.possible"], zh["wait.unlikely"]]).size, 4);
+});
+
 test("an index that is not drawn says what it waits for", () => {
   const { seed: _, count: __, ...undrawn } = GROUP;
   const closed: RoomGroup = { ...undrawn, count: 41_200 };
@@ -156,9 +175,11 @@ test("the next request comes after a tenth of the wait, within bounds and jitter
   assert.equal(pauseMs({ ...ASKED, document: crowd, standing: { kind: "drawing" } }), 50_000);
   assert.equal(pauseMs({ ...ASKED, document: crowd, standing: { kind: "drawing" }, failures: 2 }), 50_000);
   // Without an advance the rate says how soon: 200 a second.
-  const unknown = (ahead: number, odds: "likely" | "unlikely") => ({ ...ASKED, standing: { kind: "waiting", place: ahead, ahead, odds, wait: null } }) as const;
+  const unknown = (ahead: number, odds: "likely" | "possible" | "unlikely") => ({ ...ASKED, standing: { kind: "waiting", place: ahead, ahead, odds, wait: null } }) as const;
   assert.equal(pauseMs(unknown(30_000, "likely")), 15_000);
   assert.equal(pauseMs(unknown(3, "likely")), 2_000);
+  // Towards the end the next places depend on what those before them leave: at any moment.
+  assert.equal(pauseMs(unknown(3, "possible")), 2_000);
   assert.equal(pauseMs(unknown(3, "unlikely")), 60_000);
   assert.equal(pauseMs({ ...unknown(3, "likely"), document: { ...DOCUMENT, state: "paused" } }), 60_000);
   assert.equal(pauseMs({ ...unknown(3, "likely"), document: { ...DOCUMENT, rate: 0 } }), 6_000);

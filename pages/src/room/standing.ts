@@ -50,7 +50,10 @@ export function standing(document: RoomDocument, group: RoomGroup, index: number
   return { kind: "waiting", place, ahead: place - group.serving, wait: waitOf(group, place), odds: oddsOf(group, place) };
 }
 
-/** The wait of a place: the places before it over the advance. None beyond what the stock is expected to last for. */
+/**
+ * The wait of a place: the places before it over the advance. None from the least place on to which the stock is expected to
+ * last: such a place waits for what those who are due leave, and nobody knows how long they take.
+ */
 function waitOf(group: RoomGroup, place: number): Range | null {
   const [slowest, fastest] = (group.advance ?? []) as readonly (number | undefined)[];
   const lasts = group.lasts_to?.[0] as number | undefined;

@@ -203,9 +203,9 @@ function facts(rows: readonly (readonly [string, string])[]): HTMLElement {
 
 type Waiting = Extract<Standing, { kind: "waiting" }>;
 
-/** The wait in words. Who is beyond what the stock is expected to last for has none; else it is not known yet. */
-const waitWords = ({ wait, odds }: Waiting): string =>
-  wait !== null ? waitText(wait) : t(odds === "possible" || odds === "unlikely" ? "wait.none" : "wait.unknown");
+/** The wait in words. A place to which the stock may not last has none, and is told what its turn depends on; else it is not known yet. */
+export const waitWords = ({ wait, odds }: Pick<Waiting, "wait" | "odds">): string =>
+  wait !== null ? waitText(wait) : t(odds === "possible" || odds === "unlikely" ? `wait.${odds}` : "wait.unknown");
 
 function waitingBody(standing: Waiting): Child[] {
   const { place, ahead, odds } = standing;

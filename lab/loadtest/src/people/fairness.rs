@@ -209,10 +209,11 @@ impl Fairness {
             .bots_of_joined
             .map_or_else(String::new, |share| format!("{} of those who joined, ", percent(share)));
         let waits = self.waits.map_or_else(String::new, |waits| {
-            let PromiseFigures { count, within, median_error, widest_range } = waits;
+            let PromiseFigures { count, of_looks, within, median_error, widest_range } = waits;
             format!(
-                "; of {count} promised waits {} were as promised, the median error is {}, the longest wait of a range is \
-                 at most {widest_range:.2} times the shortest",
+                "; of {count} promised waits ({} of the looks at the room) {} were as promised, the median error is {}, the \
+                 longest wait of a range is at most {widest_range:.2} times the shortest",
+                percent(of_looks),
                 percent(within),
                 percent(median_error)
             )
@@ -292,8 +293,19 @@ mod tests {
         let fairness = Fairness::new(&plan, &visits);
         assert!((fairness.bots_of_joined.unwrap() - 1.0 / 3.0).abs() < 1e-9);
         assert_eq!((fairness.bots_of_accounts, fairness.admitted), (0.5, 0));
-        let waits = PromiseFigures { count: 4, within: 0.5, median_error: 0.1, widest_range: 1.8 };
+        let waits = PromiseFigures {
+            count: 4,
+            of_looks: 0.8,
+            within: 0.5,
+            median_error: 0.1,
+            widest_range: 1.8,
+        };
         let words = Fairness { waits: Some(waits), ..fairness }.words();
-        assert!(words.contains("of 4 promised waits 50 % were as promised"), "{words}");
+        assert!(
+            words.contains(
+                "of 4 promised waits (80 % of the looks at the room) 50 % were as promised"
+            ),
+            "{words}"
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! Waits promised against waits had: every promise that was shown to somebody whose place was served.
 //!
-//! A promise is the range of the wait that a page computes of the room document: the places ahead, over the
-//! `advance` of the group. The wait that was had runs from the moment of the promise until the first document
+//! A promise is the range of the wait that a page computes of the room document
+//! ([`wait_behind`](engine::domain::admission::room::document::GroupDocument::wait_behind)). The wait that was had runs from the moment of the promise until the first document
 //! by which the place is due.
 
 use std::time::{Duration, Instant};
@@ -13,18 +13,19 @@ const SHOWN_TO: Duration = Duration::from_secs(1);
 /// Waits below this count as this long where an error is a part of the wait: pages look no more often.
 const LEAST_WAIT: Duration = Duration::from_secs(2);
 
-/// A range of a wait, as it was shown.
+/// What somebody who waits was shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Promise {
-    /// When it was shown.
+pub struct Shown {
     pub at: Instant,
-    pub least: Duration,
-    pub most: Duration,
+    /// The shortest and the longest wait; none where the page says in words what the turn depends on.
+    pub wait: Option<(Duration, Duration)>,
 }
 
 /// What is known of promises whose places were served.
 #[derive(Debug, Default)]
 pub struct Promises {
+    /// Times that no wait was shown.
+    without: u64,
     within: u64,
     /// Errors of the middle of the range, in parts of the wait that was had.
     errors: Vec<f32>,
@@ -35,6 +36,8 @@ pub struct Promises {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct PromiseFigures {
     pub count: u64,
+    /// Share of all looks at the room that were shown a wait.
+    pub of_looks: f64,
     /// Share of those whose wait was within the range, rounded outwards to whole seconds.
     pub within: f64,
     /// Half of them were off by no more than this part of the wait: from the middle of the range, of a wait of at
@@ -45,9 +48,12 @@ pub struct PromiseFigures {
 }
 
 impl Promises {
-    /// Holds a promise against the moment at which its place was due.
-    pub fn keep(&mut self, promise: Promise, due: Instant) {
-        let Promise { at, least, most } = promise;
+    /// Holds what was shown against the moment at which its place was due.
+    pub fn keep(&mut self, Shown { at, wait }: Shown, due: Instant) {
+        let Some((least, most)) = wait else {
+            self.without += 1;
+            return;
+        };
         let had = due.saturating_duration_since(at);
         let whole = |wait: Duration| Duration::from_secs(wait.as_secs());
         let is_within = (whole(least)..whole(most) + SHOWN_TO).contains(&had);
@@ -67,7 +73,8 @@ impl Promises {
         let median_error = f64::from(*errors.get(errors.len() / 2)?);
         let count = reporting::count(errors.len());
         let within = self.within as f64 / count as f64;
-        Some(PromiseFigures { count, within, median_error, widest_range: self.widest })
+        let of_looks = count as f64 / (count + self.without) as f64;
+        Some(PromiseFigures { count, of_looks, within, median_error, widest_range: self.widest })
     }
 }
 
@@ -83,17 +90,20 @@ mod tests {
         let mut promises = Promises::default();
         // The middle is 15 s. A page shows 10 to 20 s: the first two are within.
         for had in [10.0, 19.9, 20.5, 9.5, 40.0] {
-            let promise = Promise { at, least: seconds(10.6), most: seconds(19.4) };
-            promises.keep(promise, at + seconds(had));
+            let wait = Some((seconds(10.6), seconds(19.4)));
+            promises.keep(Shown { at, wait }, at + seconds(had));
         }
+        assert_eq!(promises.figures().unwrap().of_looks, 1.0);
+        // Whoever is shown no wait is promised nothing, and counts.
+        (0..15).for_each(|_| promises.keep(Shown { at, wait: None }, at));
         let figures = promises.figures().unwrap();
-        assert_eq!((figures.count, figures.within), (5, 0.4));
+        assert_eq!((figures.count, figures.of_looks, figures.within), (5, 0.25, 0.4));
         // 0.5, 0.246, 0.268, 0.579 and 0.625 of the wait.
         assert!((figures.median_error - 0.5).abs() < 1e-6, "{figures:?}");
         assert!((figures.widest_range - 19.4 / 10.6).abs() < 1e-9, "{figures:?}");
         // A place that is due at once is off by a part of two seconds, not of nothing.
         let mut promises = Promises::default();
-        promises.keep(Promise { at, least: seconds(0.5), most: seconds(1.5) }, at);
+        promises.keep(Shown { at, wait: Some((seconds(0.5), seconds(1.5))) }, at);
         assert_eq!(promises.figures().unwrap().median_error, 0.5);
         assert_eq!(promises.figures().unwrap().within, 1.0);
     }

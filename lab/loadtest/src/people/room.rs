@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use engine::domain::admission::room::document::{Document, GroupDocument, RoomState};
+use engine::domain::admission::room::document::{Document, GroupDocument, RoomState, wait_at};
 use engine::domain::basics::ids::GroupId;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::Class;
-use super::promises::Promise;
+use super::promises::Shown;
 use super::windows::{Member, Window};
 use crate::client::{Bearer, Call, Reply};
 use crate::profile::Buyer;
@@ -79,21 +79,6 @@ fn look(document: &Document, group: &GroupDocument, place: Option<u32>) -> Look 
     }
 }
 
-/// The shortest and the longest wait behind so many places, as the document lets expect it: none behind more than what
-/// is left is expected to last for, who are served if tickets come back.
-fn promised(group: &GroupDocument, ahead: u32) -> Option<(Duration, Duration)> {
-    if group.lasts_to.is_some_and(|(least, _)| least.saturating_sub(group.serving) <= ahead) {
-        return None;
-    }
-    let (least, most) = group.advance.filter(|(least, _)| *least > 0)?;
-    Some((wait(ahead, most), wait(ahead, least)))
-}
-
-/// The wait behind so many places if so many, at least one, are served a minute; at most a day.
-fn wait(ahead: u32, a_minute: u64) -> Duration {
-    Duration::from_secs_f64((f64::from(ahead) * 60.0 / a_minute as f64).min(86_400.0))
-}
-
 /// Time until the next look: a tenth of the wait, within the document's bounds, before what is added or taken at
 /// random.
 fn pause(document: &Document, group: &GroupDocument, ahead: Option<u32>) -> Duration {
@@ -116,7 +101,7 @@ fn pause(document: &Document, group: &GroupDocument, ahead: Option<u32>) -> Dura
         | RoomState::Stalled
         | RoomState::SoldOut
         | RoomState::Closed => {
-            ahead.zip(group.advance).map(|(ahead, (_, most))| wait(ahead, most.max(1)))
+            ahead.zip(group.advance).map(|(ahead, (_, most))| wait_at(ahead, most))
         }
     };
     shortest.map_or(min, |shortest| (shortest / POLL_PART).clamp(min, max))
@@ -248,7 +233,7 @@ impl LoadTest {
     async fn wait_for_turn(&self, buyer: &Buyer, joined: &Joined, until: Instant) -> Option<u32> {
         let venue = &self.venues[buyer.sale];
         let mut random = StdRng::seed_from_u64(buyer.seed);
-        let (mut place, mut promises) = (None, Vec::new());
+        let (mut place, mut shown) = (None, Vec::new());
         while Instant::now() < until {
             let document = match venue.room(&self.client).await {
                 Ok(document) => document,
@@ -268,7 +253,7 @@ impl LoadTest {
                     return None;
                 }
                 Look::Due => {
-                    self.served(venue, joined, place?, &promises);
+                    self.served(venue, joined, place?, &shown);
                     return place;
                 }
                 Look::Waits(ahead) => {
@@ -276,8 +261,9 @@ impl LoadTest {
                         self.tally.gave_up.one();
                         return None;
                     }
-                    if let Some((least, most)) = ahead.and_then(|ahead| promised(group, ahead)) {
-                        promises.push(Promise { at: Instant::now(), least, most });
+                    if let Some(ahead) = ahead {
+                        let wait = group.wait_behind(ahead);
+                        shown.push(Shown { at: Instant::now(), wait });
                     }
                     let pause = pause(&document, group, ahead);
                     self.later(jittered(&document, pause, &mut random)).await;
@@ -287,14 +273,14 @@ impl LoadTest {
         None
     }
 
-    /// Holds what was promised from the second minute of serving on against when the place was due.
-    fn served(&self, venue: &Venue, joined: &Joined, place: u32, promises: &[Promise]) {
+    /// Holds what was shown from the second minute of serving on against when the place was due.
+    fn served(&self, venue: &Venue, joined: &Joined, place: u32, shown: &[Shown]) {
         let group = venue.room_group(&joined.group);
         let due = group.and_then(|group| venue.due_at(group, place));
         let Some((opened, due)) = venue.opened_at().zip(due) else { return };
         let mut kept = self.promises.borrow_mut();
-        for promise in promises.iter().filter(|promise| promise.at >= opened + SECOND_MINUTE) {
-            kept.keep(*promise, due);
+        for shown in shown.iter().filter(|shown| shown.at >= opened + SECOND_MINUTE) {
+            kept.keep(*shown, due);
         }
     }
 
@@ -391,7 +377,7 @@ mod tests {
         let seconds = |seconds: u64| Duration::from_secs(seconds);
         let (document, group) = document("serving", json!({ "advance": [75, 135] }));
         // 900 places at 135 a minute are 400 s, at 75 a minute 720 s.
-        assert_eq!(promised(&group, 900), Some((seconds(400), seconds(720))));
+        assert_eq!(group.wait_behind(900), Some((seconds(400), seconds(720))));
         assert_eq!(pause(&document, &group, Some(900)), seconds(40));
         assert_eq!(
             pause(&document, &group, Some(9_000)),
@@ -406,12 +392,12 @@ mod tests {
         }
         for advance in [json!({}), json!({ "advance": [0, 0] })] {
             let (_, group) = self::document("serving", advance);
-            assert_eq!(promised(&group, 9), None);
+            assert_eq!(group.wait_behind(9), None);
         }
         // 100 are served, and what is left lasts for 20 to 40 more.
         let lasts = json!({ "advance": [75, 135], "lasts_to": [120, 140] });
         let (_, group) = self::document("serving", lasts);
-        assert!(promised(&group, 19).is_some());
-        assert_eq!(promised(&group, 20), None, "nobody knows when tickets come back");
+        assert!(group.wait_behind(19).is_some());
+        assert_eq!(group.wait_behind(20), None, "nobody knows when tickets come back");
     }
 }

@@ -177,6 +177,7 @@ fn served() -> Vec<Row> {
 fn promised() -> Vec<Row> {
     vec![
         free("promised waits", |run| count(waits(run)?.count)),
+        free("waits, of looks", |run| plain(percent(waits(run)?.of_looks))),
         row("median error", format!("≤ {}", percent(goals::MEDIAN_ERROR)), |run| {
             let error = waits(run)?.median_error;
             Some(Figure { shown: percent(error), meets: error <= goals::MEDIAN_ERROR })

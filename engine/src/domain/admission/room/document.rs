@@ -5,13 +5,18 @@
 //! million people. Facts that no longer change are not in it: roots, counts and ended windows have addresses of their
 //! own.
 
+#[cfg(test)]
+mod waits;
+
+use std::time::Duration;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::draw::Terms;
 use super::log::Record;
-use super::serving::{Closed, GroupState, Mode, Room, State};
-use super::stock::MILLION;
+use super::serving::{Closed, Gave, GroupState, Mode, Room, State};
+use super::stock::{InFlight, MILLION};
 use crate::domain::basics::bytes::Hash;
 use crate::domain::basics::ids::GroupId;
 use crate::domain::basics::time::Timestamp;
@@ -91,9 +96,30 @@ pub struct GroupDocument {
     /// Places that are served a minute, from the least to the most that is expected; none before it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advance: Option<(u64, u64)>,
-    /// The place up to which what is left is expected to last, from the least to the most; none before the draw.
+    /// The place up to which what is left is expected to last, from the least to the most; none before the draw. Places
+    /// below the least wait for those before them alone; the others, for what those who are due leave or give back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lasts_to: Option<(u32, u32)>,
+}
+
+impl GroupDocument {
+    /// The shortest and the longest wait behind so many places. None where that is not known: before places were served
+    /// for a while, and from the least place on to which what is left is expected to last, for nobody knows how long those
+    /// take who are due.
+    #[must_use]
+    pub fn wait_behind(&self, ahead: u32) -> Option<(Duration, Duration)> {
+        if self.lasts_to.is_some_and(|(least, _)| least.saturating_sub(self.serving) <= ahead) {
+            return None;
+        }
+        let (least, most) = self.advance.filter(|(least, _)| *least > 0)?;
+        Some((wait_at(ahead, most), wait_at(ahead, least)))
+    }
+}
+
+/// The wait behind so many places if so many, at least one, are served a minute; at most a day.
+#[must_use]
+pub fn wait_at(ahead: u32, a_minute: u64) -> Duration {
+    Duration::from_secs_f64((f64::from(ahead) * 60.0 / a_minute.max(1) as f64).min(86_400.0))
 }
 
 /// How often a client asks again: a tenth of its wait, within these bounds.
@@ -238,12 +264,19 @@ fn advance(group: &GroupState, clock_ms: u64) -> Option<u64> {
     (since >= MARK_MS).then(|| served * 60_000 / since)
 }
 
-/// Places of all groups that what is free lasts for, beyond those that are due.
-fn lasts_for(room: &Room, state: &State, free: u64) -> u64 {
+/// Places of all groups that what is free lasts for, beyond those that are due: from the least to the most that is
+/// expected.
+///
+/// At least it lasts for those whom the stock rule would let be served now, if the rate did not bound them: they wait for
+/// nothing but those before them. Beyond them the room waits for what those who are due decide.
+fn lasts_for(room: &Room, state: &State, free: u64) -> (u64, u64) {
     let expected = state.expected(&room.settings);
     let per_place = expected.comes.saturating_mul(expected.holds) / MILLION;
-    let promised = expected.promised(state.gave.flight);
-    free.saturating_mul(MILLION).saturating_sub(promised) / per_place.max(1)
+    let Gave { flight, served, .. } = state.gave;
+    let flight = InFlight { waiting: flight.waiting.saturating_add(served), ..flight };
+    let not_promised = free.saturating_mul(MILLION).saturating_sub(expected.promised(flight));
+    let (least, most) = range(not_promised / per_place.max(1));
+    (least.min(expected.most(free, flight, u64::from(u32::MAX))), most)
 }
 
 impl Document {
@@ -264,7 +297,6 @@ impl Document {
         let joined = state.groups.iter().map(|group| u64::from(group.joined)).sum();
         let groups = settings.groups.iter().zip(&state.groups).map(|(of, group)| {
             let lasts = lasts.filter(|_| group.seed.is_some());
-            let lasts = lasts.map(|places| places * u64::from(of.share) / shares.max(1));
             let closing = group.closed.map(|Closed { closing, .. }| closing);
             let until_drawn = closing.filter(|_| group.seed.is_none());
             GroupDocument {
@@ -278,11 +310,13 @@ impl Document {
                 seed: group.seed,
                 count: closing.map(|closing| closing.count),
                 advance: advance(group, state.clock_ms).map(range),
-                lasts_to: lasts.map(|places| {
-                    let (low, high) = range(places);
-                    let place = |more: u64| u64::from(group.serving).saturating_add(more);
-                    let bounded = |place: u64| u32::try_from(place).unwrap_or(u32::MAX);
-                    (bounded(place(low)), bounded(place(high)))
+                lasts_to: lasts.map(|(least, most)| {
+                    let place = |places: u64| {
+                        let of_group = places.saturating_mul(of.share.into()) / shares.max(1);
+                        let place = u64::from(group.serving).saturating_add(of_group);
+                        u32::try_from(place).unwrap_or(u32::MAX)
+                    };
+                    (place(least), place(most))
                 }),
             }
         });
@@ -512,10 +546,38 @@ mod tests {
         let room = room(1);
         let mut state = closed(&room, 5, true).state;
         // Four in five come, and hold two each.
-        assert_eq!(lasts_for(&room, &state, 1_600), 1_000);
+        assert_eq!(lasts_for(&room, &state, 1_600), range(1_000));
         (state.gave.flight.waiting, state.gave.flight.inside) = (100, 50);
-        assert_eq!(lasts_for(&room, &state, 1_600), (1_600 - 160 - 100) * 10 / 16);
-        assert_eq!(lasts_for(&room, &state, 10), 0);
-        assert!(lasts_for(&room, &state, u64::MAX) > 1_000_000);
+        let left = (1_600 - 160 - 100) * 10 / 16;
+        assert_eq!(lasts_for(&room, &state, 1_600), range(left));
+        // Those whom the turn has served are due by its document.
+        (state.gave.flight.waiting, state.gave.served) = (60, 40);
+        assert_eq!(lasts_for(&room, &state, 1_600), range(left));
+        assert_eq!(lasts_for(&room, &state, 10), (0, 0));
+        let (least, _) = lasts_for(&room, &state, u64::MAX);
+        assert!(least > 1_000_000);
+    }
+
+    #[test]
+    fn a_wait_is_said_of_those_alone_who_may_be_served_from_what_is_free() {
+        let room = room(1);
+        let mut record = closed(&room, 1_000, true);
+        let state = &mut record.state;
+        (state.groups[0].serving, state.groups[0].marks) = (500, vec![300, 400]);
+        state.clock_ms = 20_000;
+        (state.gave.flight.waiting, state.gave.flight.inside) = (100, 0);
+        let said = |free: u64| {
+            let left = Left { free, holds: true, tiers: vec![free], is_held_back: false };
+            let document =
+                Document::new(&room, (&record, &record.state), Some(&left), false, OPENS);
+            let group = document.groups[0].clone();
+            let places = (0..500).filter(|ahead| group.wait_behind(*ahead).is_some()).count();
+            (group.lasts_to, places)
+        };
+        // 160 are promised to those who are due: 80 more last for 50 places on average, 37 to 67. But the stock rule serves
+        // 22 more: 122·1.6 + 2·√(122·3.84) is 238.5.
+        assert_eq!(said(240), (Some((522, 567)), 22));
+        assert_eq!(said(160 + 40), (Some((500, 533)), 0), "the reserve is all that is left");
+        assert_eq!(said(1_600), (Some((1_175, 1_715)), 500));
     }
 }
