@@ -103,6 +103,7 @@ async fn a_sale_sells_out_under_the_limits_of_aws_and_its_report_says_what_was_t
             connections: 100,
         },
         profile: LoadProfile::Paying,
+        pages: None,
         seed: 7,
         most: DEADLINE,
         rate_per_second: 1000,

@@ -20,7 +20,7 @@ use loadtest::published::{PUBLISHED, Published};
 use loadtest::replay::{self, admission::AdmissionOptions};
 use loadtest::report::Report;
 use loadtest::thresholds::Thresholds;
-use loadtest::{CallbackRepeats, Load, Options, page, seconds};
+use loadtest::{CallbackRepeats, Load, Options, Shares, page, seconds};
 use local::data_dir::DataDir;
 use local::up::{self, Engine};
 use ops::audit;
@@ -592,6 +592,7 @@ async fn a_published_on_sale_is_replayed_in_small() {
         scale: 0.001,
         load: open(890, 1.0, 100),
         profile: LoadProfile::Paying,
+        pages: Some(Shares { stripe: 1, wechat: 0, alipay: 0 }),
         seed: 7,
         most: DEADLINE,
         rate_per_second: 1000,
@@ -603,6 +604,8 @@ async fn a_published_on_sale_is_replayed_in_small() {
     println!("{}\n{}", outcome.load_test.tables(), outcome.summary());
     assert!(outcome.is_good());
     assert_eq!(outcome.load_test.tickets, 150);
+    let on_pages: u64 = outcome.load_test.paid_on_pages.values().sum();
+    assert_eq!(on_pages, outcome.load_test.paid);
     assert_eq!(outcome.against_real(), None, "a part is not compared with the whole");
     let page = page::of_replay(&outcome).unwrap();
     elements(&page);

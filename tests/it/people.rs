@@ -318,6 +318,7 @@ async fn a_replay_with_a_waiting_room_sells_and_says_who_was_served() {
             connections: 50,
         },
         profile: LoadProfile::Paying,
+        pages: None,
         seed: 7,
         // The last tickets wait for the places of those who want none to run out: minutes.
         most: Duration::from_secs(100),

@@ -10,6 +10,7 @@ use super::crowd::{CrowdArgs, Otherwise};
 use super::limits::LimitsArgs;
 use super::pages::BuiltPagesArgs;
 use super::{DECLINED, Failure, out};
+use loadtest::Shares;
 use loadtest::page;
 use loadtest::people::plan::Crowd;
 use loadtest::published::{PUBLISHED, Published};
@@ -31,6 +32,7 @@ room, and with a room that asks for the answer to a challenge, and prints what b
 Example:
   onsale replay tixcraft-2024 --scale 0.01 --html replay.html
   onsale replay tixcraft-2024 --scale 0.1 --people mixed --admission all
+  onsale replay tixcraft-2024 --scale 0.01 --mix paying --pay-at stripe=1 --payments-per-second 12
 
 Exit code 1 if a seat was left, an invariant is broken, or the crowd met what must never happen.")]
 pub struct ReplayCommand {
@@ -55,6 +57,10 @@ pub struct ReplayCommand {
     places_per_second: Option<u32>,
     #[command(flatten)]
     crowd: CrowdArgs,
+    /// Shares of the buyers who start a payment and pay on the page of each provider, as in stripe=1: then
+    /// --payments-per-second bounds the sale [default: nobody opens a page, and the provider calls back]
+    #[arg(long, value_name = "SHARES")]
+    pay_at: Option<Shares>,
     #[command(flatten)]
     limits: LimitsArgs,
     /// After the audit, keep the engine running for whoever looks on, until standard input ends.
@@ -129,6 +135,7 @@ impl ReplayCommand {
             scale: self.scale,
             load: self.crowd.load(otherwise),
             profile: self.crowd.profile(),
+            pages: self.pay_at,
             seed: self.crowd.seed(),
             most: self.crowd.most(otherwise),
             rate_per_second: self.gate_rate,

@@ -15,12 +15,12 @@ use engine::domain::sale::GateSettings;
 use serde::Serialize;
 
 use self::admission::{ANSWER, AdmissionOptions};
-use crate::LoadTestError;
 use crate::cpu::{Meter, Part};
 use crate::credentials::Credentials;
 use crate::demo::{self, publish, settle};
 use crate::profile::LoadProfile;
 use crate::published::Published;
+use crate::{LoadTestError, Shares};
 use fake_limits::Limits;
 use local::up::{self, Engine};
 use ops::audit::facts::LedgerFacts;
@@ -41,6 +41,8 @@ pub struct Options {
     pub load: crate::Load,
     /// The shares of the behaviours.
     pub profile: LoadProfile,
+    /// Which share pays on the page of which provider; `None`: nobody opens a page, and the provider calls back.
+    pub pages: Option<Shares>,
     /// The seed of the crowd.
     pub seed: u64,
     /// The longest that the crowd may take.
@@ -292,7 +294,7 @@ fn crowd(options: &Options, engine: &Engine, name: &str, ledger: &Path) -> crate
         ledger: Some(ledger.to_owned()),
         progress: options.progress,
         callback_repeats: crate::CallbackRepeats::default(),
-        pages: None,
+        pages: options.pages,
         grace: engine.endpoints().grace(),
         endpoints: Some(engine.endpoints().clone()),
         rehearsal: None,
