@@ -382,25 +382,31 @@ fn mean(rows: &[Row]) -> Option<Row> {
 /// One drawing of a house as SVG: its rows from the top, what is taken on the first leg dark.
 fn drawn(sold: &Sold<'_>, left: u32, top: u32, svg: &mut String) {
     let layout = &sold.house.layout;
-    let widest = layout.row_bytes() * 8;
-    for place in 0..layout.places() {
-        let seat = Seat(place);
-        if layout.name(seat).is_none() {
-            continue;
-        }
-        let row = layout.row(seat);
-        // Rows are centred, as the house is built.
-        let short =
-            widest - u32::try_from(layout.rows()[bitmap::index(row)].places.len()).unwrap_or(0);
-        let x = left + layout.column_of(seat) * PITCH + short * PITCH / 2;
-        let y = top + row * PITCH;
-        let is_taken = bitmap::get(&sold.taken[0], seat) == Some(true);
-        let colour = if is_taken { "#1d3557" } else { "#cfd8dc" };
-        let size = PITCH - 1;
+    let (widest, size) = (layout.row_bytes() * 8, PITCH - 1);
+    for (is_taken, colour) in [(false, "#cfd8dc"), (true, "#1d3557")] {
+        let is_drawn = |seat: &Seat| {
+            let is_seat = layout.name(*seat).is_some();
+            is_seat && (bitmap::get(&sold.taken[0], *seat) == Some(true)) == is_taken
+        };
+        let seats: Vec<Seat> = (0..layout.places()).map(Seat).filter(is_drawn).collect();
         let _ = write!(
             svg,
-            "<rect x=\"{x}\" y=\"{y}\" width=\"{size}\" height=\"{size}\" fill=\"{colour}\"/>"
+            "<path stroke=\"{colour}\" stroke-width=\"{size}\" stroke-dasharray=\"{size} 1\" d=\""
         );
+        // Seats side by side are the dashes of one line.
+        let are_beside =
+            |one: &Seat, next: &Seat| one.0 + 1 == next.0 && layout.row(*one) == layout.row(*next);
+        for line in seats.chunk_by(are_beside) {
+            let row = layout.row(line[0]);
+            // Rows are centred, as the house is built.
+            let places = layout.rows()[bitmap::index(row)].places.len();
+            let short = widest - u32::try_from(places).unwrap_or(0);
+            let x = left + layout.column_of(line[0]) * PITCH + short * PITCH / 2;
+            let y = top + row * PITCH + PITCH / 2;
+            let length = u32::try_from(line.len()).unwrap_or(0) * PITCH - 1;
+            let _ = write!(svg, "M{x} {y}h{length}");
+        }
+        svg.push_str("\"/>");
     }
 }
 
@@ -410,7 +416,7 @@ fn write_picture(folder: &Path, house: &House, drawings: &[(Rule, u64, String)])
     let height = u32::try_from(house.layout.rows().len()).unwrap_or(0) * PITCH + 60;
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\" font-family=\"sans-serif\" \
-         font-size=\"12\">\n",
+         font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
         3 * width,
         2 * height
     );
@@ -428,7 +434,7 @@ fn write_picture(folder: &Path, house: &House, drawings: &[(Rule, u64, String)])
         );
     }
     svg.push_str("</svg>\n");
-    std::fs::write(folder.join(format!("{}.svg", house.name)), svg)
+    std::fs::write(folder.join(format!("best-seats-{}.svg", house.name)), svg)
 }
 
 /// Has each house sold by both rules.
