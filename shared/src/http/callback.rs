@@ -87,7 +87,9 @@ pub async fn accept(
 
 /// Decides a capture within [`MAX_DECIDE`], or keeps it in the callback queue.
 async fn decide(app: &App, reported: &Reported, now: Timestamp) -> Result<CallbackReply, Problem> {
-    let decision = timeout(MAX_DECIDE, pay::pay_reported(&app.ports, reported, now)).await;
+    // By itself: each call on the way would copy it, which is longer than all else of a callback.
+    let pay = Box::pin(pay::pay_reported(&app.ports, reported, now));
+    let decision = timeout(MAX_DECIDE, pay).await;
     let decision = decision.unwrap_or_else(|late| Err(StoreError::Unknown(late.to_string())));
     let answered = pay::answer(&app.ports, reported, decision).await?;
     if answered == Answered::Ignored {
