@@ -11,3 +11,5 @@ pub mod challenge;
 pub mod gate;
 pub mod room;
 pub mod rules;
+#[cfg(test)]
+mod small_rng;

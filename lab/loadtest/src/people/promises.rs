@@ -1,8 +1,8 @@
 //! Waits promised against waits had: every promise that was shown to somebody whose place was served.
 //!
 //! A promise is the range of the wait that a page computes of the room document
-//! ([`wait_behind`](engine::domain::admission::room::document::GroupDocument::wait_behind)). The wait that was had runs from the moment of the promise until the first document
-//! by which the place is due.
+//! ([`wait_behind`](engine::domain::admission::room::document::GroupDocument::wait_behind)). The wait that was had runs
+//! from the moment of the promise until the first document by which the place is due.
 
 use std::time::{Duration, Instant};
 

@@ -9,6 +9,7 @@ use std::collections::BinaryHeap;
 use std::ops::RangeInclusive;
 
 use super::{Admit, AdmitReply, GateShard, Share, TopUp, shard_of};
+use crate::domain::admission::small_rng::SmallRng;
 use crate::domain::basics::ids::{SaleId, UserId};
 use crate::domain::basics::time::Timestamp;
 use crate::domain::sale::GateSettings;
@@ -19,22 +20,6 @@ const MAX_TICKETS: u64 = 4;
 const ATTEMPTS: u32 = 4;
 /// Time after which a crowd has sold everything, or never will, in milliseconds.
 const END_MS: i64 = 600_000;
-
-/// Random numbers from a seed (SplitMix64).
-struct SmallRng(u64);
-
-impl SmallRng {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn between(&mut self, range: RangeInclusive<u64>) -> u64 {
-        range.start() + self.next() % (range.end() - range.start() + 1)
-    }
-}
 
 /// The seats of a sale: the legs of each that are free, one bit a leg.
 struct Seats {

@@ -9,6 +9,7 @@ use super::super::draw::Closing;
 use super::super::serving::{Given, Reservations};
 use super::super::view::mark_after;
 use super::*;
+use crate::domain::admission::small_rng::SmallRng;
 use crate::domain::basics::bytes::Secret;
 use crate::domain::basics::ids::{GroupId, SaleId};
 use crate::domain::sale::serving::Settings;
@@ -60,16 +61,12 @@ struct Said {
     by_average: bool,
 }
 
-/// The numbers of a seed (splitmix64).
-struct Random(u64);
+/// What those of a crowd draw.
+struct Random(SmallRng);
 
 impl Random {
     fn next(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+        self.0.share()
     }
 
     fn chance(&mut self, share: f64) -> bool {
@@ -124,7 +121,7 @@ impl Sale {
         let room = Room::new(SaleId::new("s").unwrap(), draw, TICKETS, settings);
         let mut sale = Self {
             crowd,
-            random: Random(seed),
+            random: Random(SmallRng(seed)),
             room,
             state,
             last_ms: OPENS_MS - 1_000,
