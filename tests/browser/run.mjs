@@ -4,9 +4,9 @@
  *
  *   node tests/browser/run.mjs --check     opens the browser and loads a page, and runs no test
  *
- * Tests that fail beside the others run once more, alone: a browser shares two processors with four others and their
- * engines. What passes then is told by name, with why it failed, and counts as passed; many failures are no coincidence
- * and are not tried again.
+ * Tests that fail beside the others run once more, alone, at an engine of its own: a browser shares two processors with
+ * four others and their engines, and the storefront still shows what the first try has published. What passes then is
+ * told by name, with why it failed, and counts as passed; many failures are no coincidence and are not tried again.
  *
  * Where the browser does not open, the run ends with the reason and the exit code 1. No part of the run waits for ever:
  * each test, each file and the whole have a limit, which ONSALE_PATIENCE_SECONDS moves.
@@ -20,7 +20,7 @@ import { checkBrowser, PATIENCE_MS, within } from "./lib/chromium.mjs";
 import { shared, startEngine } from "./lib/engine.mjs";
 
 /** How long one file may take, and all of them, in milliseconds. */
-const [FILE_MS, RUN_MS] = [5 * PATIENCE_MS, 10 * PATIENCE_MS];
+const [FILE_MS, RUN_MS] = [8 * PATIENCE_MS, 15 * PATIENCE_MS];
 /** With more failures than these nothing is tried again. */
 const FEW = 3;
 /** How long what was started may take to end after SIGTERM, in milliseconds. */
@@ -94,21 +94,27 @@ async function runAlone(engine, failed) {
   return again;
 }
 
+/** Calls `use` with an engine that is stopped afterwards. */
+async function atAnEngine(use) {
+  const { engine, stop } = await startEngine();
+  try {
+    return await use(engine);
+  } finally {
+    await stop();
+  }
+}
+
 /** Runs the test files, and those that fail alone; gives the exit code. */
-async function runFiles(engine) {
-  const { code, failed } = await runTests(engine, ["--test-concurrency=2", "--test-reporter=spec", "--test-reporter-destination=stdout", ...options, ...paths]);
-  return failed.length > 0 && failed.length <= FEW && (await runAlone(engine, failed)).length === 0 ? 0 : code;
+async function runFiles() {
+  const { code, failed } = await atAnEngine((engine) => runTests(engine, ["--test-concurrency=2", "--test-reporter=spec", "--test-reporter-destination=stdout", ...options, ...paths]));
+  if (failed.length === 0 || failed.length > FEW) return code;
+  return (await atAnEngine((engine) => runAlone(engine, failed))).length === 0 ? 0 : code;
 }
 
 async function run() {
   await checkBrowser();
   if (options.includes("--check")) return 0;
-  const { engine, stop } = await startEngine();
-  try {
-    return await runFiles(engine);
-  } finally {
-    await stop();
-  }
+  return runFiles();
 }
 
 // What was started ends with this process, also where a signal ends it.

@@ -185,7 +185,7 @@ export async function openChromium({ width = 1280, height = 900, dark = false, l
     const builder = new Builder().disableEnvironmentOverrides().usingServer(`http://127.0.0.1:${match[1]}`).forBrowser("chrome").setChromeOptions(options);
     browser = await within(START_MS, builder.build(), `the start of ${binary}`);
     bound(browser);
-    await browser.manage().setTimeouts({ pageLoad: PATIENCE_MS });
+    await browser.manage().setTimeouts({ pageLoad: PATIENCE_MS, script: PATIENCE_MS });
     await browser.sendDevToolsCommand("Emulation.setEmulatedMedia", { features: [{ name: "prefers-color-scheme", value: dark ? "dark" : "light" }] });
     // The window has a frame that the viewport lacks: its size is set by itself, and phones are narrower than windows can be.
     await browser.sendDevToolsCommand("Emulation.setDeviceMetricsOverride", { width, height, deviceScaleFactor: scale, mobile: width < 600 });
