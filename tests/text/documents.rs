@@ -18,6 +18,9 @@ const MAX_LINE: usize = 160;
 const MAX_LINES: [(&str, usize); 3] =
     [("README.md", 130), ("CONTRIBUTING.md", 250), ("docs/performance.md", 250)];
 
+/// The most words of all documents together: what a page says that another has said goes before anything is added.
+const MAX_WORDS: usize = 115_000;
+
 /// The Markdown files of the repository, from its folder.
 fn documents() -> Vec<PathBuf> {
     let listed = Command::new("git")
@@ -156,4 +159,12 @@ fn pages_that_everybody_reads_are_short() {
         let lines = read(page).lines().count();
         assert!(lines <= most, "{page} has {lines} lines, of {most} at most");
     }
+}
+
+#[test]
+fn all_documents_together_are_short() {
+    let words = |path: &PathBuf| read(&path.to_string_lossy()).split_whitespace().count();
+    let words: usize = documents().iter().map(words).sum();
+    println!("{words} words");
+    assert!(words <= MAX_WORDS, "{words} words, of at most {MAX_WORDS}");
 }

@@ -46,10 +46,8 @@ impl Sample {
 
     /// How it is sent, as `docs/lambda.md` says it.
     fn command(&self) -> String {
-        let function = format!("{:?}Function", self.function);
-        let file = format!("tests/events/{}", self.file());
-        let variables = "--env-vars .onsale/functions.json";
-        format!("sam local invoke {function:<20} {variables} -e {file:<46} # {}\n", self.answer)
+        let function = format!("{:?}", self.function);
+        format!("sam_invoke {function:<14} {:<28} # {}\n", self.name, self.answer)
     }
 }
 
@@ -344,7 +342,7 @@ fn the_files_are_the_events_and_the_page_sends_each() {
     // The page: its commands stand together.
     let page = root().join("docs/lambda.md");
     let text = fs::read_to_string(&page).unwrap();
-    let is_command = |line: &str| line.starts_with("sam local invoke ");
+    let is_command = |line: &str| line.starts_with("sam_invoke ");
     let before = text.split_inclusive('\n').take_while(|line| !is_command(line));
     let after = text.split_inclusive('\n').skip_while(|line| !is_command(line));
     let after = after.skip_while(|line| is_command(line)).map(str::to_owned);
