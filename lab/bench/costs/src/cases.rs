@@ -13,8 +13,8 @@ use lambda_http::{
     Adapter, Body, Context, LambdaEvent, Request, Response, Service as _, service_fn,
 };
 use local::handlers::{
-    award_points, cancel, draw, expire_orders, orders, pay_callback, reserve, sales, sync_db,
-    token_gate, waiting_room,
+    award_points, cancel, draw, expire_orders, orders, pay_callback, reserve, sales, start_payment,
+    sync_db, token_gate, waiting_room,
 };
 use local::payment;
 use serde::Serialize;
@@ -52,6 +52,7 @@ pub(crate) enum Function {
     Reserve,
     Orders,
     Cancel,
+    StartPayment,
     PayCallback,
     Sales,
     ExpireOrders,
@@ -108,6 +109,10 @@ impl Work {
             Function::Reserve => http(event, |request| reserve::handle(app, request)).await,
             Function::Orders => http(event, |request| orders::handle(app, request)).await,
             Function::Cancel => http(event, |request| cancel::handle(app, request)).await,
+            Function::StartPayment => {
+                let app = &environment.paid_app;
+                http(event, |request| start_payment::handle(app, request)).await
+            }
             Function::PayCallback => {
                 http(event, |request| pay_callback::handle(app, request)).await
             }
@@ -183,6 +188,7 @@ pub async fn prepare(environment: &Environment, count: usize) -> Result<Vec<Case
     let looked_at = preparation.order(SALE, "looks").await?;
     let repeated = preparation.order(SALE, "repeats").await?;
     let cancelled = preparation.orders(SALE, "cancels", count).await?;
+    let starting = preparation.orders(SALE, "starts", count).await?;
     let paying = preparation.orders(SALE, "pays", count).await?;
     let counted = preparation.orders(SALE, "counted", count).await?;
     let batches = preparation.orders(SALE, "batch", count * BATCH).await?;
@@ -209,6 +215,7 @@ pub async fn prepare(environment: &Environment, count: usize) -> Result<Vec<Case
         case("order", own(&format!("/orders/{}", looked_at.number))),
         case("orders", own("/orders")),
         case("cancel", cancelled.iter().map(cancel).collect()),
+        case("start-payment", starting.iter().map(start).collect()),
         case("pay-callback", paying.iter().map(|made| preparation.payment(made)).collect()),
         case("sales", get("/sales")),
         case("sale", get(&format!("/sales/{SALE}"))),
@@ -265,6 +272,13 @@ fn cancel(made: &Made) -> Work {
     let path = format!("/orders/{}/cancel", made.number);
     let event = event::http(Sender::Buyer(&made.user), "POST", &path, None, None);
     Work::new(Function::Cancel, event, OK)
+}
+
+fn start(made: &Made) -> Work {
+    let path = format!("/orders/{}/payments", made.number);
+    let body = json!({ "provider": payment::PROVIDER, "method": "form" });
+    let event = event::http(Sender::Buyer(&made.user), "POST", &path, None, Some(&body));
+    Work::new(Function::StartPayment, event, OK)
 }
 
 fn public(path: &str) -> Work {

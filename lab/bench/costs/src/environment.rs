@@ -1,8 +1,10 @@
 //! The engine as a function has it after its cold start, and servers for it.
 
+use engine::domain::admission::call_rate::CallRate;
 use engine::domain::basics::ids::{DeploymentId, ProviderId};
 use engine::domain::basics::time::Timestamp;
 use engine::domain::payment::grace::Grace;
+use fake_payments::PaymentProvider;
 use local::queues::Queues;
 use local::servers::{Endpoints, Stack};
 use local::stores;
@@ -14,8 +16,8 @@ use shared::runtime::app::App;
 use shared::runtime::callbacks::CallbackEntry;
 use shared::runtime::config::{
     AdmissionConfig, AttendeeConfig, BeaconConfig, BusConfig, ChallengeConfig, Config,
-    DynamoDbConfig, MetricsConfig, OperatorsConfig, PaymentConfig, ProvidersConfig, RedisConfig,
-    SalesConfig, Secret, SiteConfig, SqsConfig, WebhooksConfig,
+    DynamoDbConfig, MetricsConfig, OperatorsConfig, PaymentConfig, ProviderApi, ProvidersConfig,
+    RedisConfig, SalesConfig, Secret, SiteConfig, SqsConfig, WebhooksConfig,
 };
 use shared::runtime::edge::EdgeSecrets;
 use shared::tickets::TicketSecrets;
@@ -40,18 +42,15 @@ pub struct Servers {
     redis: String,
     dynamodb: String,
     sqs: String,
-}
-
-impl From<Endpoints> for Servers {
-    fn from(endpoints: Endpoints) -> Self {
-        let Endpoints { redis_url, dynamodb_url, sqs_url } = endpoints;
-        Self { redis: redis_url, dynamodb: dynamodb_url, sqs: sqs_url }
-    }
+    provider: String,
 }
 
 /// Servers in this process and its children, on threads of their own.
 #[derive(Debug)]
-pub struct Own(Stack);
+pub struct Own {
+    stack: Stack,
+    provider: PaymentProvider,
+}
 
 impl Own {
     /// Starts them.
@@ -59,12 +58,14 @@ impl Own {
     /// # Errors
     /// One did not start.
     pub async fn start() -> Result<Self, Failure> {
-        Ok(Self(Stack::ephemeral().await?))
+        Ok(Self { stack: Stack::ephemeral().await?, provider: PaymentProvider::start(None)? })
     }
 
     #[must_use]
     pub fn servers(&self) -> Servers {
-        self.0.endpoints().into()
+        let Endpoints { redis_url, dynamodb_url, sqs_url } = self.stack.endpoints();
+        let provider = self.provider.url();
+        Servers { redis: redis_url, dynamodb: dynamodb_url, sqs: sqs_url, provider }
     }
 }
 
@@ -72,6 +73,8 @@ impl Own {
 pub struct Environment {
     /// The app that handlers are given.
     pub app: App,
+    /// The app of those that start payments: it has a provider to call, whom orders that expire would ask.
+    pub paid_app: App,
 }
 
 impl Environment {
@@ -80,7 +83,7 @@ impl Environment {
     /// # Errors
     /// A server refuses.
     pub async fn on(servers: &Servers) -> Result<Self, Failure> {
-        let Servers { redis, dynamodb, sqs } = servers.clone();
+        let Servers { redis, dynamodb, sqs, provider } = servers.clone();
         let queues = Queues::create(&stores::sqs(&sqs), PREFIX, None).await?;
         let tables = Tables::with_prefix(PREFIX);
         let store =
@@ -120,7 +123,17 @@ impl Environment {
             site: SiteConfig::default(),
             ca_file: None,
         };
-        Ok(Self { app: App::from_config(&config).await? })
+        let app = App::from_config(&config).await?;
+        let api = ProviderApi {
+            provider: ProviderId::new(local::payment::PROVIDER)?,
+            url: Some(provider),
+            key: Secret(fake_payments::API_KEY.as_bytes().to_vec()),
+        };
+        // Starts are counted one after the other, and none waits for a turn.
+        let call_rate = CallRate::from_per_second(1000).ok_or("no rate")?;
+        let providers = ProvidersConfig { apis: vec![api], call_rate, ..config.providers.clone() };
+        let paid_app = App::from_config(&Config { providers, ..config }).await?;
+        Ok(Self { app, paid_app })
     }
 
     /// The signature of a payment callback.

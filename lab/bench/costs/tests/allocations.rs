@@ -12,8 +12,8 @@ use allocation_counter::{AllocationInfo, measure};
 use costs::environment::{Environment, Own};
 use costs::{cases, measured, runtime};
 use local::handlers::{
-    award_points, cancel, draw, expire_orders, orders, pay_callback, reserve, sales, sync_db,
-    token_gate, waiting_room,
+    award_points, cancel, draw, expire_orders, orders, pay_callback, reserve, sales, start_payment,
+    sync_db, token_gate, waiting_room,
 };
 use shared::runtime::app::App;
 
@@ -129,6 +129,7 @@ fn the_work_of_every_handler_is_on_the_heap() {
         ("reserve", future_bytes(reserve::handle)),
         ("orders", future_bytes(orders::handle)),
         ("cancel", future_bytes(cancel::handle)),
+        ("start-payment", future_bytes(start_payment::handle)),
         ("pay-callback", future_bytes(pay_callback::handle)),
         ("sales", future_bytes(sales::handle)),
         ("expire-orders", future_bytes(expire_orders::handle)),
