@@ -56,6 +56,7 @@ export function scenes({ theatre, train, stadium, waiting, pending, paid }) {
     { name: "desk", file: "desk.html", path: "/operator/desk", ready: "main form", role: "operators" },
     { name: "exchange", file: null, path: `/s/${theatre.sale}/seats`, ready: "main [role=tab]", role: "buyers", act: reviewExchange },
     { name: "single", file: null, path: `/s/${theatre.sale}/seats`, ready: "main [role=tab]", role: "buyers", act: leaveSingle },
+    { name: "room-waits", file: null, path: "/", ready: "main a", role: "buyers", act: waitWithoutMinutes },
     { name: "scan", file: "scan.html", path: `/scan?sale=${theatre.sale}`, ready: "main #code, main #door", role: "operators", act: letIn },
     // The last: what it sets stays.
     { name: "print", file: null, path: `/my/tickets/${paid.order}`, ready: "main .ticket", role: "buyers", act: printed },
@@ -102,6 +103,34 @@ async function leaveSingle(person, { theatre }) {
     document.querySelector(".single-seats").scrollIntoView({ block: "start", behavior: "instant" });
     scrollBy({ top: -16, behavior: "instant" });
   });
+}
+
+/**
+ * Waits at a place that is told no minutes: wide, one to which the stock may last; narrow, one that is served only if tickets
+ * come back. Of sixty members of a room with forty tickets, one has such a place.
+ */
+async function waitWithoutMinutes(person, { waiting }) {
+  const sale = `${waiting.sale}-waits-${person.language}`;
+  const tiers = [{ tier: "floor", name: "Floor", price_minor: 5000, general_admission: 40 }];
+  const about = { ...waiting, sale, tiers, limit_per_buyer: 2, opens_at: new Date(Date.now() + 45_000).toISOString(), room: { draw_lead_seconds: 1, beacon: "operator" } };
+  await person.engine.publish(about);
+  const members = Array.from({ length: 60 }, (_, index) => `waits-${index}`);
+  const joined = new Map();
+  for (const name of members) joined.set(name, await person.engine.do(`/sales/${sale}/places`, { body: {}, as: name }));
+  await person.engine.until(`/sales/${sale}/room`, ({ state, groups }) => state === "serving" && groups.every(({ lasts_to }) => lasts_to !== undefined));
+  const wanted = texts("room", person.language)(person.width < 600 ? "wait.unlikely" : "wait.possible");
+  for (const [name, { place_token: token, group, index, window, nonce }] of joined) {
+    const kept = { sale, token, group, index, window, nonce, place: null, joinedAtMs: Date.now(), title: about.title, tiers: ["Floor"] };
+    await person.browser.executeScript((key, value) => localStorage.setItem(key, value), `onsale.place.${sale}`, JSON.stringify(kept));
+    person.name = name;
+    await person.haveSession();
+    await person.go(`/s/${sale}/room`);
+    // Who is served goes on to the seats.
+    const said = await person.wait(async () => (await person.path()).endsWith("/seats") || /[0-9]/.test(await person.text("main .count")) && (await person.text("main")), `${sale}: the room says nothing`);
+    if (said !== true && said.includes(wanted)) return;
+    await person.go("/signed-in");
+  }
+  throw new Error(`nobody's place in ${sale} is told: ${wanted}`);
 }
 
 /** An A4 sheet at 96 dots an inch, as the page lays it out for print. */
