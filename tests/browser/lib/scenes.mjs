@@ -118,7 +118,8 @@ async function waitWithoutMinutes(person, { waiting }) {
   const joined = new Map();
   for (const name of members) joined.set(name, await person.engine.do(`/sales/${sale}/places`, { body: {}, as: name }));
   await person.engine.until(`/sales/${sale}/room`, ({ state, groups }) => state === "serving" && groups.every(({ lasts_to }) => lasts_to !== undefined));
-  const wanted = texts("room", person.language)(person.width < 600 ? "wait.unlikely" : "wait.possible");
+  const said = ["wait.possible", "wait.unlikely"].map((key) => texts("room", person.language)(key));
+  const wanted = said[person.width < 600 ? 1 : 0];
   for (const [name, { place_token: token, group, index, window, nonce }] of joined) {
     const kept = { sale, token, group, index, window, nonce, place: null, joinedAtMs: Date.now(), title: about.title, tiers: ["Floor"] };
     await person.browser.executeScript((key, value) => localStorage.setItem(key, value), `onsale.place.${sale}`, JSON.stringify(kept));
@@ -126,8 +127,11 @@ async function waitWithoutMinutes(person, { waiting }) {
     await person.haveSession();
     await person.go(`/s/${sale}/room`);
     // Who is served goes on to the seats.
-    const said = await person.wait(async () => (await person.path()).endsWith("/seats") || /[0-9]/.test(await person.text("main .count")) && (await person.text("main")), `${sale}: the room says nothing`);
-    if (said !== true && said.includes(wanted)) return;
+    const text = await person.wait(async () => {
+      const main = await person.text("main");
+      return ((await person.path()).endsWith("/seats") || said.some((words) => main.includes(words))) && main;
+    }, `${sale}: the room says nothing`);
+    if (text.includes(wanted)) return;
     await person.go("/signed-in");
   }
   throw new Error(`nobody's place in ${sale} is told: ${wanted}`);
