@@ -13,7 +13,7 @@ use shared::providers::stripe::signature;
 
 use crate::data_dir::Secrets;
 
-pub use fake_payments::PROVIDER;
+pub use fake_payments::{API_KEY, PROVIDER, PaymentProvider};
 use fake_payments::stated;
 
 /// How long the search of an engine's own provider lags unless the engine is told otherwise, in seconds.

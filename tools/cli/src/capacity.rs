@@ -43,7 +43,7 @@ pub struct CapacityCommand {
     /// The sale to simulate: a sale file.
     #[arg(long, value_name = "FILE")]
     sale_file: Option<PathBuf>,
-    /// The people, the tickets and the time of an on-sale of which figures were published (docs/rush.md); what was
+    /// The people, the tickets and the time of an on-sale of which figures were published (`onsale replay`); what was
     /// published of it stands before the report.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["sale_file", "seats", "visitors", "within", "curves"],
           value_parser = PossibleValuesParser::new(PUBLISHED.map(|published| published.name)))]

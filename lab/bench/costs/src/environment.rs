@@ -4,7 +4,7 @@ use engine::domain::admission::call_rate::CallRate;
 use engine::domain::basics::ids::{DeploymentId, ProviderId};
 use engine::domain::basics::time::Timestamp;
 use engine::domain::payment::grace::Grace;
-use fake_payments::PaymentProvider;
+use local::payment::{API_KEY, PaymentProvider};
 use local::queues::Queues;
 use local::servers::{Endpoints, Stack};
 use local::stores;
@@ -127,7 +127,7 @@ impl Environment {
         let api = ProviderApi {
             provider: ProviderId::new(local::payment::PROVIDER)?,
             url: Some(provider),
-            key: Secret(fake_payments::API_KEY.as_bytes().to_vec()),
+            key: Secret(API_KEY.as_bytes().to_vec()),
         };
         // Starts are counted one after the other, and none waits for a turn.
         let call_rate = CallRate::from_per_second(1000).ok_or("no rate")?;
