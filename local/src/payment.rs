@@ -13,8 +13,8 @@ use shared::providers::stripe::signature;
 
 use crate::data_dir::Secrets;
 
-pub use fake_payments::{API_KEY, PROVIDER, PaymentProvider};
 use fake_payments::stated;
+pub use fake_payments::{API_KEY, PROVIDER, PaymentProvider};
 
 /// How long the search of an engine's own provider lags unless the engine is told otherwise, in seconds.
 pub const SEARCH_LAG_SECONDS: u32 = 2;
