@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { REPOSITORY, stopChromedriver } from "./lib/chromium.mjs";
 import { Engine, onsaleProgram } from "./lib/engine.mjs";
+import { keepPlace, placeOf } from "./lib/pages.mjs";
 import { Person, texts } from "./lib/person.mjs";
 import { chooseBest, hold, openTickets, payAtProvider } from "./lib/steps.mjs";
 
@@ -88,9 +89,8 @@ async function bestPlace(engine, sale) {
     if (best === undefined || place.place < best.place.place) best = { name, place };
   }
   const { name, place } = best;
-  const { place_token: token, group, index, window, nonce } = place;
   say(`${name} has place ${place.place}, the first of them`);
-  return { name, kept: { sale: sale.sale, token, group, index, window, nonce, place: null, joinedAtMs: Date.now(), title: sale.title, tiers: sale.tiers.map((tier) => tier.name) } };
+  return { name, kept: placeOf(sale.sale, place, { title: sale.title, tiers: sale.tiers.map((tier) => tier.name) }) };
 }
 
 /** The figures that the board shows, as numbers; null where it shows none yet. */
@@ -119,7 +119,7 @@ async function watch(operator, isOver) {
 /** The whole way of a buyer. */
 async function goTheWholeWay(person, sale, kept) {
   await person.go("/signed-in");
-  await person.browser.executeScript((key, value) => localStorage.setItem(key, value), `onsale.place.${sale}`, JSON.stringify(kept));
+  await keepPlace(person.browser, kept);
   await person.haveSession("buyers");
   await person.go(`/s/${sale}/room`);
   const deadline = Date.now() + WAIT_MS;

@@ -17,7 +17,7 @@ use ops::audit::{self, DynamoDbTarget, Target};
 
 use crate::backends;
 use crate::program::onsale;
-use crate::size::first_of;
+use model_stores::size::first_of;
 
 /// Time that anything may take: machines are busy with other tests.
 const DEADLINE: Duration = Duration::from_secs(600);

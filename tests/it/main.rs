@@ -50,7 +50,6 @@ mod samples;
 mod scripts;
 mod servers;
 mod sign_in;
-mod size;
 mod store;
 mod store_model;
 mod stripe_signature;

@@ -16,6 +16,21 @@ export async function setSession(browser, token, name = "alice", role = "buyers"
   );
 }
 
+/**
+ * A place of a waiting room as the sale's page keeps it after joining.
+ * @param {string} sale
+ * @param {object} joined what joining was answered
+ * @param {{title?: string, tiers?: string[]}} shown what the room shows of the sale
+ */
+export function placeOf(sale, { place_token: token, group, index, window, nonce }, shown = {}) {
+  return { sale, token, group, index, window, nonce, place: null, joinedAtMs: Date.now(), ...shown };
+}
+
+/** Puts a place where the pages keep it. Needs a page of the origin. */
+export async function keepPlace(browser, kept) {
+  await browser.executeScript((key, value) => localStorage.setItem(key, value), `onsale.place.${kept.sale}`, JSON.stringify(kept));
+}
+
 /** What axe finds wrong with the page as it is, a line each. */
 export async function violations(browser) {
   // The other mode opens a window for each look, for frames of other origins, which no page has.

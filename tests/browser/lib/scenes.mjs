@@ -4,7 +4,9 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { REPOSITORY } from "./chromium.mjs";
+import { keepPlace, placeOf, setSession } from "./pages.mjs";
 import { texts } from "./person.mjs";
+import { roomHall } from "./sales.mjs";
 import { chooseBest, openSection, pressSeat, saying } from "./steps.mjs";
 
 const run = promisify(execFile);
@@ -34,7 +36,7 @@ export async function prepare(engine, { isLarge = false } = {}) {
   for (const neighbour of ["an", "bo", "chen", "dora"]) await engine.order(theatre.sale, neighbour, { tier, best: { count: 2 } });
   const place = await engine.do(`/sales/${waiting.sale}/places`, { body: {}, as: BUYER });
   for (const other of ["an", "bo", "chen"]) await engine.do(`/sales/${waiting.sale}/places`, { body: {}, as: other });
-  const kept = { sale: waiting.sale, token: place.place_token, group: place.group, index: place.index, window: place.window, nonce: place.nonce, place: null, joinedAtMs: Date.now(), title: waiting.title, tiers: waiting.tiers.map(({ name }) => name) };
+  const kept = placeOf(waiting.sale, place, { title: waiting.title, tiers: waiting.tiers.map(({ name }) => name) });
   const { tickets } = await engine.do(`/orders/${paid.order}/tickets`, { as: BUYER });
   return { theatre, train, stadium, waiting, pending, paid, kept, codes: tickets.map(({ code }) => code) };
 }
@@ -110,26 +112,26 @@ async function leaveSingle(person, { theatre }) {
  * come back. Of sixty members of a room with forty tickets, one has such a place.
  */
 async function waitWithoutMinutes(person, { waiting }) {
-  const sale = `${waiting.sale}-waits-${person.language}`;
   const tiers = [{ tier: "floor", name: "Floor", price_minor: 5000, general_admission: 40 }];
-  const about = { ...waiting, sale, tiers, limit_per_buyer: 2, opens_at: new Date(Date.now() + 45_000).toISOString(), room: { draw_lead_seconds: 1, beacon: "operator" } };
-  await person.engine.publish(about);
-  const members = Array.from({ length: 60 }, (_, index) => `waits-${index}`);
-  const joined = new Map();
-  for (const name of members) joined.set(name, await person.engine.do(`/sales/${sale}/places`, { body: {}, as: name }));
+  const { sale, ...file } = roomHall("waits", 45, { title: waiting.title, tiers });
+  await person.engine.publish({ sale, ...file });
+  const places = new Map();
+  for (let member = 0; member < 60; member++) {
+    const name = `waits-${member}`;
+    places.set(name, placeOf(sale, await person.engine.do(`/sales/${sale}/places`, { body: {}, as: name }), { title: file.title, tiers: ["Floor"] }));
+  }
   await person.engine.until(`/sales/${sale}/room`, ({ state, groups }) => state === "serving" && groups.every(({ lasts_to }) => lasts_to !== undefined));
-  const said = ["wait.possible", "wait.unlikely"].map((key) => texts("room", person.language)(key));
-  const wanted = said[person.width < 600 ? 1 : 0];
-  for (const [name, { place_token: token, group, index, window, nonce }] of joined) {
-    const kept = { sale, token, group, index, window, nonce, place: null, joinedAtMs: Date.now(), title: about.title, tiers: ["Floor"] };
-    await person.browser.executeScript((key, value) => localStorage.setItem(key, value), `onsale.place.${sale}`, JSON.stringify(kept));
-    person.name = name;
-    await person.haveSession();
+  const t = texts("room", person.language);
+  const waits = [t("wait.possible"), t("wait.unlikely")];
+  const wanted = waits[person.width < 600 ? 1 : 0];
+  for (const [name, place] of places) {
+    await keepPlace(person.browser, place);
+    await setSession(person.browser, await person.engine.token(name), name);
     await person.go(`/s/${sale}/room`);
     // Who is served goes on to the seats.
     const text = await person.wait(async () => {
       const main = await person.text("main");
-      return ((await person.path()).endsWith("/seats") || said.some((words) => main.includes(words))) && main;
+      return ((await person.path()).endsWith("/seats") || waits.some((words) => main.includes(words))) && main;
     }, `${sale}: the room says nothing`);
     if (text.includes(wanted)) return;
     await person.go("/signed-in");
@@ -147,7 +149,7 @@ async function printed(person) {
 export async function show(person, scene, prepared) {
   const { kept } = prepared;
   await person.go("/signed-in");
-  await person.browser.executeScript((key, value) => localStorage.setItem(key, value), `onsale.place.${kept.sale}`, JSON.stringify(kept));
+  await keepPlace(person.browser, kept);
   if (scene.role) await person.haveSession(scene.role);
   await person.go(scene.path);
   const there = (css) => person.wait(() => person.browser.executeScript((selector) => document.querySelector(selector), css), `${scene.name}: there is no ${css}`);

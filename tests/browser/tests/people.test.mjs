@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { fixture } from "../lib/fixture.mjs";
 import { texts } from "../lib/person.mjs";
-import { KEEPS_FILES } from "../lib/pages.mjs";
+import { KEEPS_FILES, keepPlace, placeOf } from "../lib/pages.mjs";
 import { hall, roomHall } from "../lib/sales.mjs";
 import { chooseBest } from "../lib/steps.mjs";
 
@@ -12,9 +12,8 @@ const PHONE = { width: 320, height: 640, dark: true };
 /** Keeps a place of a sale in the browser, as its page does after joining, and opens the room. */
 async function waitInRoom(person, sale, changes = {}) {
   const place = await it.engine.do(`/sales/${sale}/places`, { body: {}, as: person.name });
-  const kept = { sale, title: "Evening", token: place.place_token, group: place.group, index: place.index, window: place.window, nonce: place.nonce, place: null, joinedAtMs: Date.now(), ...changes };
   await person.go("/signed-in");
-  await person.browser.executeScript((key, value) => localStorage.setItem(key, value), `onsale.place.${sale}`, JSON.stringify(kept));
+  await keepPlace(person.browser, placeOf(sale, place, { title: "Evening", ...changes }));
   await person.haveSession();
   await person.go(`/s/${sale}/room`);
 }

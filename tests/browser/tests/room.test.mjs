@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { fixture } from "../lib/fixture.mjs";
 import { texts } from "../lib/person.mjs";
-import { violations } from "../lib/pages.mjs";
+import { keepPlace, placeOf, violations } from "../lib/pages.mjs";
 import { roomHall, SCRIPT } from "../lib/sales.mjs";
 
 const { it, test } = fixture();
@@ -10,9 +10,8 @@ const { it, test } = fixture();
 /** Joins by the API, and keeps the place as the sale's page does. */
 async function join(person, sale) {
   const place = await it.engine.do(`/sales/${sale}/places`, { body: {}, as: person.name });
-  const kept = { sale, token: place.place_token, group: place.group, index: place.index, window: place.window, nonce: place.nonce, place: null, joinedAtMs: Date.now() };
   await person.go(`/s/${sale}/room`);
-  await person.browser.executeScript((key, value) => localStorage.setItem(key, value), `onsale.place.${sale}`, JSON.stringify(kept));
+  await keepPlace(person.browser, placeOf(sale, place));
   await person.haveSession();
   await person.go(`/s/${sale}/room`);
 }

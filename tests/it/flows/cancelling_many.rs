@@ -36,7 +36,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, interval, sleep};
 
 use super::environment::{NOW, epoch, sale_id};
-use crate::size::sized;
+use model_stores::size::sized;
 
 const TICKETS_AN_ORDER: u32 = 4;
 /// One answer of the provider in so many is lost.

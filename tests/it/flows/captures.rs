@@ -35,7 +35,7 @@ use super::crash_points::at_every_call;
 use super::crashing::Crashing;
 use super::environment::{Fixture, NOW, PAY_WINDOW_SECONDS, inventory, sale_id};
 use crate::backends;
-use crate::size::sized;
+use model_stores::size::sized;
 
 /// Time at which the payment window of every order is over.
 const LATE: Timestamp = NOW.plus_seconds(PAY_WINDOW_SECONDS);

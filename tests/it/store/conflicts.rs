@@ -29,7 +29,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use serde_json::{Value, json};
 use shared::dynamodb::{DynamoOrders, tables};
 
-use crate::size::first_of;
+use model_stores::size::first_of;
 
 use super::{Fixture, LIMIT, NOW, after, line, record, sale, tier};
 

@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-use crate::size::{first_of, is_full};
+use model_stores::size::{first_of, is_full};
 
 use super::stack::{Edit, Translation, Variant, tool, translate};
 use text::{read, root};

@@ -22,6 +22,7 @@ mod queues;
 mod rooms;
 mod seats;
 mod seed;
+pub mod size;
 mod stored_seeds;
 mod stores;
 mod subscriptions;

@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 use shared::runtime::app::Need;
 use shared::runtime::functions::Function;
 
-use crate::size::first_of;
 use crate::template::stack::{Edit, Stack, Variant, translate, variants};
+use model_stores::size::first_of;
 
 /// A rule, and mistakes against it.
 struct Check {
